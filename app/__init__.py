@@ -1,0 +1,1 @@
+"""Priors: the memory service for agent pipelines."""

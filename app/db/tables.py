@@ -1,0 +1,233 @@
+"""Every table, with named constraints.
+
+`workspace_id` leads every primary key, unique constraint and foreign key (docs/adr/0002). What may be retrieved is
+what stands in `lexical` and `embeddings`: a retired memory keeps its row in `memories` and leaves both, so that no
+arm ever has to skip it (docs/adr/0003).
+"""
+
+from pgvector.sqlalchemy import HALFVEC, SPARSEVEC
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR, UUID
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+        "fk": "%(table_name)s_%(referred_table_name)s_fk",
+        "ck": "%(table_name)s_%(constraint_name)s_ck",
+        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+    }
+)
+
+TERM_DIMENSIONS = 536_870_912
+"""2**29: a lexeme's dimension in `lexical.weights`; two of 1,000 terms share one with a probability of 0.1 %."""
+
+
+def _moment(name: str, *, nullable: bool = False, now: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=nullable, server_default=func.now() if now else None)
+
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    Column("workspace_id", BigInteger, Identity(always=True)),
+    Column("name", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("languages", ARRAY(Text), nullable=False),
+    Column("document_count", BigInteger, nullable=False, server_default="0"),
+    Column("mean_length", REAL, nullable=False, server_default="0"),
+    _moment("statistics_at", nullable=True),
+    _moment("created_at", now=True),
+    PrimaryKeyConstraint("workspace_id"),
+    UniqueConstraint("name"),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("source_id", UUID(as_uuid=True), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("uri", Text, nullable=False),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("content_hash", LargeBinary),
+    _moment("created_at", now=True),
+    _moment("updated_at", now=True),
+    _moment("retired_at", nullable=True),
+    PrimaryKeyConstraint("workspace_id", "source_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    CheckConstraint("kind IN ('report', 'session', 'run', 'other')", name="kind"),
+    Index(
+        "sources_live_uri_uq",
+        "workspace_id",
+        "kind",
+        "uri",
+        unique=True,
+        postgresql_where=text("retired_at IS NULL"),
+    ),
+    Index("sources_created_ix", "workspace_id", "created_at", "source_id"),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("source_id", UUID(as_uuid=True)),
+    Column("ordinal", Integer),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("run_id", Text),
+    Column("final_score", REAL),
+    Column("quality", SmallInteger, nullable=False, server_default="0"),
+    Column("tokens", Integer, nullable=False),
+    _moment("occurred_at", nullable=True),
+    _moment("created_at", now=True),
+    _moment("valid_until", nullable=True),
+    Column("content_hash", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "memory_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    ForeignKeyConstraint(["workspace_id", "source_id"], ["sources.workspace_id", "sources.source_id"]),
+    CheckConstraint("kind IN ('observation', 'chunk', 'message', 'cue', 'note')", name="kind"),
+    CheckConstraint("quality BETWEEN -3 AND 3", name="quality"),
+    CheckConstraint("final_score BETWEEN 0 AND 10", name="final_score"),
+    Index(
+        "memories_live_identity_uq",
+        "workspace_id",
+        "content_hash",
+        "kind",
+        "source_id",
+        "ordinal",
+        unique=True,
+        postgresql_where=text("valid_until IS NULL"),
+        postgresql_nulls_not_distinct=True,
+    ),
+    Index("memories_source_ix", "workspace_id", "source_id", "ordinal", postgresql_where=text("source_id IS NOT NULL")),
+    Index("memories_created_ix", "workspace_id", "created_at", "memory_id"),
+    Index("memories_occurred_ix", "workspace_id", "occurred_at", postgresql_where=text("occurred_at IS NOT NULL")),
+    Index("memories_tags_ix", "tags", postgresql_using="gin"),
+)
+
+lexical = Table(
+    "lexical",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("terms", TSVECTOR, nullable=False),
+    Column("weights", SPARSEVEC(TERM_DIMENSIONS), nullable=False),
+    Column("length", Integer, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "memory_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    Index("lexical_terms_ix", "terms", postgresql_using="gin"),
+)
+
+lexeme_statistics = Table(
+    "lexeme_statistics",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("lexeme", Text, nullable=False),
+    Column("document_count", Integer, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "lexeme"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"], ondelete="CASCADE"),
+)
+
+embedding_models = Table(
+    "embedding_models",
+    metadata,
+    Column("model_id", SmallInteger, Identity(always=True)),
+    Column("name", Text, nullable=False),
+    Column("dimension", SmallInteger, nullable=False),
+    Column("active", Boolean, nullable=False, server_default=text("false")),
+    _moment("created_at", now=True),
+    PrimaryKeyConstraint("model_id"),
+    UniqueConstraint("name"),
+)
+
+embeddings = Table(
+    "embeddings",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("model_id", SmallInteger, nullable=False),
+    Column("embedding", HALFVEC(), nullable=False),
+    PrimaryKeyConstraint("workspace_id", "memory_id", "model_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    ForeignKeyConstraint(["model_id"], ["embedding_models.model_id"]),
+    postgresql_partition_by="LIST (model_id)",
+)
+
+pending_embeddings = Table(
+    "pending_embeddings",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    PrimaryKeyConstraint("workspace_id", "memory_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+)
+
+recalls = Table(
+    "recalls",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("recall_id", UUID(as_uuid=True), nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("agent", Text),
+    Column("run_id", Text),
+    Column("parameters", JSONB, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("degraded", JSONB, nullable=False),
+    Column("tokens", Integer),
+    Column("took_ms", REAL, nullable=False),
+    _moment("created_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "recall_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    Index("recalls_run_ix", "workspace_id", "run_id", postgresql_where=text("run_id IS NOT NULL")),
+)
+
+# No foreign key to memories: its check would write a row lock into every memory that a recall names.
+recall_hits = Table(
+    "recall_hits",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("recall_id", UUID(as_uuid=True), nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("score", REAL, nullable=False),
+    Column("explain", JSONB, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "recall_id", "rank"),
+    ForeignKeyConstraint(
+        ["workspace_id", "recall_id"], ["recalls.workspace_id", "recalls.recall_id"], ondelete="CASCADE"
+    ),
+    Index("recall_hits_memory_ix", "workspace_id", "memory_id"),
+)

@@ -1,0 +1,112 @@
+"""Runs a command as another account than root, which Postgres refuses to run as.
+
+A script of its own, started by path (`python unprivileged.py UID GID PATH… -- COMMAND…`), so it imports nothing
+of the application and nothing that is slow to import. The setuid calls belong to a fresh process: they would
+change every thread of the one that serves.
+
+Where a parent folder is closed to the account (a home below /root), one capability stays with the command, as an
+ambient one that survives `exec`: first the right to read and search, and only where that is not enough or not
+held (a container has it seldom) the right to pass every file permission. No folder's mode changes.
+"""
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+EXIT_UNREACHABLE = 126
+"""Exit code where the account cannot get at what the command needs; stderr says what. As a shell's own 126."""
+
+# Numbers of the kernel's interface: linux/prctl.h and linux/capability.h.
+_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
+
+
+def as_account(uid: int, gid: int, needed: Sequence[Path], command: Sequence[str]) -> list[str]:
+    """The command line that runs `command` as `uid` and `gid`, with `needed` readable to it; root runs it."""
+    script = [sys.executable, "-I", "-S", __file__, str(uid), str(gid)]
+    return [*script, *map(str, needed), "--", *command]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Become the account and replace this process by the command; returns only where that fails."""
+    uid, gid, *rest = arguments
+    middle = rest.index("--")
+    needed, command = rest[:middle], rest[middle + 1 :]
+    try:
+        _become(int(uid), int(gid), [*needed, command[0]])
+        os.execv(command[0], command)  # noqa: S606 - that no shell takes part is the point
+    except OSError as error:
+        sys.stderr.write(f"account {uid}: {error}\n")
+    return EXIT_UNREACHABLE
+
+
+def _become(uid: int, gid: int, needed: Sequence[str]) -> None:
+    os.setgroups([])
+    os.setegid(gid)
+    os.seteuid(uid)
+    closed = _closed(needed)
+    os.seteuid(0)
+    if closed and sys.platform == "linux":
+        _prctl(_PR_SET_KEEPCAPS, 1)
+    os.setgid(gid)
+    os.setuid(uid)
+    if closed:
+        _keep_one_capability(needed)
+
+
+def _closed(needed: Sequence[str]) -> str:
+    """The first path that this process cannot read and search or execute; "" where there is none."""
+    wanted = os.R_OK | os.X_OK
+    return next((path for path in needed if not os.access(path, wanted, effective_ids=True)), "")
+
+
+def _keep_one_capability(needed: Sequence[str]) -> None:
+    if sys.platform == "linux":
+        for capability in (_CAP_DAC_READ_SEARCH, _CAP_DAC_OVERRIDE):
+            if _held() & 1 << capability:
+                _set_effective(1 << capability)
+                if not _closed(needed):
+                    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
+                    return
+    raise PermissionError(f"{_closed(needed)} is out of its reach")
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(*arguments: int) -> None:
+    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
+    _checked(_libc().prctl(*padded))
+
+
+def _held() -> int:
+    sets = (_Sets * 2)()
+    _checked(_libc().capget(ctypes.byref(_Header(_CAPABILITY_VERSION_3, 0)), sets))
+    return int(sets[0].permitted)
+
+
+def _set_effective(mask: int) -> None:
+    # Both capabilities are below 32, so the second word of each set stays empty.
+    sets = (_Sets * 2)(_Sets(mask, _held(), mask))
+    _checked(_libc().capset(ctypes.byref(_Header(_CAPABILITY_VERSION_3, 0)), sets))
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

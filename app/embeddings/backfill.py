@@ -1,0 +1,96 @@
+"""The verb that gives memories their vectors."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import structlog
+
+from app.db.engine import Database
+from app.embeddings import store
+from app.embeddings.provider import EmbeddingProvider
+from app.embeddings.store import StoredModel, WaitingText
+from app.memories.scored_text import embedded_text
+
+BATCH = 256
+"""Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
+
+logger = structlog.get_logger()
+
+
+async def serving_model(database: Database, provider: EmbeddingProvider) -> StoredModel | None:
+    """The stored model, if the provider can add to its vectors: made now where the database has none.
+
+    None where the provider is switched off, or where the stored vectors are of another model.
+    """
+    if not provider.enabled:
+        return None
+    async with database.transaction() as connection:
+        model = await store.register_model(connection, provider.model_id, provider.dimension)
+    if model.name == provider.model_id:
+        return model
+    logger.warning("another model's vectors are stored", stored=model.name, configured=provider.model_id)
+    return None
+
+
+async def embed_waiting(
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace_id: int | None = None,
+    ids: Sequence[UUID] | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Embed memories that wait for a vector, newest first; of one workspace, or these ids, where given. How many.
+
+    Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
+
+    Raises:
+        EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
+    """
+    model = await serving_model(database, provider)
+    if model is None:
+        return 0
+    done = 0
+    while batch := await _next(database, workspace_id, ids):
+        await _embed(database, provider, model, batch)
+        done += len(batch)
+        on_progress(len(batch))
+    return done
+
+
+async def _next(database: Database, workspace_id: int | None, ids: Sequence[UUID] | None) -> list[WaitingText]:
+    async with database.statements() as connection:
+        return await store.waiting(connection, limit=BATCH, workspace_id=workspace_id, ids=ids)
+
+
+async def _embed(
+    database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[WaitingText]
+) -> None:
+    texts = [embedded_text(item.title, item.body) for item in batch]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    literals = store.as_literals(await provider.embed_documents(list(places)))
+    by_workspace: dict[int, list[tuple[UUID, int]]] = defaultdict(list)
+    for item, text in zip(batch, texts, strict=True):
+        by_workspace[item.workspace_id].append((item.memory_id, places[text]))
+    for workspace_id, pairs in by_workspace.items():
+        async with database.transaction() as connection:
+            ids = [memory_id for memory_id, _ in pairs]
+            await store.write(connection, model, workspace_id, ids, [literals[place] for _, place in pairs])
+
+
+async def build_indexes(database: Database) -> int:
+    """Give every workspace that has grown beyond the exact scan its vector index. How many were built."""
+    async with database.statements() as connection:
+        model = await store.active_model(connection)
+        crowded = [] if model is None else await store.crowded_workspaces(connection, model)
+        for workspace_id in crowded:
+            assert model is not None, "nothing is crowded without a model"  # noqa: S101
+            await store.build_index(connection, model, workspace_id)
+    return len(crowded)
+
+
+async def backfill_state(database: Database) -> int:
+    """How many memories wait for a vector."""
+    async with database.statements() as connection:
+        return await store.waiting_count(connection)

@@ -1,0 +1,49 @@
+"""Every error that Priors raises on purpose.
+
+    PriorsError
+    ├── InvalidInput          the caller sent something that cannot be taken; names the field
+    ├── NotFound              the thing asked for is not in this workspace
+    ├── Unavailable           a part that is needed does not answer
+    │   ├── DatabaseUnavailable
+    │   └── EmbeddingUnavailable
+    └── ConfigurationError    a setting, a folder or a port that a person must change first
+
+A message says what is wrong and how to mend it. What a door makes of an error (a status code, an exit
+code) is that door's business.
+"""
+
+
+class PriorsError(Exception):
+    """The root of the tree: catch this to catch all that Priors raises on purpose."""
+
+
+class InvalidInput(PriorsError):
+    """The caller sent something that cannot be taken.
+
+    `field` is the path of the offending field as the caller wrote it (`filters.kind`), or "" for the whole input.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        self.message = message
+
+
+class NotFound(PriorsError):
+    """The thing asked for does not exist in this workspace."""
+
+
+class Unavailable(PriorsError):
+    """A part that is needed does not answer; trying again later may help."""
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database cannot be reached, started or used."""
+
+
+class EmbeddingUnavailable(Unavailable):
+    """The embedding provider did not give vectors; retrieval goes on by words alone."""
+
+
+class ConfigurationError(PriorsError):
+    """A setting, a folder or a port that a person must change before Priors can start."""

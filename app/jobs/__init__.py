@@ -1,0 +1,1 @@
+"""Background work: the procrastinate app, its tasks, and the worker that runs them."""

@@ -1,0 +1,85 @@
+"""The tasks, each a few lines that call a verb, and the worker that runs them."""
+
+import asyncio
+from typing import Any
+
+import structlog
+from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
+from procrastinate.blueprints import Blueprint
+
+from app.db.engine import libpq_url
+from app.embeddings.backfill import build_indexes, embed_waiting
+from app.errors import Unavailable
+from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
+from app.wiring import Services
+
+CONCURRENCY = 2
+"""Jobs that one worker runs at once: statistics need not wait for a long embedding."""
+POLL_SECONDS = 5.0
+"""A job is announced by NOTIFY; polling only finds what was enqueued while nobody listened."""
+STOP_SECONDS = 5.0
+"""A job that goes on for longer after a stop is aborted; it is done again at the next start."""
+RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
+
+tasks = Blueprint()
+logger = structlog.get_logger()
+
+
+def _services(context: JobContext) -> Services:
+    services: Services = context.additional_context["services"]
+    return services
+
+
+@tasks.task(name="embed_waiting", pass_context=True, retry=RETRY, queue="default")
+async def embed_waiting_task(context: JobContext) -> None:
+    """Embed what waits, then give workspaces that have outgrown the exact scan their index."""
+    services = _services(context)
+    done = await embed_waiting(services.database, services.provider)
+    if done:
+        logger.info("embedded", memories=done)
+        await build_indexes(services.database)
+
+
+@tasks.task(name="refresh_statistics", pass_context=True, retry=RETRY, queue="default")
+async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
+    """Take a workspace's lexical statistics anew, should they have become stale."""
+    await refresh_workspace_statistics(_services(context).database, workspace_id)
+
+
+@tasks.periodic(cron="*/5 * * * *")
+@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default")
+async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+    """Find what no job was enqueued for: a restored backup, a worker that was killed."""
+    services = _services(context)
+    for job in await context.app.job_manager.get_stalled_jobs():
+        await context.app.job_manager.retry_job(job)
+    await embed_waiting(services.database, services.provider)
+    await refresh_all_statistics(services.database)
+    await build_indexes(services.database)
+
+
+def procrastinate_app(url: str) -> App:
+    """The procrastinate app for the database at `url`."""
+    connector = PsycopgConnector(conninfo=libpq_url(url), min_size=1, max_size=CONCURRENCY + 2)
+    app = App(connector=connector)
+    app.add_tasks_from(tasks, namespace="")
+    return app
+
+
+async def run_worker(services: Services, stop: asyncio.Event) -> None:
+    """Run jobs until `stop` is set."""
+    options: dict[str, Any] = {
+        "concurrency": CONCURRENCY,
+        "fetch_job_polling_interval": POLL_SECONDS,
+        "shutdown_graceful_timeout": STOP_SECONDS,
+        "delete_jobs": "successful",
+        "install_signal_handlers": False,
+        "additional_context": {"services": services},
+    }
+    async with procrastinate_app(services.database.url).open_async() as app:
+        worker = asyncio.create_task(app.run_worker_async(**options))
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        worker.cancel()
+        await asyncio.gather(worker, stopped, return_exceptions=True)

@@ -1,0 +1,112 @@
+"""What a memory must be to be stored."""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory
+
+BODY_LIMIT = 200_000
+"""Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
+TITLE_LIMIT = 1_000
+URI_LIMIT = 1_000
+"""Characters; an index row holds at most 2,700 bytes."""
+TAG_LIMIT = 100
+TAGS_LIMIT = 64
+METADATA_DEPTH = 32
+NAME_LIMIT = 200
+LARGEST_ORDINAL = 2**31 - 1
+LARGEST_SCORE = 10
+
+
+def reason_to_reject(memory: NewMemory) -> str | None:
+    """Why this memory cannot be stored, naming the field and the mend; None if it can."""
+    return next(_reasons(memory), None)
+
+
+def _reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.kind not in KINDS:
+        yield f"kind: must be one of {', '.join(KINDS)}"
+    if not memory.body.strip():
+        yield "body: is empty; a memory needs text"
+    yield from _too_long("body", memory.body, BODY_LIMIT)
+    yield from _too_long("title", memory.title, TITLE_LIMIT)
+    yield from _source_reasons(memory)
+    yield from _number_reasons(memory)
+    yield from _tag_reasons(memory.tags)
+    yield from _too_long("language", memory.language or "", NAME_LIMIT)
+    yield from _too_long("run_id", memory.run_id or "", NAME_LIMIT)
+    yield from unstorable(
+        {name: getattr(memory, name) for name in ("body", "title", "language", "run_id", "tags", "metadata")}
+    )
+
+
+def _too_long(field: str, text: str, limit: int) -> Iterator[str]:
+    if len(text) > limit:
+        yield f"{field}: has {len(text):,} characters; at most {limit:,} are taken, so split it"
+
+
+def _source_reasons(memory: NewMemory) -> Iterator[str]:
+    source = memory.source
+    if source is None:
+        return
+    if source.kind not in SOURCE_KINDS:
+        yield f"source.kind: must be one of {', '.join(SOURCE_KINDS)}"
+    if not source.uri.strip():
+        yield "source.uri: is empty; it names the source"
+    yield from _too_long("source.uri", source.uri, URI_LIMIT)
+    yield from _too_long("source.title", source.title, TITLE_LIMIT)
+    yield from unstorable({"source.uri": source.uri, "source.title": source.title})
+
+
+def _number_reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.ordinal is not None and not 0 <= memory.ordinal <= LARGEST_ORDINAL:
+        yield f"ordinal: must be from 0 to {LARGEST_ORDINAL}"
+    if memory.ordinal is not None and memory.source is None:
+        yield "ordinal: is a place in a source, so it needs a source"
+    score = memory.final_score
+    if score is not None and not (math.isfinite(score) and 0 <= score <= LARGEST_SCORE):
+        yield f"final_score: must be from 0 to {LARGEST_SCORE}"
+    if memory.occurred_at is not None and not _in_calendar(memory.occurred_at):
+        yield "occurred_at: is outside the years 1 to 9999"
+
+
+def _in_calendar(moment: datetime) -> bool:
+    try:
+        moment.astimezone(UTC)
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def _tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
+    if len(tags) > TAGS_LIMIT:
+        yield f"tags: at most {TAGS_LIMIT} are taken"
+    for tag in tags:
+        if not tag.strip() or len(tag) > TAG_LIMIT:
+            yield f"tags: each has 1 to {TAG_LIMIT} characters"
+
+
+def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Text anywhere in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
+    if depth > METADATA_DEPTH:
+        yield f"{field}: is nested deeper than {METADATA_DEPTH} levels"
+        return
+    match value:
+        case str():
+            yield from _unstorable_text(value, field)
+        case Mapping():
+            for key, item in value.items():
+                yield from _unstorable_text(key, field or "key")
+                yield from unstorable(item, f"{field}.{key}" if field else key, depth + 1)
+        case list() | tuple():
+            for item in value:
+                yield from unstorable(item, field, depth + 1)
+
+
+def _unstorable_text(text: str, field: str) -> Iterator[str]:
+    if "\0" in text:
+        yield f"{field}: contains a NUL character, which cannot be stored"
+    elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        yield f"{field}: contains half of a surrogate pair, which is no character"

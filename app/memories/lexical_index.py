@@ -1,0 +1,101 @@
+"""The lexical representation: what BM25 needs, kept beside the memories in a narrow table of its own."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+K1 = 1.2
+"""Saturation of a term's frequency. With b 0.4 it finds more than 1.5 and 0.75 do (docs/retrieval.md)."""
+B = 0.4
+"""Share of the length normalisation."""
+DRIFT = 0.1
+"""The mean length may move by this share before every weight is made anew; at b 0.4 it moves a score by under 4 %."""
+STALE = 0.05
+"""Statistics are taken anew when the number of documents has moved by this share: an idf moves by the logarithm."""
+
+# Title, date and body are what the lexical arm scores; the date in words is how people ask for it.
+INDEX = text("""
+WITH parsed AS (
+    SELECT m.memory_id, priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n',
+        m.title, to_char(m.occurred_at AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'), m.body)) AS terms
+    FROM memories m
+    WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) AND m.valid_until IS NULL
+), measured AS (
+    SELECT memory_id, terms, priors_length(terms) AS length FROM parsed
+)
+INSERT INTO lexical (workspace_id, memory_id, terms, weights, length)
+SELECT :workspace_id, memory_id, terms || array_to_tsvector(ARRAY['workspace:' || CAST(:workspace_id AS text)]),
+    priors_weights(terms, (SELECT mean_length FROM workspaces WHERE workspace_id = :workspace_id), :k1, :b), length
+FROM measured
+ON CONFLICT (workspace_id, memory_id) DO UPDATE
+SET terms = EXCLUDED.terms, weights = EXCLUDED.weights, length = EXCLUDED.length
+""")
+
+FIRST_MEAN_LENGTH = text("""
+UPDATE workspaces SET mean_length = greatest(1, (
+    SELECT avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body))))
+    FROM memories m WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[]))
+))
+WHERE workspace_id = :workspace_id AND mean_length = 0
+""")
+
+COUNT = text("SELECT count(*), coalesce(avg(length), 0)::real FROM lexical WHERE workspace_id = :workspace_id")
+
+NOTE_COUNT = text("""
+UPDATE workspaces SET document_count = :count, statistics_at = now() WHERE workspace_id = :workspace_id
+""")
+
+TAKE_STATISTICS = text("""
+WITH counted AS MATERIALIZED (
+    SELECT word AS lexeme, ndoc AS document_count
+    FROM ts_stat('SELECT terms FROM lexical WHERE workspace_id = ' || CAST(:workspace_id AS bigint))
+    WHERE word <> 'workspace:' || CAST(:workspace_id AS text)
+), gone AS (
+    DELETE FROM lexeme_statistics s WHERE s.workspace_id = :workspace_id
+    AND NOT EXISTS (SELECT 1 FROM counted c WHERE c.lexeme = s.lexeme)
+)
+INSERT INTO lexeme_statistics AS s (workspace_id, lexeme, document_count)
+SELECT :workspace_id, lexeme, document_count FROM counted
+ON CONFLICT (workspace_id, lexeme) DO UPDATE SET document_count = EXCLUDED.document_count
+WHERE s.document_count <> EXCLUDED.document_count
+""")
+
+WEIGH_ANEW = text("""
+WITH measured AS (
+    UPDATE workspaces SET mean_length = :mean_length WHERE workspace_id = :workspace_id
+)
+UPDATE lexical SET weights = priors_weights(
+    ts_delete(terms, 'workspace:' || CAST(:workspace_id AS text)), CAST(:mean_length AS float8), :k1, :b
+) WHERE workspace_id = :workspace_id
+""")
+
+STATISTICS = text("""
+SELECT document_count, mean_length, statistics_at < now() - interval '1 day' AS old
+FROM workspaces WHERE workspace_id = :workspace_id FOR NO KEY UPDATE
+""")
+
+
+async def index(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Make these live memories findable by their words, as they now are."""
+    given = {"workspace_id": workspace_id, "ids": list(ids)}
+    await connection.execute(FIRST_MEAN_LENGTH, given)
+    await connection.execute(INDEX, {**given, "k1": K1, "b": B})
+
+
+async def refresh_statistics(connection: AsyncConnection, workspace_id: int, *, force: bool = False) -> bool:
+    """Take document frequencies and lengths anew if they have become stale; whether they had.
+
+    Locks the workspace's row, so that two do not count at once; NO KEY, so that writers of memories go on.
+    """
+    given = {"workspace_id": workspace_id}
+    known = (await connection.execute(STATISTICS, given)).one()
+    count, mean_length = (await connection.execute(COUNT, given)).one()
+    if not (force or known.old or abs(count - known.document_count) > STALE * count):
+        return False
+    await connection.execute(TAKE_STATISTICS, given)
+    await connection.execute(NOTE_COUNT, {**given, "count": count})
+    if count and abs(mean_length - known.mean_length) > DRIFT * known.mean_length:
+        await connection.execute(WEIGH_ANEW, {**given, "mean_length": mean_length, "k1": K1, "b": B})
+    return True

@@ -1,0 +1,103 @@
+"""A memory before it is stored, as it is stored, and where it comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+KINDS = ("observation", "chunk", "message", "cue", "note")
+SOURCE_KINDS = ("report", "session", "run", "other")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReference:
+    """Names a source; the first memory that names it makes it."""
+
+    kind: str
+    uri: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory as its writer gives it. The text is kept word for word."""
+
+    kind: str
+    body: str
+    title: str = ""
+    source: SourceReference | None = None
+    ordinal: int | None = None
+    """Its place in the source, from 0; neighbours in a source lift each other."""
+    occurred_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    language: str | None = None
+    """Text search language by name or ISO code; None: the workspace's."""
+    run_id: str | None = None
+    final_score: float | None = None
+    """The evaluator's score, 0 to 10."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A stored source."""
+
+    source_id: UUID
+    kind: str
+    uri: str
+    title: str
+    memories: int
+    """How many live memories it has."""
+    created_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A stored memory."""
+
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    language: str
+    source_id: UUID | None
+    source_kind: str | None
+    source_uri: str | None
+    source_title: str | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    run_id: str | None
+    final_score: float | None
+    quality: int
+    tokens: int
+    created_at: datetime
+    valid_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of a batch: each given memory is in exactly one of the four."""
+
+    ids: tuple[UUID | None, ...]
+    """One a given memory, in its order; None where it was rejected."""
+    stored: int
+    updated: int
+    """Known text whose date, tags, metadata, score or run were given anew."""
+    unchanged: int
+    rejected: tuple["Rejection", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why one given memory was not stored."""
+
+    index: int
+    """Its place in the batch, from 0."""
+    reason: str

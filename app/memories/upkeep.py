@@ -1,0 +1,19 @@
+"""The verbs that keep the lexical statistics fresh."""
+
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.memories import lexical_index
+
+
+async def refresh_workspace_statistics(database: Database, workspace_id: int, *, force: bool = False) -> bool:
+    """Take a workspace's document frequencies and lengths anew, if they have become stale; whether they had."""
+    async with database.transaction() as connection:
+        return await lexical_index.refresh_statistics(connection, workspace_id, force=force)
+
+
+async def refresh_all_statistics(database: Database) -> int:
+    """The same for every workspace. How many were stale."""
+    async with database.statements() as connection:
+        ids = (await connection.execute(text("SELECT workspace_id FROM workspaces ORDER BY 1"))).scalars().all()
+    return sum([await refresh_workspace_statistics(database, workspace_id) for workspace_id in ids])

@@ -1,0 +1,300 @@
+"""The verb that takes report files in."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import structlog
+
+from app.db.engine import Database
+from app.embeddings.backfill import build_indexes, serving_model
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.store import StoredModel, as_literals
+from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories import lexical_index
+from app.memories.admission import URI_LIMIT, unstorable
+from app.memories.scored_text import embedded_text
+from app.reports import store
+from app.reports.files import Discovery, ReportFile, UnreadableFile, discover, gone, read
+from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
+from app.reports.path_tags import path_tags
+from app.reports.prepare import Prepared, file_hash, prepare
+from app.reports.store import KnownFile
+from app.reports.write import Written, write_file
+from app.workspaces import store as workspaces
+from app.workspaces.language import configuration
+from app.workspaces.workspace import Workspace, checked_name
+
+WINDOW = 512
+"""Chunks embedded together: sorted by length they fill batches without padding, and 10 s of work is at stake."""
+NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
+"""What a dry run looks into where nothing was ever written."""
+
+OnProgress = Callable[[int, int, str], None]
+"""Called with (files done, files found, path)."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One ingestion under way."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+    target: Workspace
+    language: str
+    model: StoredModel | None
+    max_file_bytes: int
+    dry_run: bool
+    total: int = 0
+    on_progress: OnProgress = lambda _done, _total, _path: None
+    live: dict[str, KnownFile] = field(default_factory=dict)
+    """Live files by path."""
+    by_hash: dict[bytes, KnownFile] = field(default_factory=dict)
+    """Live files whose path is empty now, by content: where a moved file came from."""
+    outcomes: list[FileOutcome] = field(default_factory=list)
+    waiting: int = 0
+    degraded: str = ""
+
+    def note(self, outcome: FileOutcome) -> None:
+        self.outcomes.append(outcome)
+        self.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+
+
+async def ingest(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: str,
+    language: str | None = None,
+    default_language: str = "english",
+    paths: Sequence[Path],
+    max_file_bytes: int,
+    dry_run: bool = False,
+    on_progress: OnProgress = lambda _done, _total, _path: None,
+) -> Ingestion:
+    """Make the store hold what the report files below `paths` say now.
+
+    Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
+    recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
+    with its reason, keeps what was stored of it, and does not stop the rest. Each file is one transaction.
+
+    `language` is that of the files, None for the workspace's; `default_language` that of a workspace made here.
+
+    Raises:
+        InvalidInput: the workspace may not be called that.
+        DatabaseUnavailable: files written before stay; running it again finishes.
+    """
+    started = time.perf_counter()
+    target = await _workspace(database, checked_name(workspace), default_language, dry_run=dry_run)
+    model = None if dry_run else await serving_model(database, provider)
+    run = _Run(
+        database=database,
+        provider=provider,
+        counter=counter,
+        target=target,
+        language=target.language if language is None else configuration(language),
+        model=model,
+        max_file_bytes=max_file_bytes,
+        dry_run=dry_run,
+        on_progress=on_progress,
+    )
+    await _take_in(run, await asyncio.to_thread(discover, paths))
+    if not dry_run and any(outcome.status not in {UNCHANGED, FAILED} for outcome in run.outcomes):
+        await _settle(run)
+    return Ingestion(
+        outcomes=tuple(run.outcomes),
+        seconds=time.perf_counter() - started,
+        dry_run=dry_run,
+        waiting=run.waiting,
+        degraded=run.degraded,
+    )
+
+
+async def ingest_content(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: str,
+    language: str | None = None,
+    default_language: str = "english",
+    path: str,
+    content: bytes,
+    max_file_bytes: int,
+) -> FileOutcome:
+    """Take in one file's content under a name of the caller's, as `ingest` does a file.
+
+    Raises:
+        InvalidInput: the name or the content cannot be taken; the message says why.
+        DatabaseUnavailable: nothing of it is stored.
+    """
+    shown = _checked_path(path)
+    if len(content) > max_file_bytes:
+        raise InvalidInput("content", f"is larger than {max_file_bytes:,} bytes; split it")
+    target = await _workspace(database, checked_name(workspace), default_language, dry_run=False)
+    run = _Run(
+        database=database,
+        provider=provider,
+        counter=counter,
+        target=target,
+        language=target.language if language is None else configuration(language),
+        model=await serving_model(database, provider),
+        max_file_bytes=max_file_bytes,
+        dry_run=False,
+    )
+    try:
+        prepared = await asyncio.to_thread(
+            prepare, content, uri=str(shown), shown=shown, language=run.language, counter=counter
+        )
+    except InvalidInput as error:
+        raise InvalidInput("content", error.message) from error
+    return (await _write(run, [prepared]))[0].outcome
+
+
+def _checked_path(path: str) -> PurePosixPath:
+    shown = PurePosixPath(path.strip().lstrip("/"))
+    for reason in unstorable(path, "path"):
+        raise InvalidInput("path", reason.removeprefix("path: "))
+    if shown.suffix.lower() not in {".md", ".json"} or ".." in shown.parts or len(path) > URI_LIMIT:
+        raise InvalidInput(
+            "path", f"names a .md or .json file by a relative path without .., of at most {URI_LIMIT} characters"
+        )
+    return shown
+
+
+async def _workspace(database: Database, name: str, language: str, *, dry_run: bool) -> Workspace:
+    async with database.transaction() as connection:
+        if dry_run:
+            return await workspaces.find(connection, name) or NO_WORKSPACE
+        return await workspaces.ensure(connection, name, configuration(language))
+
+
+async def _take_in(run: _Run, found: Discovery) -> None:
+    run.total = len(found.files) + len(found.failures)
+    for path, reason in found.failures.items():
+        run.note(FileOutcome(path=path, status=FAILED, reason=reason))
+    missing = await _known(run, found)
+    window: list[Prepared] = []
+    for file in found.files.values():
+        prepared = await _prepared(run, file)
+        if prepared is not None:
+            window.append(prepared)
+        if sum(len(item.rows) for item in window) >= WINDOW:
+            await _write(run, window)
+            window = []
+    await _write(run, window)
+    moved = {outcome.reason for outcome in run.outcomes if outcome.status == MOVED}
+    await _retire(run, [file for file in missing if file.uri not in moved])
+
+
+async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
+    """Live files below the given folders at whose paths nothing stands any more. Also fills the run's look-ups."""
+    async with run.database.statements() as connection:
+        files = await store.known_files(connection, run.target.workspace_id)
+    live = [file for file in files if file.live]
+    run.live = {file.uri: file for file in live}
+    absolute = [file.uri for file in live if file.uri.startswith("/") and Path(file.uri) not in found.files]
+    empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
+    run.by_hash = {file.content_hash: file for file in live if file.uri in empty}
+    return [
+        file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in found.roots)
+    ]
+
+
+async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
+    """The file ready to be written; None where nothing of it needs to be, its outcome noted."""
+    uri = str(file.path)
+    try:
+        content = await asyncio.to_thread(read, file.path, max_bytes=run.max_file_bytes)
+        digest = file_hash(content, run.language)
+        known = run.live.get(uri)
+        if known is not None and known.content_hash == digest:
+            run.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
+            return None
+        if known is None and digest in run.by_hash:
+            await _move(run, run.by_hash.pop(digest), file)
+            return None
+        return await asyncio.to_thread(
+            prepare, content, uri=uri, shown=file.shown, language=run.language, counter=run.counter
+        )
+    except (UnreadableFile, InvalidInput) as error:
+        run.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
+        return None
+
+
+async def _move(run: _Run, known: KnownFile, file: ReportFile) -> None:
+    if not run.dry_run:
+        async with run.database.transaction() as connection:
+            await store.move(
+                connection,
+                run.target.workspace_id,
+                known,
+                uri=str(file.path),
+                title=str(file.shown),
+                tags=path_tags(file.shown),
+            )
+    run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+
+
+async def _write(run: _Run, window: Sequence[Prepared]) -> list[Written]:
+    if run.dry_run:
+        for prepared in window:
+            run.note(_foreseen(run, prepared))
+        return []
+    literals = await _literals(run, window)
+    written = []
+    for prepared in window:
+        result = await write_file(run.database, run.target, prepared, model=run.model, literals=literals)
+        run.waiting += result.waiting
+        run.note(result.outcome)
+        written.append(result)
+    return written
+
+
+def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
+    return FileOutcome(
+        path=prepared.title,
+        status=CHANGED if prepared.uri in run.live else NEW,
+        chunks=len(prepared.rows),
+        stored=len(prepared.rows),
+        tokens=sum(row.tokens for row in prepared.rows),
+    )
+
+
+async def _literals(run: _Run, window: Iterable[Prepared]) -> dict[bytes, str]:
+    """A vector for each text of the window, by content hash; what is stored already is not embedded again."""
+    rows = {row.content_hash: row for prepared in window for row in prepared.rows}
+    if run.model is None or not rows:
+        return {}
+    async with run.database.statements() as connection:
+        literals = await store.known_vectors(connection, run.model, run.target.workspace_id, list(rows.values()))
+    fresh = [row for digest, row in rows.items() if digest not in literals]
+    try:
+        matrix = await run.provider.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
+    except EmbeddingUnavailable as error:
+        run.degraded = str(error)
+        logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
+        return literals
+    return literals | {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
+
+
+async def _retire(run: _Run, missing: Sequence[KnownFile]) -> None:
+    for file in missing:
+        chunks = 0
+        if not run.dry_run:
+            async with run.database.transaction() as connection:
+                chunks = await store.retire(connection, run.target.workspace_id, file.source_id)
+        run.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))
+
+
+async def _settle(run: _Run) -> None:
+    """What a worker would do soon is done at once, so that the store is at its best when the command ends."""
+    async with run.database.transaction() as connection:
+        await lexical_index.refresh_statistics(connection, run.target.workspace_id)
+    await build_indexes(run.database)

@@ -1,0 +1,65 @@
+"""Which memories of a changed file stay, which are new and which retire. Pure."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.memories.store import MemoryRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownChunk:
+    """A memory that the file's source has, live or retired."""
+
+    memory_id: UUID
+    content_hash: bytes
+    ordinal: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """What is to be done."""
+
+    kept: tuple[tuple[KnownChunk, MemoryRow], ...]
+    """Known memories whose text stands in the file, each with what the file now says of it."""
+    new: tuple[MemoryRow, ...]
+    retired: tuple[UUID, ...]
+    """Live memories whose text is gone."""
+
+
+def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
+    """Match a file's chunks with its known memories by text.
+
+    Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one: so no
+    two memories ever swap their ordinals, which the unique index on them would refuse half-way.
+    """
+    pools: dict[bytes, list[KnownChunk]] = defaultdict(list)
+    for chunk in sorted(known, key=lambda chunk: (not chunk.live, chunk.memory_id)):
+        pools[chunk.content_hash].append(chunk)
+    partners = _by_place(rows, pools)
+    new: list[MemoryRow] = []
+    for row in rows:
+        if row.memory_id in partners:
+            continue
+        pool = pools[row.content_hash]
+        if pool:
+            partners[row.memory_id] = pool.pop(0)
+        else:
+            new.append(row)
+    kept = tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners)
+    stay = {chunk.memory_id for chunk, _ in kept}
+    retired = tuple(chunk.memory_id for chunk in known if chunk.live and chunk.memory_id not in stay)
+    return Matching(kept=kept, new=tuple(new), retired=retired)
+
+
+def _by_place(rows: Sequence[MemoryRow], pools: dict[bytes, list[KnownChunk]]) -> dict[UUID, KnownChunk]:
+    partners: dict[UUID, KnownChunk] = {}
+    for row in rows:
+        pool = pools[row.content_hash]
+        same = next((chunk for chunk in pool if chunk.live and chunk.ordinal == row.memory.ordinal), None)
+        if same is not None:
+            pool.remove(same)
+            partners[row.memory_id] = same
+    return partners

@@ -1,0 +1,85 @@
+"""From a file's bytes to rows that can be written: everything about a file that needs no database."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from app.embeddings.provider import TokenCounter
+from app.errors import InvalidInput
+from app.memories.admission import reason_to_reject
+from app.memories.memory import NewMemory
+from app.memories.scored_text import embedded_text
+from app.memories.store import MemoryRow, row_of
+from app.reports.chunk import Chunk
+from app.reports.chunking import chunk_report
+from app.reports.path_tags import path_tags
+
+CHUNKER_VERSION = 1
+"""Part of every file's hash: raising it chunks everything anew at the next ingestion."""
+HASH_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A file ready to be written."""
+
+    uri: str
+    title: str
+    """Its path as people know it."""
+    content_hash: bytes
+    rows: tuple[MemoryRow, ...]
+    """One a chunk, without a source yet."""
+
+
+def file_hash(content: bytes, language: str) -> bytes:
+    """What must be equal for a file to count as unchanged."""
+    prefix = f"{CHUNKER_VERSION}:{language}:".encode()
+    return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
+
+
+def prepare(content: bytes, *, uri: str, shown: PurePosixPath, language: str, counter: TokenCounter) -> Prepared:
+    """Chunk a file and make its rows.
+
+    Raises:
+        InvalidInput: the content is no report; the message says why.
+    """
+    chunks = chunk_report(shown, content, counter)
+    tags = path_tags(shown)
+    memories = [_admitted(_memory(chunk, ordinal, tags)) for ordinal, chunk in enumerate(chunks)]
+    tokens = counter.count_many([embedded_text(memory.title, memory.body) for memory in memories])
+    return Prepared(
+        uri=uri,
+        title=str(shown),
+        content_hash=file_hash(content, language),
+        rows=tuple(
+            row_of(memory, source_id=None, language=language, tokens=count)
+            for memory, count in zip(memories, tokens, strict=True)
+        ),
+    )
+
+
+def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
+    metadata: dict[str, Any] = {"trail": list(chunk.trail)}
+    if chunk.pointer:
+        metadata["pointer"] = chunk.pointer
+    return NewMemory(
+        kind="chunk",
+        title=chunk.title,
+        body=chunk.text,
+        ordinal=ordinal,
+        occurred_at=chunk.occurred_at,
+        final_score=chunk.final_score,
+        tags=tuple(tags),
+        metadata=metadata,
+    )
+
+
+def _admitted(memory: NewMemory) -> NewMemory:
+    """The gate through which every chunk passes before it is stored."""
+    reason = reason_to_reject(memory)
+    # The source is named at the write; a chunk's ordinal is right without it.
+    if reason is not None and not reason.startswith("ordinal: is a place in a source"):
+        raise InvalidInput("", f"chunk {memory.ordinal}: {reason}")
+    return memory

@@ -1,0 +1,146 @@
+"""The SQL of ingestion: report files as sources, their chunks as memories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.embeddings.store import StoredModel
+from app.memories import store as memories
+from app.memories.identity import new_id
+from app.memories.store import MemoryRow
+from app.reports.matching import KnownChunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFile:
+    """A report file that was ingested before."""
+
+    source_id: UUID
+    uri: str
+    content_hash: bytes
+    live: bool
+
+
+FILES = text("""
+SELECT source_id, uri, content_hash, retired_at IS NULL AS live FROM sources
+WHERE workspace_id = :workspace_id AND kind = 'report' AND content_hash IS NOT NULL
+ORDER BY retired_at NULLS LAST
+""")
+
+CHUNKS = text("""
+SELECT memory_id, content_hash, ordinal, valid_until IS NULL AS live FROM memories
+WHERE workspace_id = :workspace_id AND source_id = :source_id AND kind = 'chunk' ORDER BY ordinal, memory_id
+""")
+
+MAKE = text("""
+INSERT INTO sources (workspace_id, source_id, kind, uri, title)
+VALUES (:workspace_id, :source_id, 'report', :uri, :title) ON CONFLICT DO NOTHING
+""")
+
+LOCK = text("""
+SELECT source_id, uri, content_hash, retired_at IS NULL AS live FROM sources
+WHERE workspace_id = :workspace_id AND kind = 'report' AND uri = :uri
+ORDER BY retired_at DESC NULLS FIRST, created_at LIMIT 1 FOR NO KEY UPDATE
+""")
+
+KEEP = text("""
+UPDATE sources SET content_hash = :content_hash, title = :title, updated_at = now(), retired_at = NULL
+WHERE workspace_id = :workspace_id AND source_id = :source_id
+""")
+
+MOVE = text("""
+UPDATE sources SET uri = :uri, title = :title, updated_at = now()
+WHERE workspace_id = :workspace_id AND source_id = :source_id AND uri = :old_uri AND retired_at IS NULL
+""")
+
+RETAG = text("""
+UPDATE memories SET tags = CAST(:tags AS text[])
+WHERE workspace_id = :workspace_id AND source_id = :source_id AND kind = 'chunk'
+""")
+
+RETIRE = text("""
+UPDATE sources SET retired_at = now()
+WHERE workspace_id = :workspace_id AND source_id = :source_id AND retired_at IS NULL
+""")
+
+REVIVE = text("""
+UPDATE memories SET valid_until = NULL WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+""")
+
+
+async def known_files(connection: AsyncConnection, workspace_id: int) -> list[KnownFile]:
+    """Every report file ever ingested, the retired ones first and the live ones last."""
+    rows = await connection.execute(FILES, {"workspace_id": workspace_id})
+    return [
+        KnownFile(source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash), live=row.live)
+        for row in rows
+    ]
+
+
+async def known_chunks(connection: AsyncConnection, workspace_id: int, source_id: UUID) -> list[KnownChunk]:
+    """A file's chunks, the retired ones included."""
+    rows = await connection.execute(CHUNKS, {"workspace_id": workspace_id, "source_id": source_id})
+    return [
+        KnownChunk(memory_id=row.memory_id, content_hash=bytes(row.content_hash), ordinal=row.ordinal, live=row.live)
+        for row in rows
+    ]
+
+
+async def locked_file(connection: AsyncConnection, workspace_id: int, *, uri: str, title: str) -> KnownFile:
+    """The file's source, made or found, and locked: two ingestions of one file go one after the other."""
+    given = {"workspace_id": workspace_id, "uri": uri}
+    row = (await connection.execute(LOCK, given)).one_or_none()
+    if row is None:
+        await connection.execute(MAKE, {**given, "source_id": new_id(), "title": title})
+        row = (await connection.execute(LOCK, given)).one()
+    return KnownFile(source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash or b""), live=row.live)
+
+
+async def keep(
+    connection: AsyncConnection, workspace_id: int, source_id: UUID, *, content_hash: bytes, title: str
+) -> None:
+    """The source is live and holds this content."""
+    await connection.execute(
+        KEEP,
+        {"workspace_id": workspace_id, "source_id": source_id, "content_hash": content_hash, "title": title},
+    )
+
+
+async def move(
+    connection: AsyncConnection, workspace_id: int, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]
+) -> None:
+    """The same content stands at another path now."""
+    given = {"workspace_id": workspace_id, "source_id": file.source_id}
+    await connection.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
+    await connection.execute(RETAG, {**given, "tags": list(tags)})
+
+
+async def retire(connection: AsyncConnection, workspace_id: int, source_id: UUID) -> int:
+    """Take a deleted file's chunks out of retrieval. How many there were."""
+    given = {"workspace_id": workspace_id, "source_id": source_id}
+    await connection.execute(RETIRE, given)
+    live = [chunk.memory_id for chunk in await known_chunks(connection, workspace_id, source_id) if chunk.live]
+    return await memories.retire(connection, workspace_id, live)
+
+
+async def revive(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Make retired memories live again; they still have to be indexed."""
+    await connection.execute(REVIVE, {"workspace_id": workspace_id, "ids": list(ids)})
+
+
+async def known_vectors(
+    connection: AsyncConnection, model: StoredModel, workspace_id: int, rows: Sequence[MemoryRow]
+) -> dict[bytes, str]:
+    """Vectors that the workspace already has for the text of these rows, by content hash."""
+    statement = text(f"""
+        SELECT DISTINCT ON (m.content_hash) m.content_hash, CAST(e.embedding AS text) AS vector
+        FROM memories m JOIN {model.partition} e USING (workspace_id, memory_id)
+        WHERE m.workspace_id = :workspace_id AND m.valid_until IS NULL
+        AND m.content_hash = ANY(CAST(:hashes AS bytea[]))
+        ORDER BY m.content_hash, m.memory_id
+        """)  # noqa: S608 - the partition's name is made of a number
+    given = {"workspace_id": workspace_id, "hashes": list({row.content_hash for row in rows})}
+    return {bytes(row.content_hash): row.vector for row in await connection.execute(statement, given)}

@@ -1,0 +1,1 @@
+"""Finding: two arms, fusion, association, quality, and the history made of it."""

@@ -1,0 +1,42 @@
+"""Why an arm does not serve an answer, or not in full. Nothing fails silently."""
+
+from app.embeddings.provider import EmbeddingProvider
+from app.retrieval.recall import LEXICAL, VECTOR, Degradation
+from app.retrieval.store import Survey
+
+TOLERATED_WAITING = 0.1
+"""Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
+win by having it."""
+
+
+def vector_degradation(provider: EmbeddingProvider, survey: Survey, refusal: str | None) -> Degradation | None:
+    """What is wrong with the vector arm; None if nothing is. `refusal` is why the query could not be embedded."""
+    if not provider.enabled:
+        return _silent("embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")
+    if refusal is not None:
+        return _silent(f"the query could not be embedded: {refusal}")
+    if survey.model is None:
+        return _silent("no memory has been embedded yet; a worker does it, or `priors backfill`")
+    if survey.model.name != provider.model_id:
+        return _silent(
+            f"the stored vectors are of {survey.model.name} and the configured model is {provider.model_id}; vectors"
+            " of different models are never compared, so configure the stored one"
+        )
+    return _waiting(survey)
+
+
+def _waiting(survey: Survey) -> Degradation | None:
+    if not survey.waiting:
+        return None
+    live = survey.live
+    reason = f"{survey.waiting:,} of {live:,} memories have no vector yet and are found by their words alone"
+    return Degradation(arm=VECTOR, reason=reason, silent=survey.waiting > TOLERATED_WAITING * live)
+
+
+def lexical_degradation() -> Degradation:
+    """The lexical arm has nothing to look up."""
+    return Degradation(arm=LEXICAL, reason="the query has no words besides stop words", silent=True)
+
+
+def _silent(reason: str) -> Degradation:
+    return Degradation(arm=VECTOR, reason=reason, silent=True)

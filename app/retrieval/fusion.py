@@ -1,0 +1,130 @@
+"""From two raw scores to one relevance: normalisation, fusion and association. Pure: lists in, lists out."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """How the arms and the association are mixed; measured on LoCoMo dev (docs/retrieval.md)."""
+
+    lexical: float = 0.6
+    """Share of the lexical score in the fused one; the rest is the vector's."""
+    next: float = 0.3
+    """What the fused score of the memory before and after adds."""
+    second: float = 0.15
+    """What that of the two beyond adds."""
+    source_lexical: float = 0.3
+    """What the source's best lexical score adds."""
+    source_vector: float = 0.1
+    """What the source's best vector score adds."""
+
+
+DEFAULT_BLEND = Blend()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the arms know of one memory."""
+
+    similarity: float | None
+    """Cosine similarity, -1 to 1; None without a vector."""
+    bm25: float
+    source: Hashable | None
+    ordinal: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relevance:
+    """A memory's relevance and what it is made of."""
+
+    value: float
+    """From 0 to 1, the pool's best: what ranking weighs against quality."""
+    evidence: float
+    """fused + neighbours + source: means the same for every query, so that a threshold can tell junk."""
+    vector: float
+    """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
+    lexical: float
+    """BM25, from 0 to 1: as much as a memory of mean length gets that has each of the query's terms once."""
+    fused: float
+    """The two, mixed."""
+    neighbours: float
+    """What its neighbours in the source added."""
+    source: float
+    """What its source added."""
+
+
+def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> list[Relevance]:
+    """The relevance of each memory of the pool, in its order.
+
+    `full_match` is the BM25 score of a memory of mean length that has each of the query's terms once. Both scores are
+    put on a scale that does not depend on the other candidates: on LoCoMo dev that finds as much as stretching each
+    to the pool's least and greatest (recall@10 0.764 and 0.763), and it keeps "nothing is relevant" visible.
+    """
+    vector = [min(1.0, max(0.0, item.similarity or 0.0)) for item in pool]
+    lexical = [min(1.0, item.bm25 / full_match) if full_match else 0.0 for item in pool]
+    share = _lexical_share(pool, blend)
+    fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
+    neighbours = _from_neighbours(pool, fused, blend)
+    sources = _from_source(pool, lexical, vector, blend)
+    raw = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
+    best = max(raw, default=0.0) or 1.0
+    return [
+        Relevance(
+            value=raw[place] / best,
+            evidence=raw[place],
+            vector=vector[place],
+            lexical=lexical[place],
+            fused=fused[place],
+            neighbours=neighbours[place],
+            source=sources[place],
+        )
+        for place in range(len(pool))
+    ]
+
+
+def reciprocal_ranks(pool: Sequence[Evidence], *, constant: float = 60.0) -> list[float]:
+    """Reciprocal rank fusion of both arms, from 0 to 1. Cormack, Clarke and Büttcher 2009, with their k = 60."""
+    totals = [0.0] * len(pool)
+    for scores in ([item.similarity for item in pool], [item.bm25 or None for item in pool]):
+        found = sorted((-score, place) for place, score in enumerate(scores) if score is not None)
+        for order, (_, place) in enumerate(found, start=1):
+            totals[place] += (constant + 1) / (constant + order) / 2
+    return totals
+
+
+def _lexical_share(pool: Sequence[Evidence], blend: Blend) -> float:
+    if all(item.similarity is None for item in pool):
+        return 1.0
+    return blend.lexical if any(item.bm25 > 0 for item in pool) else 0.0
+
+
+def _from_neighbours(pool: Sequence[Evidence], fused: Sequence[float], blend: Blend) -> list[float]:
+    places: dict[tuple[Hashable, int], float] = defaultdict(float)
+    for item, score in zip(pool, fused, strict=True):
+        if item.source is not None and item.ordinal is not None:
+            places[item.source, item.ordinal] = max(places[item.source, item.ordinal], score)
+    reach = ((-2, blend.second), (-1, blend.next), (1, blend.next), (2, blend.second))
+    return [
+        0.0
+        if item.source is None or item.ordinal is None
+        else sum(weight * places.get((item.source, item.ordinal + step), 0.0) for step, weight in reach)
+        for item in pool
+    ]
+
+
+def _from_source(
+    pool: Sequence[Evidence], lexical: Sequence[float], vector: Sequence[float], blend: Blend
+) -> list[float]:
+    best: dict[Hashable, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for item, words, meaning in zip(pool, lexical, vector, strict=True):
+        if item.source is not None:
+            known = best[item.source]
+            best[item.source] = (max(known[0], words), max(known[1], meaning))
+    return [
+        0.0
+        if item.source is None
+        else blend.source_lexical * best[item.source][0] + blend.source_vector * best[item.source][1]
+        for item in pool
+    ]

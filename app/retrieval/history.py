@@ -1,0 +1,38 @@
+"""The verb that gives an agent its history."""
+
+from app.db.engine import Database
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.errors import InvalidInput
+from app.retrieval.query import Query
+from app.retrieval.recall import History
+from app.retrieval.search import find, log
+from app.retrieval.section import section
+
+LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
+"""Tokens."""
+
+
+async def history(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: str,
+    language: str,
+    query: Query,
+    budget_tokens: int,
+) -> History:
+    """The `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
+
+    What is logged as given is what the section shows.
+
+    Raises:
+        InvalidInput: the query, its filters or the budget cannot be taken.
+        DatabaseUnavailable: the database does not answer.
+    """
+    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
+        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+    finding = await find(database, provider, workspace=workspace, query=query)
+    markdown, tokens, shown = section(finding.hits, budget=budget_tokens, counter=counter)
+    recall = await log(database, finding, hits=shown, tokens=tokens, language=language)
+    return History(markdown=markdown, tokens=tokens, recall=recall)

@@ -1,0 +1,53 @@
+"""What an agent asks, and what it may not."""
+
+from dataclasses import dataclass, field
+
+from app.errors import InvalidInput
+from app.memories.admission import NAME_LIMIT, unstorable
+from app.retrieval import filters as conditions
+from app.retrieval.filters import Filters
+from app.retrieval.presets import DEFAULT, PRESETS, Preset
+
+QUERY_LIMIT = 80_000
+"""Characters: a task text of 10,000 words is taken, a pasted file is not."""
+LARGEST_K = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What an agent asks."""
+
+    text: str
+    k: int
+    filters: Filters = field(default_factory=Filters)
+    preset: str = DEFAULT.name
+    language: str | None = None
+    """Text search language of the query; None: every language that the workspace's memories are written in."""
+    agent: str | None = None
+    run_id: str | None = None
+    purpose: str = "search"
+
+
+def checked_preset(query: Query) -> Preset:
+    """The preset that the query names.
+
+    Raises:
+        InvalidInput: this or anything else in the query cannot be taken.
+    """
+    if not query.text.strip():
+        raise InvalidInput("query", "is empty; say what the history should be about")
+    if len(query.text) > QUERY_LIMIT:
+        raise InvalidInput("query", f"has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken")
+    if not 1 <= query.k <= LARGEST_K:
+        raise InvalidInput("k", f"must be from 1 to {LARGEST_K}")
+    for name in ("agent", "run_id", "language"):
+        if len(getattr(query, name) or "") > NAME_LIMIT:
+            raise InvalidInput(name, f"has more than {NAME_LIMIT} characters")
+    given = {"query": query.text, "agent": query.agent, "run_id": query.run_id, "language": query.language}
+    for reason in unstorable(given):
+        field_name, _, message = reason.partition(": ")
+        raise InvalidInput(field_name, message)
+    conditions.check(query.filters)
+    if query.preset not in PRESETS:
+        raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
+    return PRESETS[query.preset]

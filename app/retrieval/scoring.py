@@ -1,0 +1,80 @@
+"""From the pool to a ranking. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.retrieval.arms import Candidate
+from app.retrieval.fusion import Evidence, Relevance, relevances
+from app.retrieval.presets import Preset
+from app.retrieval.ranking import Rank, rank
+
+SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A candidate with all that its score is made of."""
+
+    candidate: Candidate
+    relevance: Relevance
+    rank: Rank
+
+    @property
+    def explain(self) -> dict[str, float | None]:
+        """Every component of the score, by name."""
+        return {
+            "score": self.rank.value,
+            "similarity": self.candidate.similarity,
+            "bm25": self.candidate.bm25,
+            "vector": self.relevance.vector,
+            "lexical": self.relevance.lexical,
+            "fused": self.relevance.fused,
+            "neighbours": self.relevance.neighbours,
+            "source": self.relevance.source,
+            "evidence": self.relevance.evidence,
+            "relevance": self.rank.relevance,
+            "qual_weight": self.rank.qual_weight,
+            "q_adjust": self.rank.q_adjust,
+            "recency": self.rank.recency,
+        }
+
+
+def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now: datetime) -> list[Ranked]:
+    """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
+    evidence = [
+        Evidence(similarity=item.similarity, bm25=item.bm25, source=item.source_id, ordinal=item.ordinal)
+        for item in pool
+    ]
+    scored = zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True)
+    if preset.nearest is not None and any(item.similarity is not None for item in pool):
+        scored = zip(*_nearest(pool, preset.nearest), strict=True)
+    kept = [(item, relevance) for item, relevance in scored if relevance.evidence >= preset.least_evidence]
+    result = [
+        Ranked(candidate=item, relevance=relevance, rank=_rank(item, relevance, preset, now))
+        for item, relevance in kept
+    ]
+    return sorted(result, key=lambda item: (-item.rank.value, item.candidate.memory_id))
+
+
+def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) -> Rank:
+    return rank(
+        relevance.value,
+        final_score=item.final_score,
+        quality=item.quality,
+        age_days=(now - item.happened_at).total_seconds() / SECONDS_A_DAY,
+        weights=preset.weights,
+    )
+
+
+def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], list[Relevance]]:
+    """The `count` nearest, each with sim = 1 - distance / 2 as its relevance."""
+    near = sorted(
+        (item for item in pool if item.similarity is not None),
+        key=lambda item: (-(item.similarity or 0.0), item.memory_id),
+    )[:count]
+    halved = [1 - (1 - (item.similarity or 0.0)) / 2 for item in near]
+    return near, [
+        Relevance(value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0)
+        for value in halved
+    ]

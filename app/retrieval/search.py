@@ -1,0 +1,193 @@
+"""The verb that finds."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.engine import Database
+from app.embeddings.provider import EmbeddingProvider, Vector
+from app.embeddings.store import as_literal
+from app.errors import EmbeddingUnavailable
+from app.memories.identity import new_id
+from app.retrieval import arms, store
+from app.retrieval.arms import Question
+from app.retrieval.dedupe import deduplicated
+from app.retrieval.degradation import lexical_degradation, vector_degradation
+from app.retrieval.filters import conditions
+from app.retrieval.lexical import LexicalQuery, lexical_query
+from app.retrieval.presets import Preset
+from app.retrieval.query import Query, checked_preset
+from app.retrieval.recall import HYBRID, LEXICAL, VECTOR, Degradation, Hit, Recall
+from app.retrieval.scoring import Ranked, ranked
+from app.retrieval.store import Survey
+from app.workspaces import store as workspaces
+from app.workspaces.language import configuration
+from app.workspaces.workspace import checked_name
+
+SPARE = 12
+"""Memories fetched beyond k, because dedupe leaves some out."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A recall before it is logged."""
+
+    workspace: str
+    query: Query
+    hits: tuple[Hit, ...]
+    mode: str
+    degraded: tuple[Degradation, ...]
+    started: float
+    """`time.perf_counter()` when the query came in."""
+
+
+async def search(
+    database: Database, provider: EmbeddingProvider, *, workspace: str, language: str, query: Query
+) -> Recall:
+    """The memories that matter for a query, best first, logged as a recall.
+
+    `language` is that of the workspace, should this call be the first to name it.
+
+    Raises:
+        InvalidInput: the query, its filters, preset or k cannot be taken.
+        DatabaseUnavailable: the database does not answer.
+    """
+    finding = await find(database, provider, workspace=workspace, query=query)
+    return await log(database, finding, hits=finding.hits, tokens=None, language=language)
+
+
+async def find(database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query) -> Finding:
+    """`search` without the log. The query is embedded while the database surveys: neither waits for the other."""
+    started = time.perf_counter()
+    checked_name(workspace)
+    preset = checked_preset(query)
+    (vector, refusal), survey = await asyncio.gather(
+        _embedded(provider, query.text), _survey(database, workspace, query)
+    )
+    hits: tuple[Hit, ...] = ()
+    mode, degraded = LEXICAL, tuple[Degradation, ...]()
+    if survey is not None:
+        words = _words(survey)
+        degraded = _degradations(provider, survey, refusal, words)
+        if any(item.arm == VECTOR and item.silent for item in degraded):
+            vector = None
+        mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
+        hits = await _hits(database, survey, query, preset, vector, words)
+    return Finding(workspace=workspace, query=query, hits=hits, mode=mode, degraded=degraded, started=started)
+
+
+async def log(
+    database: Database, finding: Finding, *, hits: Sequence[Hit], tokens: int | None, language: str
+) -> Recall:
+    """Keep the recall with these of its hits, in the database and as a line of the log."""
+    recall_id = new_id()
+    took_ms = (time.perf_counter() - finding.started) * 1000
+    record = store.record(
+        finding.query,
+        workspace=finding.workspace,
+        recall_id=recall_id,
+        hits=hits,
+        mode=finding.mode,
+        degraded=finding.degraded,
+        tokens=tokens,
+        took_ms=took_ms,
+    )
+    async with database.statements() as connection:
+        if not await store.log(connection, record):
+            await workspaces.ensure(connection, finding.workspace, configuration(language))
+            await store.log(connection, record)
+    _log_line(finding, str(recall_id), len(hits), took_ms)
+    return Recall(recall_id=recall_id, hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
+
+
+def _log_line(finding: Finding, recall_id: str, hits: int, took_ms: float) -> None:
+    facts = {
+        "recall_id": recall_id,
+        "purpose": finding.query.purpose,
+        "mode": finding.mode,
+        "hits": hits,
+        "took_ms": round(took_ms, 1),
+    }
+    if finding.degraded:
+        logger.warning("recall", degraded=[f"{item.arm}: {item.reason}" for item in finding.degraded], **facts)
+    else:
+        logger.info("recall", **facts)
+
+
+async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str | None]:
+    """The query's vector, or why there is none."""
+    if not provider.enabled:
+        return None, None
+    try:
+        return await provider.embed_query(text), None
+    except EmbeddingUnavailable as error:
+        return None, str(error)
+
+
+async def _survey(database: Database, workspace: str, query: Query) -> Survey | None:
+    language = None if query.language is None else configuration(query.language)
+    async with database.statements() as connection:
+        return await store.survey(connection, workspace, query.text, filters=query.filters, language=language)
+
+
+def _words(survey: Survey) -> LexicalQuery | None:
+    return lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+
+
+def _degradations(
+    provider: EmbeddingProvider, survey: Survey, refusal: str | None, words: LexicalQuery | None
+) -> tuple[Degradation, ...]:
+    vector = vector_degradation(provider, survey, refusal)
+    lexical = None if words else lexical_degradation()
+    return tuple(item for item in (vector, lexical) if item is not None)
+
+
+async def _hits(
+    database: Database,
+    survey: Survey,
+    query: Query,
+    preset: Preset,
+    vector: Vector | None,
+    words: LexicalQuery | None,
+) -> tuple[Hit, ...]:
+    if vector is None and words is None:
+        return ()
+    clauses, values = conditions(query.filters)
+    question = Question(
+        workspace_id=survey.workspace.workspace_id,
+        model=survey.model,
+        vector=None if vector is None else as_literal(vector),
+        match=words.match if words else None,
+        weights=words.weights if words else None,
+        indexed=survey.indexed,
+        eligible=survey.eligible,
+        clauses=tuple(clauses),
+        values=values,
+    )
+    async with database.statements() as connection:
+        pool = await arms.candidates(connection, question)
+        best = ranked(pool, preset, full_match=words.full_match if words else 0.0, now=datetime.now(UTC))
+        return await _with_bodies(connection, question.workspace_id, best, preset, query.k)
+
+
+async def _with_bodies(
+    connection: AsyncConnection, workspace_id: int, best: Sequence[Ranked], preset: Preset, k: int
+) -> tuple[Hit, ...]:
+    """The first k of the ranking, once its doubles are left out."""
+    wanted = k if preset.most is None else min(k, preset.most)
+    chosen = best[: wanted + SPARE]
+    memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
+    found = (
+        Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
+        for item in chosen
+        if item.candidate.memory_id in memories
+    )
+    return tuple(itertools.islice(deduplicated(found, title_kinds=preset.title_kinds), wanted))

@@ -1,0 +1,202 @@
+"""The SQL of retrieval: the survey before a recall, the two arms, and the log after it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.embeddings.store import StoredModel
+from app.memories.memory import Memory
+from app.memories.store import COLUMNS, JOINED, memory_of
+from app.retrieval.filters import Filters, conditions
+from app.retrieval.lexical import Term
+from app.retrieval.query import Query
+from app.retrieval.recall import Degradation, Hit
+from app.workspaces.store import workspace_of
+from app.workspaces.workspace import Workspace
+
+COUNTED_EXACTLY = 2_000
+"""Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
+COUNT_LIMIT = 20_000
+"""Eligible memories are counted up to here: as many are still scanned exactly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What must be known before the arms are asked."""
+
+    workspace: Workspace
+    model: StoredModel | None
+    """The model whose vectors the database serves."""
+    waiting: int
+    """Live memories of the workspace that have no vector of it yet."""
+    live: int
+    """Live memories of the workspace: exact up to COUNTED_EXACTLY, beyond it as of the last statistics."""
+    indexed: bool
+    """Whether the workspace's vectors have an HNSW index."""
+    eligible: int
+    """Memories that pass the filters, counted up to COUNT_LIMIT + 1; without filters all that there are."""
+    terms: tuple[Term, ...]
+
+
+SURVEY = """
+SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean_length,
+    e.model_id, e.name AS model_name, e.dimension,
+    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting,
+    EXISTS (
+        SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+        WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
+    ) AS indexed,
+    counted.live, {eligible} AS eligible,
+    (
+        SELECT json_agg(json_build_array(t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0)))
+        FROM (
+            SELECT DISTINCT parsed.lexeme
+            FROM unnest({languages}) AS language,
+                unnest(priors_terms(CAST(language AS regconfig), :query)) AS parsed
+        ) AS t
+        LEFT JOIN lexeme_statistics s ON s.workspace_id = w.workspace_id AND s.lexeme = t.lexeme
+    ) AS terms
+FROM workspaces w LEFT JOIN embedding_models e ON e.active
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) <= {exactly} THEN count(*) ELSE greatest(count(*), w.document_count) END AS live
+    FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS some
+) AS counted
+WHERE w.name = :workspace
+"""
+
+ELIGIBLE = """(SELECT count(*) FROM (
+    SELECT 1 FROM {joined} WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL AND {conditions}
+    LIMIT {limit}
+) AS eligible)"""
+
+LOG = text("""
+WITH recall AS (
+    INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
+        took_ms)
+    SELECT workspace_id, :recall_id, :purpose, :query, CAST(:agent AS text), CAST(:run_id AS text),
+        CAST(:parameters AS jsonb), :mode, CAST(:degraded AS jsonb), CAST(:tokens AS integer), :took_ms
+    FROM workspaces WHERE name = :workspace
+    RETURNING workspace_id, recall_id
+), hit AS (
+    INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
+    SELECT workspace_id, recall_id, rank, memory_id, score, explain
+    FROM recall, jsonb_to_recordset(CAST(:hits AS jsonb)) AS hit(
+        rank smallint, memory_id uuid, score real, explain jsonb
+    )
+)
+SELECT count(*) FROM recall
+""")
+
+
+async def survey(
+    connection: AsyncConnection, workspace: str, query: str, *, filters: Filters, language: str | None
+) -> Survey | None:
+    """What must be known before the arms are asked; None where nothing was ever written to the workspace.
+
+    The query is parsed by `language`, or by every language that the workspace's memories are written in.
+    """
+    clauses, values = conditions(filters)
+    given = {**values, "workspace": workspace, "query": query}
+    eligible, languages = "counted.live", "w.languages"
+    if clauses:
+        eligible = ELIGIBLE.format(joined=JOINED, conditions=" AND ".join(clauses), limit=COUNT_LIMIT + 1)
+    if language is not None:
+        languages, given["language"] = "ARRAY[CAST(:language AS text)]", language
+    statement = text(SURVEY.format(eligible=eligible, languages=languages, exactly=COUNTED_EXACTLY))
+    row = (await connection.execute(statement, given)).one_or_none()
+    return None if row is None else _survey_of(row)
+
+
+def _survey_of(row: Row[Any]) -> Survey:
+    return Survey(
+        workspace=workspace_of(row),
+        model=None
+        if row.model_id is None
+        else StoredModel(model_id=row.model_id, name=row.model_name, dimension=row.dimension),
+        waiting=row.waiting,
+        live=row.live,
+        indexed=row.indexed,
+        eligible=row.eligible,
+        terms=tuple(Term(lexeme=a, dimension=b, document_count=c) for a, b, c in row.terms or ()),
+    )
+
+
+async def bodies(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> dict[UUID, Memory]:
+    """The memories themselves, by id."""
+    statement = text(
+        f"SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = :workspace_id"  # noqa: S608 - constants
+        " AND m.memory_id = ANY(CAST(:ids AS uuid[]))"
+    )
+    rows = await connection.execute(statement, {"workspace_id": workspace_id, "ids": list(ids)})
+    return {row.memory_id: memory_of(row) for row in rows}
+
+
+def record(
+    query: Query,
+    *,
+    workspace: str,
+    recall_id: UUID,
+    hits: Sequence[Hit],
+    mode: str,
+    degraded: Sequence[Degradation],
+    tokens: int | None,
+    took_ms: float,
+) -> dict[str, Any]:
+    """A recall as `log` keeps it."""
+    parameters = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
+    return {
+        "workspace": workspace,
+        "recall_id": recall_id,
+        "purpose": query.purpose,
+        "query": query.text,
+        "agent": query.agent,
+        "run_id": query.run_id,
+        "parameters": _json(parameters),
+        "mode": mode,
+        "degraded": _json(degraded),
+        "tokens": tokens,
+        "took_ms": took_ms,
+        "hits": _json(
+            [
+                {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.explain}
+                for place, hit in enumerate(hits, start=1)
+            ]
+        ),
+    }
+
+
+async def log(connection: AsyncConnection, recorded: Mapping[str, Any]) -> bool:
+    """Keep a recall and its hits, in one statement; False where the workspace does not exist yet."""
+    return bool((await connection.execute(LOG, recorded)).scalar_one())
+
+
+LOGGED_RECALL = text("""
+SELECT recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms, created_at
+FROM recalls WHERE workspace_id = :workspace_id AND recall_id = :recall_id
+""")
+
+LOGGED_HITS = text("""
+SELECT h.rank, h.memory_id, coalesce(m.title, '') AS title, h.score, h.explain
+FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
+WHERE h.workspace_id = :workspace_id AND h.recall_id = :recall_id ORDER BY h.rank
+""")
+
+
+async def logged(
+    connection: AsyncConnection, workspace_id: int, recall_id: UUID
+) -> tuple[Row[Any], Sequence[Row[Any]]] | None:
+    """A recall's row and those of its hits; None where there is none."""
+    given = {"workspace_id": workspace_id, "recall_id": recall_id}
+    recall = (await connection.execute(LOGGED_RECALL, given)).one_or_none()
+    if recall is None:
+        return None
+    return recall, (await connection.execute(LOGGED_HITS, given)).all()
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

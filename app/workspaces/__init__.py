@@ -1,0 +1,1 @@
+"""Tenants: every row belongs to exactly one."""

@@ -1,0 +1,63 @@
+"""Alembic's entry point, for `priors migrate` and for plain `alembic` alike."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, pool, text
+
+from app.db.engine import sqlalchemy_url
+from app.db.tables import metadata
+from app.settings import from_environment
+
+LOCK_TIMEOUT = "10s"
+"""A migration that waits longer for a lock gives up: what queues behind it would wait too."""
+
+
+@contextmanager
+def _database_url() -> Iterator[str]:
+    given = context.config.attributes.get("url")
+    settings = from_environment()
+    if given or settings.database_url:
+        yield given or settings.database_url
+        return
+    from app.db.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
+
+    with EmbeddedPostgres(settings.data_dir) as url:
+        yield url
+
+
+def _ours(_object: object, name: str | None, kind: str, *_: object) -> bool:
+    """Partitions are made as models come, and the job tables are procrastinate's: neither is compared."""
+    return not (kind == "table" and name is not None and name.startswith(("procrastinate_", "embeddings_")))
+
+
+def _run(connection: Connection) -> None:
+    # Two processes that start at once migrate one after the other; the second finds nothing to do.
+    connection.execute(text("SELECT pg_advisory_lock(hashtext('priors.migrations'))"))
+    connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
+    connection.commit()
+    context.configure(
+        connection=connection, target_metadata=metadata, include_object=_ours, transaction_per_migration=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _print_sql() -> None:
+    context.configure(dialect_name="postgresql", literal_binds=True, target_metadata=metadata)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _online() -> None:
+    with _database_url() as url:
+        engine = create_engine(sqlalchemy_url(url), poolclass=pool.NullPool)
+        with engine.connect() as connection:
+            _run(connection)
+
+
+if context.is_offline_mode():
+    _print_sql()
+else:
+    _online()

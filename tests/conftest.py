@@ -1,0 +1,166 @@
+"""What the tests share: a real Postgres, the real embedding model, and a workspace of its own for each test."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+import pytest_asyncio
+from app.embeddings.factory import counter as token_counter
+from app.embeddings.factory import provider_from
+from psycopg import sql
+from sqlalchemy import make_url
+
+from app.db.embedded import EmbeddedPostgres
+from app.db.engine import Database, libpq_url
+from app.db.migrations import upgrade
+from app.embeddings.backfill import serving_model
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.settings import Settings
+from app.wiring import Services
+
+GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
+IMAGE = "pgvector/pgvector:0.8.1-pg18-trixie"
+
+
+def _docker_runs() -> bool:
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    return subprocess.run([docker, "info"], capture_output=True, check=False, timeout=30).returncode == 0
+
+
+def _chosen_postgres() -> str:
+    if os.environ.get(GIVEN_URL):
+        return GIVEN_URL
+    return "docker" if _docker_runs() else "embedded"
+
+
+POSTGRES = _chosen_postgres()
+
+
+def pytest_report_header() -> str:
+    """Say which Postgres the tests use."""
+    meaning = {
+        GIVEN_URL: f"the one that {GIVEN_URL} names",
+        "docker": f"a container of {IMAGE}",
+        "embedded": "the embedded one (no Docker engine answers)",
+    }
+    return f"postgres: {meaning[POSTGRES]}"
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    """The URL of a database on the server that the tests use."""
+    if POSTGRES == GIVEN_URL:
+        yield libpq_url(os.environ[GIVEN_URL])
+    elif POSTGRES == "docker":
+        from testcontainers.postgres import PostgresContainer  # noqa: PLC0415 - only where Docker runs
+
+        with PostgresContainer(IMAGE, driver=None) as container:
+            yield container.get_connection_url()
+    else:
+        with EmbeddedPostgres(folder) as url:
+            yield url
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database whose role may create others."""
+    with _server(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@contextmanager
+def fresh_database(server_url: str) -> Iterator[str]:
+    """The URL of an empty database, dropped at the end."""
+    name = f"priors_{uuid4().hex[:12]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def empty_database_url(server_url: str) -> Iterator[str]:
+    """An empty database for one test, not migrated."""
+    with fresh_database(server_url) as url:
+        yield url
+
+
+@pytest.fixture
+def own_database_url(empty_database_url: str) -> str:
+    """A migrated database for one test that needs one for itself."""
+    upgrade(empty_database_url)
+    return empty_database_url
+
+
+@pytest.fixture(scope="session")
+def database_url(server_url: str) -> Iterator[str]:
+    """The migrated database that the tests share; each test has a workspace of its own in it."""
+    with fresh_database(server_url) as url:
+        upgrade(url)
+        yield url
+
+
+@pytest_asyncio.fixture(scope="session")
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """Connections to the shared database."""
+    database = Database(database_url, pool_size=8)
+    yield database
+    await database.close()
+
+
+@pytest.fixture(scope="session")
+def settings(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings for the shared database, with a model folder that all tests share."""
+    return Settings(database_url=database_url, data_dir=tmp_path_factory.mktemp("data"), port=0)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def provider(settings: Settings, database: Database) -> AsyncIterator[EmbeddingProvider]:
+    """The real local embedding model, loaded, its vectors' partition made."""
+    provider = provider_from(settings)
+    await provider.start()
+    await serving_model(database, provider)
+    yield provider
+    await provider.close()
+
+
+@pytest.fixture(scope="session")
+def counter() -> TokenCounter:
+    """The embedding model's own tokenizer."""
+    return token_counter()
+
+
+@pytest.fixture(scope="session")
+def services(settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Services:
+    """Everything that the verbs need."""
+    return Services(settings=settings, database=database, provider=provider, counter=counter)
+
+
+@pytest.fixture
+def workspace() -> str:
+    """A workspace that no other test sees."""
+    return f"test-{uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the project."""
+    return Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data(repository: Path) -> Path:
+    """The real data that does not come with the project."""
+    folder = repository.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the evaluation data is not at {folder}")
+    return folder
