@@ -22,6 +22,9 @@ ELSEWHERE = "set PRIORS_DATA_DIR to another folder, or PRIORS_DATABASE_URL to a 
 MIB = 1 << 20
 
 _BORROWED_ACCOUNTS = ("postgres", "nobody")
+# One call for the whole file system instead of one for each of a thousand files: measured, on a disk that was busy,
+# 0.4 s instead of 1.4 s to make a cluster, and 0.6 s instead of 2 to 5 s to recover a server that was killed.
+_SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 # The collation is Postgres' own and orders by code point, so no update of the system's libraries can break an index.
 # The parser of the full text search asks libc, though, and under a ctype of C it takes every character beyond ASCII
 # for a letter: «источники» keeps its quotation marks and is not stemmed. A macOS without C.UTF-8 has the other.
@@ -29,10 +32,9 @@ _CTYPES = ("C.UTF-8", "en_US.UTF-8")
 _INITDB = (
     *("--username", SUPERUSER, "--encoding", "UTF8", "--locale", "C", "--auth", "peer", "--no-instructions"),
     *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--data-checksums"),
+    *("--sync-method", _SYNC),
 )
-_INCLUDE = (
-    "\n# Written by Priors at every start; what ALTER SYSTEM sets comes after it and wins.\ninclude 'priors.conf'\n"
-)
+_INCLUDE = "\n# Written by Priors at every start; what ALTER SYSTEM sets wins.\ninclude 'priors.conf'\n"
 _APPEND = 'printf %s "$2" >> "$1"'
 _WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
 
@@ -219,7 +221,7 @@ def settings_files(account: Account, socket_folder: Path) -> dict[str, str]:
     gets as far as the socket is that account or root: `trust` asks no more. A borrowed account is shared with other
     programs, and its server may hold root's right to read, so there the kernel must say that it is root who asks.
     """
-    settings = {**_FIXED_SETTINGS, **_sized_settings(_memory())}
+    settings = {**_FIXED_SETTINGS, **_machine_settings(_memory())}
     settings["unix_socket_directories"] = '"' + str(socket_folder) + '"'
     lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
     who = "peer map=priors" if account.borrowed and account.switched else "trust"
@@ -264,8 +266,8 @@ _FIXED_SETTINGS = {
 }
 
 
-def _sized_settings(memory: int) -> dict[str, str]:
-    """Settings that follow the machine's memory (bytes).
+def _machine_settings(memory: int) -> dict[str, str]:
+    """Settings that follow the system and its memory (bytes).
 
     The vector index wants to stay in shared buffers: 112 MB for each 100,000 vectors of 384 half-precision numbers.
     Building it within maintenance_work_mem takes 32 s at 100,000, and 88 s at the server's default of 64 MB.
@@ -275,6 +277,7 @@ def _sized_settings(memory: int) -> dict[str, str]:
         "shared_buffers": f"{_clamped(memory // 8, 128, 1024)}MB",
         "effective_cache_size": f"{_clamped(memory // 2, 256, 1 << 20)}MB",
         "maintenance_work_mem": f"{maintenance}MB",
+        "recovery_init_sync_method": _SYNC,
         "dynamic_shared_memory_type": "mmap" if _shared_memory() < 2 * maintenance * MIB else "posix",
     }
 

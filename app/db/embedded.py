@@ -91,8 +91,7 @@ class EmbeddedPostgres:
         cluster.ensure()
         if self._postmaster is None:
             self._postmaster = Postmaster(cluster)
-        self._postmaster.bring_up()
-        return self._postmaster.make_database(self._database)
+        return self._postmaster.bring_up(self._database)
 
     def _take_share(self) -> None:
         if self._share is None:

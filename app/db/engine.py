@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psycopg
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
@@ -88,6 +89,26 @@ class Database:
             async with self._autocommit.connect() as connection:
                 yield connection
 
+    @asynccontextmanager
+    async def direct(self) -> AsyncIterator[psycopg.AsyncConnection]:
+        """The driver's own connection, each statement its own transaction: for the hot path (docs/adr/0005).
+
+        Reading 15 memories takes 0.27 ms this way and 1.05 ms through SQLAlchemy's result rows.
+
+        Raises:
+            DatabaseUnavailable: no connection can be had, or it was lost.
+        """
+        async with self.statements() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert isinstance(driver, psycopg.AsyncConnection), "the URL names psycopg"  # noqa: S101
+            try:
+                yield driver
+            except psycopg.OperationalError as error:
+                if driver.broken or driver.closed:
+                    await connection.invalidate()
+                    raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
+                raise
+
     async def close(self) -> None:
         """Close every connection."""
         await self._engine.dispose()
@@ -105,15 +126,15 @@ class _translated:  # noqa: N801 - reads as a word where it is used
                 "every database connection is in use; try again, or raise PRIORS_POOL_SIZE"
             ) from error
         if isinstance(error, OperationalError | InterfaceError) and _lost(error):
-            raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
+            raise DatabaseUnavailable(f"the database does not answer: {_first_line(error.orig)}") from error
 
 
 def _lost(error: DBAPIError) -> bool:
     return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in {None, "57P01", "57P02", "57P03"}
 
 
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+def _first_line(error: BaseException | None) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _refuse_a_dead_connection(dbapi_connection: Any, _record: object, _proxy: object) -> None:  # noqa: ANN401 - SQLAlchemy's adapter has no public type

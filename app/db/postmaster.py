@@ -41,7 +41,8 @@ _PROC = Path("/proc/self/stat")
 # Run as the cluster's account, which may look at its own processes where a container's root may not.
 _END_ORPHANS = """
 for process in /proc/[0-9]*; do
-    [ "$process/cwd" -ef . ] && read -r name < "$process/comm" && [ "$name" = postgres ] && kill -QUIT "${process#/proc/}"
+    [ "$process/cwd" -ef . ] && read -r name < "$process/comm" && [ "$name" = postgres ] || continue
+    kill -QUIT "${process#/proc/}"
 done
 :
 """
@@ -57,15 +58,15 @@ class Postmaster:
         self._said: IO[bytes] | None = None
         self._last_words = ""
 
-    def bring_up(self) -> None:
-        """Return once the server answers a query; start it where none runs.
+    def bring_up(self, database: str) -> str:
+        """Start the server unless it runs, make the database unless it is there; returns its URL once it answers.
 
         Raises:
-            DatabaseUnavailable: it ended by itself, refuses, or said nothing for `START_SECONDS`.
+            DatabaseUnavailable: the server ended by itself, refuses, or said nothing for `START_SECONDS`.
             ConfigurationError: its account cannot reach what it needs.
         """
         deadline, pause = time.monotonic() + START_SECONDS, 0.01
-        while (refusal := self._refusal()) is not None:
+        while (refusal := self._refusal(database)) is not None:
             if _says(refusal, _WORKING):
                 deadline = time.monotonic() + START_SECONDS
             elif "FATAL" in refusal and not _says(refusal, _PASSING):
@@ -78,21 +79,7 @@ class Postmaster:
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
         self._forget_said()
-
-    def make_database(self, name: str) -> str:
-        """Create the database unless it exists; returns its URL.
-
-        Raises:
-            DatabaseUnavailable: it cannot be made; the message holds the reason.
-        """
-        try:
-            with psycopg.connect(self._url(SUPERUSER), autocommit=True) as connection:
-                found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
-                if not found:
-                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        except psycopg.Error as error:
-            raise DatabaseUnavailable(f"the database {name} cannot be made: {error}") from error
-        return self._url(name)
+        return self._url(database)
 
     def shut_down(self) -> None:
         """Stop the server by a fast shutdown: open transactions are rolled back, all that was committed is on disk.
@@ -121,13 +108,16 @@ class Postmaster:
         host = quote(str(self._socket_folder), safe="")
         return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?host={host}&port=5432"
 
-    def _refusal(self) -> str | None:
-        """Why the server does not answer a query; None where it does."""
+    def _refusal(self, database: str) -> str | None:
+        """Why no query is answered; None where one is, and the database is there."""
         self._follow_the_running_one()
         try:
             with psycopg.connect(self._url(SUPERUSER), autocommit=True, connect_timeout=10) as connection:
-                connection.execute("SELECT 1")
-        except psycopg.OperationalError as error:
+                _make_database(connection, database)
+        except psycopg.Error as error:
+            # What fails without an SQLSTATE is the connection; 57P is the class of a server that is going down.
+            if error.sqlstate and not error.sqlstate.startswith("57P"):
+                raise DatabaseUnavailable(f"the database {database} cannot be made: {error}") from error
             return str(error)
         return None
 
@@ -249,6 +239,11 @@ def _make_private(folder: Path, cluster: Cluster) -> None:
         raise ConfigurationError(f"{folder}, for the database's socket, is not a private folder: remove it")
     if cluster.account.switched:
         os.chown(folder, cluster.account.uid, cluster.account.gid, follow_symlinks=False)
+
+
+def _make_database(connection: psycopg.Connection, name: str) -> None:
+    if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 def _says(text: str, phrases: tuple[str, ...]) -> bool:

@@ -63,23 +63,23 @@ def _check_times(filters: Filters) -> None:
 
 
 def conditions(filters: Filters) -> tuple[Sequence[str], dict[str, Any]]:
-    """SQL conditions over `memories m LEFT JOIN sources s`, and their values."""
+    """SQL conditions over `memories m LEFT JOIN sources s` as psycopg takes them, and their values."""
     clauses: list[str] = []
     values: dict[str, Any] = {}
     if filters.kinds:
-        clauses.append("m.kind = ANY(CAST(:kinds AS text[]))")
+        clauses.append("m.kind = ANY(%(kinds)s::text[])")
         values["kinds"] = list(filters.kinds)
     if filters.source:
-        clauses.append("s.uri ~ :source_pattern")
+        clauses.append("s.uri ~ %(source_pattern)s")
         values["source_pattern"] = glob_pattern(filters.source)
     if filters.tags:
-        clauses.append("m.tags @> CAST(:tags AS text[])")
+        clauses.append("m.tags @> %(tags)s::text[]")
         values["tags"] = list(filters.tags)
     if filters.since:
-        clauses.append("coalesce(m.occurred_at, m.created_at) >= :since")
+        clauses.append("coalesce(m.occurred_at, m.created_at) >= %(since)s")
         values["since"] = in_utc(filters.since)
     if filters.until:
-        clauses.append("coalesce(m.occurred_at, m.created_at) < :until")
+        clauses.append("coalesce(m.occurred_at, m.created_at) < %(until)s")
         values["until"] = in_utc(filters.until)
     return clauses, values
 

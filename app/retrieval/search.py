@@ -3,12 +3,13 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
+from psycopg import AsyncConnection
 
 from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, Vector
@@ -100,12 +101,17 @@ async def log(
         tokens=tokens,
         took_ms=took_ms,
     )
-    async with database.statements() as connection:
-        if not await store.log(connection, record):
+    if not await _logged(database, record):
+        async with database.transaction() as connection:
             await workspaces.ensure(connection, finding.workspace, configuration(language))
-            await store.log(connection, record)
+        await _logged(database, record)
     _log_line(finding, str(recall_id), len(hits), took_ms)
     return Recall(recall_id=recall_id, hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
+
+
+async def _logged(database: Database, record: Mapping[str, Any]) -> bool:
+    async with database.direct() as connection:
+        return await store.log(connection, record)
 
 
 def _log_line(finding: Finding, recall_id: str, hits: int, took_ms: float) -> None:
@@ -134,7 +140,7 @@ async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | No
 
 async def _survey(database: Database, workspace: str, query: Query) -> Survey | None:
     language = None if query.language is None else configuration(query.language)
-    async with database.statements() as connection:
+    async with database.direct() as connection:
         return await store.survey(connection, workspace, query.text, filters=query.filters, language=language)
 
 
@@ -171,8 +177,9 @@ async def _hits(
         eligible=survey.eligible,
         clauses=tuple(clauses),
         values=values,
+        least=query.k + SPARE,
     )
-    async with database.statements() as connection:
+    async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
         best = ranked(pool, preset, full_match=words.full_match if words else 0.0, now=datetime.now(UTC))
         return await _with_bodies(connection, question.workspace_id, best, preset, query.k)

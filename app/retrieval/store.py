@@ -6,12 +6,14 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import psycopg
+from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.embeddings.store import StoredModel
 from app.memories.memory import Memory
-from app.memories.store import COLUMNS, JOINED, memory_of
+from app.memories.store import COLUMNS, JOINED
 from app.retrieval.filters import Filters, conditions
 from app.retrieval.lexical import Term
 from app.retrieval.query import Query
@@ -57,16 +59,16 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
         FROM (
             SELECT DISTINCT parsed.lexeme
             FROM unnest({languages}) AS language,
-                unnest(priors_terms(CAST(language AS regconfig), :query)) AS parsed
+                unnest(priors_terms(CAST(language AS regconfig), %(query)s)) AS parsed
         ) AS t
         LEFT JOIN lexeme_statistics s ON s.workspace_id = w.workspace_id AND s.lexeme = t.lexeme
     ) AS terms
 FROM workspaces w LEFT JOIN embedding_models e ON e.active
 CROSS JOIN LATERAL (
     SELECT CASE WHEN count(*) <= {exactly} THEN count(*) ELSE greatest(count(*), w.document_count) END AS live
-    FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS some
+    FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS few
 ) AS counted
-WHERE w.name = :workspace
+WHERE w.name = %(workspace)s
 """
 
 ELIGIBLE = """(SELECT count(*) FROM (
@@ -74,27 +76,30 @@ ELIGIBLE = """(SELECT count(*) FROM (
     LIMIT {limit}
 ) AS eligible)"""
 
-LOG = text("""
+# The log may lose the last half second to a crash of the server, so that no answer waits for a disk.
+LOG = """
 WITH recall AS (
     INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
         took_ms)
-    SELECT workspace_id, :recall_id, :purpose, :query, CAST(:agent AS text), CAST(:run_id AS text),
-        CAST(:parameters AS jsonb), :mode, CAST(:degraded AS jsonb), CAST(:tokens AS integer), :took_ms
-    FROM workspaces WHERE name = :workspace
+    SELECT workspace_id, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb, %(mode)s,
+        %(degraded)s::jsonb, %(tokens)s, %(took_ms)s
+    FROM workspaces WHERE name = %(workspace)s
     RETURNING workspace_id, recall_id
 ), hit AS (
     INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
     SELECT workspace_id, recall_id, rank, memory_id, score, explain
-    FROM recall, jsonb_to_recordset(CAST(:hits AS jsonb)) AS hit(
-        rank smallint, memory_id uuid, score real, explain jsonb
-    )
+    FROM recall, jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
 )
-SELECT count(*) FROM recall
-""")
+SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
+"""
+
+BODIES = f"""
+SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s)
+"""  # noqa: S608 - constants
 
 
 async def survey(
-    connection: AsyncConnection, workspace: str, query: str, *, filters: Filters, language: str | None
+    connection: psycopg.AsyncConnection, workspace: str, query: str, *, filters: Filters, language: str | None
 ) -> Survey | None:
     """What must be known before the arms are asked; None where nothing was ever written to the workspace.
 
@@ -106,18 +111,20 @@ async def survey(
     if clauses:
         eligible = ELIGIBLE.format(joined=JOINED, conditions=" AND ".join(clauses), limit=COUNT_LIMIT + 1)
     if language is not None:
-        languages, given["language"] = "ARRAY[CAST(:language AS text)]", language
-    statement = text(SURVEY.format(eligible=eligible, languages=languages, exactly=COUNTED_EXACTLY))
-    row = (await connection.execute(statement, given)).one_or_none()
+        languages, given["language"] = "ARRAY[%(language)s::text]", language
+    statement = SURVEY.format(eligible=eligible, languages=languages, exactly=COUNTED_EXACTLY)
+    async with connection.cursor(row_factory=namedtuple_row) as cursor:
+        row = await (await cursor.execute(statement.encode(), given)).fetchone()
     return None if row is None else _survey_of(row)
 
 
-def _survey_of(row: Row[Any]) -> Survey:
+def _survey_of(row: Any) -> Survey:  # noqa: ANN401 - a named tuple made of the statement's columns
+    model = None
+    if row.model_id is not None:
+        model = StoredModel(model_id=row.model_id, name=row.model_name, dimension=row.dimension)
     return Survey(
         workspace=workspace_of(row),
-        model=None
-        if row.model_id is None
-        else StoredModel(model_id=row.model_id, name=row.model_name, dimension=row.dimension),
+        model=model,
         waiting=row.waiting,
         live=row.live,
         indexed=row.indexed,
@@ -126,14 +133,11 @@ def _survey_of(row: Row[Any]) -> Survey:
     )
 
 
-async def bodies(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> dict[UUID, Memory]:
+async def bodies(connection: psycopg.AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> dict[UUID, Memory]:
     """The memories themselves, by id."""
-    statement = text(
-        f"SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = :workspace_id"  # noqa: S608 - constants
-        " AND m.memory_id = ANY(CAST(:ids AS uuid[]))"
-    )
-    rows = await connection.execute(statement, {"workspace_id": workspace_id, "ids": list(ids)})
-    return {row.memory_id: memory_of(row) for row in rows}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(BODIES.encode(), {"workspace_id": workspace_id, "ids": list(ids)})
+        return {row["memory_id"]: Memory(**{**row, "tags": tuple(row["tags"])}) async for row in cursor}
 
 
 def record(
@@ -170,9 +174,10 @@ def record(
     }
 
 
-async def log(connection: AsyncConnection, recorded: Mapping[str, Any]) -> bool:
+async def log(connection: psycopg.AsyncConnection, recorded: Mapping[str, Any]) -> bool:
     """Keep a recall and its hits, in one statement; False where the workspace does not exist yet."""
-    return bool((await connection.execute(LOG, recorded)).scalar_one())
+    row = await (await connection.execute(LOG, recorded)).fetchone()
+    return row is not None and bool(row[0])
 
 
 LOGGED_RECALL = text("""

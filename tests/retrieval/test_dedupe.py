@@ -1,0 +1,49 @@
+"""Leaving out what says the same again."""
+
+from dataclasses import dataclass
+
+from app.retrieval.dedupe import deduplicated
+
+
+@dataclass
+class Item:
+    title: str
+    body: str
+    kind: str = "observation"
+
+
+NOTES = frozenset({"observation"})
+LONG = (
+    "The scout returned no actors for the query and the director did not escalate, so the report has no sources. "
+    "The judge therefore gave the lowest score of the series. The next version asks the scout again with a wider "
+    "query, and stops the run with a clear message when there is still nothing to work with."
+)
+
+
+def kept(*items: Item) -> list[str]:
+    return [item.body for item in deduplicated(items, title_kinds=NOTES)]
+
+
+def test_of_two_with_one_title_the_better_ranked_stays() -> None:
+    assert kept(Item("Run  One", "first text"), Item("run one", "another thing entirely")) == ["first text"]
+
+
+def test_two_sections_of_a_file_may_share_their_title() -> None:
+    assert len(kept(Item("A", "first text", "chunk"), Item("A", "another thing entirely", "chunk"))) == 2
+
+
+def test_memories_without_a_title_are_not_one() -> None:
+    assert len(kept(Item("", "first text"), Item("", "another thing entirely"))) == 2
+
+
+def test_near_identical_text_is_one() -> None:
+    assert kept(Item("a", LONG), Item("b", LONG.replace("report", "paper").upper())) == [LONG]
+
+
+def test_other_facts_in_the_same_words_are_two() -> None:
+    other = " ".join(reversed(LONG.split()))
+    assert len(kept(Item("a", LONG), Item("b", other))) == 2
+
+
+def test_short_texts_are_compared_whole() -> None:
+    assert len(kept(Item("a", "yes"), Item("b", "no"), Item("c", "Yes!"))) == 2

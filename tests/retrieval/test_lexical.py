@@ -1,0 +1,49 @@
+"""Which terms are looked up, and what each is worth."""
+
+import math
+
+import pytest
+
+from app.retrieval.lexical import TERM_LIMIT, Term, inverse_document_frequency, lexical_query
+
+
+def term(lexeme: str, document_count: int, dimension: int = 1) -> Term:
+    return Term(lexeme=lexeme, dimension=dimension, document_count=document_count)
+
+
+def test_idf_is_never_negative_and_falls_with_frequency() -> None:
+    values = [inverse_document_frequency(count, 1000) for count in (0, 1, 10, 500, 1000, 5000)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] > 0
+    assert inverse_document_frequency(10, 1000) == pytest.approx(math.log(1 + 990.5 / 10.5))
+
+
+def test_no_terms_no_query() -> None:
+    assert lexical_query([], workspace_id=1, total=10) is None
+
+
+def test_the_rarest_terms_are_looked_up_within_the_budget_and_all_are_scored() -> None:
+    terms = [term("common", 9000, 1), term("rare", 10, 2), term("middling", 3000, 3)]
+    query = lexical_query(terms, workspace_id=7, total=10_000, budget=5000)
+    assert query is not None
+    assert query.match == "'workspace:7' & ('rare' | 'middling')"
+    assert [entry.split(":")[0] for entry in query.weights.strip("{}").split("}")[0].split(",")] == ["1", "2", "3"]
+
+
+def test_one_term_is_looked_up_however_common() -> None:
+    query = lexical_query([term("the", 10**6)], workspace_id=1, total=10**6)
+    assert query is not None
+    assert query.match == "'workspace:1' & ('the')"
+
+
+def test_quotes_and_backslashes_in_a_lexeme_cannot_break_the_query() -> None:
+    query = lexical_query([term("o'neil\\x", 1)], workspace_id=1, total=10)
+    assert query is not None
+    assert query.match == "'workspace:1' & ('o''neil\\\\x')"
+
+
+def test_a_task_text_of_thousands_of_words_is_known_by_its_rarest() -> None:
+    terms = [term(f"word{number}", number, number + 1) for number in range(3000)]
+    query = lexical_query(terms, workspace_id=1, total=10**6)
+    assert query is not None
+    assert query.weights.count(":") == TERM_LIMIT
