@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -35,8 +36,11 @@ _INITDB = (
     *("--sync-method", _SYNC),
 )
 _INCLUDE = "\n# Written by Priors at every start; what ALTER SYSTEM sets wins.\ninclude 'priors.conf'\n"
+_LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
+_ERROR = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL|error): |LOG:  (invalid|unrecognized) ")
 _APPEND = 'printf %s "$2" >> "$1"'
-_WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
+# `cat` says why it cannot write, for instance that the disk is full; the shell's own printf does not.
+_WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" | cat > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,8 @@ class Cluster:
             )
         if self.account.switched and self.folder.stat().st_uid == 0:
             self._own(self.folder)
+        # A copy may have lost this mode, and Postgres and the socket's safety depend on it.
+        self.folder.chmod(0o700)
 
     def write(self, files: Mapping[str, str]) -> None:
         """Replace files of the cluster, each at once and whole."""
@@ -159,7 +165,7 @@ class Cluster:
         )
         check_reachable(done.returncode, done.stderr)
         if done.returncode != 0:
-            raise DatabaseUnavailable(f"{Path(command[0]).name} failed in {folder}: {last_lines(done.stderr)}")
+            raise DatabaseUnavailable(f"{Path(command[0]).name} failed in {folder}: {reason(done.stderr)}")
 
     def _complete(self) -> bool:
         control, version = self.folder / "global" / "pg_control", self.folder / "PG_VERSION"
@@ -205,13 +211,14 @@ class Cluster:
 def check_reachable(exit_code: int, said: bytes) -> None:
     """Raises ConfigurationError where a command's account could not reach what the command needs."""
     if exit_code == EXIT_UNREACHABLE:
-        raise ConfigurationError(f"Postgres does not run as root, and {last_lines(said)}: {ELSEWHERE}")
+        raise ConfigurationError(f"Postgres does not run as root, and {reason(said)}: {ELSEWHERE}")
 
 
-def last_lines(text: bytes, count: int = 4) -> str:
-    """The end of what a program said, in one line."""
-    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-count:]) or "it gave no reason"
+def reason(said: bytes) -> str:
+    """Why a program failed, in one line: the errors among what it said, or else the end of it."""
+    lines = [_LOG_PREFIX.sub("", line.strip()) for line in said.decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)]
+    return " | ".join((errors or lines)[-3:]) or "it gave no reason"
 
 
 def settings_files(account: Account, socket_folder: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from app.db.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, last_lines, settings_files
+from app.db.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason, settings_files
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 START_SECONDS = 60.0
@@ -36,6 +36,7 @@ _PASSING = (
 )
 # Above every pid that a kernel gives out, so never one that lives.
 _NO_PID = "2147483647"
+_LOG_TAIL_BYTES = 1 << 16
 _PID_LINE, _SOCKET_LINE = 0, 4
 _PROC = Path("/proc/self/stat")
 # Run as the cluster's account, which may look at its own processes where a container's root may not.
@@ -54,6 +55,7 @@ class Postmaster:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._socket_folder = socket_folder(cluster.folder)
+        self._log_folder = cluster.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None
         self._last_words = ""
@@ -70,12 +72,11 @@ class Postmaster:
             if _says(refusal, _WORKING):
                 deadline = time.monotonic() + START_SECONDS
             elif "FATAL" in refusal and not _says(refusal, _PASSING):
-                raise DatabaseUnavailable(f"Postgres refuses a connection: {last_lines(refusal.encode())}")
+                raise DatabaseUnavailable(f"Postgres refuses a connection: {reason(refusal.encode())}")
             self._launch_unless_running()
             if time.monotonic() > deadline:
-                raise DatabaseUnavailable(
-                    f"Postgres does not answer: {last_lines(refusal.encode())}; {self._log_end()}"
-                )
+                why = self._last_words or reason(refusal.encode())
+                raise DatabaseUnavailable(f"Postgres does not answer: {why} (its log is in {self._log_folder})")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
         self._forget_said()
@@ -163,9 +164,9 @@ class Postmaster:
         said, code = self._said.read(), self._process.returncode
         self._forget_said()
         check_reachable(code, said)
-        self._last_words = last_lines(said)
-        if code not in {0, -signal.SIGKILL} and not _says(said.decode(errors="replace"), _PASSING):
-            raise DatabaseUnavailable(f"Postgres did not start: {self._last_words}; {self._log_end()}")
+        self._last_words = reason(said if b"FATAL" in said else self._log_of_this_start())
+        if code not in {0, -signal.SIGKILL} and not _says(self._last_words, _PASSING):
+            raise DatabaseUnavailable(f"Postgres did not start: {self._last_words} (its log is in {self._log_folder})")
         if _MEMORY_IN_USE in self._last_words:
             # A session of the killed server that is busy does not notice; what it has not committed is lost anyway.
             self._cluster.run(["/bin/sh", "-c", _END_ORPHANS])
@@ -175,14 +176,16 @@ class Postmaster:
             self._said.close()
             self._said = None
 
-    def _log_end(self) -> str:
-        logs = [path for path in (self._cluster.folder / "log").glob("*.log") if not path.is_symlink()]
+    def _log_of_this_start(self) -> bytes:
+        """What the server has said since it began, without its answers to those who came too early."""
+        logs = [path for path in self._log_folder.glob("*.log") if not path.is_symlink()]
         if not logs:
-            return "there is no log"
+            return b""
         newest = max(logs, key=lambda path: path.stat().st_mtime)
         with newest.open("rb") as log:
-            log.seek(max(0, newest.stat().st_size - 4096))
-            return f"the end of {newest}: {last_lines(log.read())}"
+            log.seek(max(0, newest.stat().st_size - _LOG_TAIL_BYTES))
+            lines = log.read().rpartition(b"starting PostgreSQL")[2].splitlines()
+        return b"\n".join(line for line in lines if not _says(line.decode(errors="replace"), _WORKING))
 
     def _pid_lines(self) -> list[str]:
         try:

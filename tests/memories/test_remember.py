@@ -1,0 +1,150 @@
+"""Storing memories: word for word, once, and in whole batches."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.embeddings.backfill import embed_waiting
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.errors import InvalidInput, NotFound
+from app.memories.browse import get_memory, list_memories, list_sources
+from app.memories.identity import new_id
+from app.memories.memory import NewMemory, Remembered, SourceReference
+from app.memories.remember import remember
+
+LOG = SourceReference(kind="session", uri="log-1", title="A work log")
+
+
+def message(body: str, ordinal: int) -> NewMemory:
+    return NewMemory(kind="message", title="Ann", body=body, source=LOG, ordinal=ordinal)
+
+
+async def store(
+    database: Database, counter: TokenCounter, workspace: str, *memories: NewMemory, language: str = "english"
+) -> Remembered:
+    return await remember(database, counter, workspace=workspace, language=language, memories=memories)
+
+
+async def test_text_is_kept_word_for_word(database: Database, counter: TokenCounter, workspace: str) -> None:
+    body = "  Zwölf Boxkämpfer —\r\n\tjagen «Viktor» 🥊 \u200b quer…  "
+    result = await store(
+        database, counter, workspace,
+        NewMemory(
+            kind="note", title="T", body=body, tags=("a", "ß"), metadata={"n": [1, {"x": None}]}, final_score=7.25,
+            occurred_at=datetime(2026, 3, 1, 12, tzinfo=UTC), source=LOG, ordinal=3, run_id="r/1",
+        ),
+    )  # fmt: skip
+    (memory_id,) = result.ids
+    assert memory_id is not None
+    memory = await get_memory(database, workspace=workspace, memory_id=memory_id)
+    assert memory.body == body
+    assert (memory.title, memory.tags, memory.metadata) == ("T", ("a", "ß"), {"n": [1, {"x": None}]})
+    assert (memory.final_score, memory.ordinal, memory.run_id) == (7.25, 3, "r/1")
+    assert (memory.source_kind, memory.source_uri, memory.source_title) == ("session", "log-1", "A work log")
+    assert memory.occurred_at == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert memory.tokens == counter.count("T\n" + body)
+
+
+async def test_known_text_is_not_stored_twice(database: Database, counter: TokenCounter, workspace: str) -> None:
+    first = await store(database, counter, workspace, message("hello there", 0), message("hello there", 1))
+    again = await store(database, counter, workspace, message("hello there", 1), message("hello there", 0))
+    assert (first.stored, again.stored, again.unchanged) == (2, 0, 2)
+    assert again.ids == first.ids[::-1]
+
+
+async def test_one_batch_may_name_a_memory_twice(database: Database, counter: TokenCounter, workspace: str) -> None:
+    result = await store(database, counter, workspace, message("twice", 0), message("twice", 0))
+    assert (result.stored, result.unchanged) == (1, 1)
+    assert len(set(result.ids)) == 1
+
+
+async def test_known_text_takes_new_facts(database: Database, counter: TokenCounter, workspace: str) -> None:
+    given = message("the lesson", 0)
+    await store(database, counter, workspace, given)
+    moment = datetime(2026, 5, 4, tzinfo=UTC)
+    result = await store(
+        database, counter, workspace, replace(given, final_score=8.0, tags=("new",), occurred_at=moment)
+    )
+    assert (result.stored, result.updated, result.unchanged) == (0, 1, 0)
+    assert result.ids[0] is not None
+    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    assert (memory.final_score, memory.tags, memory.occurred_at) == (8.0, ("new",), moment)
+
+
+async def test_what_cannot_be_stored_does_not_stop_the_rest(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    result = await store(database, counter, workspace, message("good", 0), message(" ", 1), message("fine", 2))
+    assert result.stored == 2
+    assert [(item.index, item.reason.split(":")[0]) for item in result.rejected] == [(1, "body")]
+    assert result.ids[1] is None
+
+
+async def test_many_writers_of_the_same_memories_store_each_once(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    memories = [message(f"message {number}", number) for number in range(60)]
+    results = await asyncio.gather(
+        *(store(database, counter, workspace, *(memories if turn % 2 else memories[::-1])) for turn in range(8))
+    )
+    assert sum(result.stored for result in results) == 60
+    assert sum(result.unchanged for result in results) == 7 * 60
+    assert len({memory_id for result in results for memory_id in result.ids}) == 60
+
+
+async def test_a_workspace_is_made_at_the_first_write(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    assert await list_memories(database, workspace=workspace) == []
+    await store(database, counter, workspace, message("hello", 0))
+    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["hello"]
+
+
+async def test_nothing_is_seen_from_another_workspace(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    result = await store(database, counter, workspace, message("secret", 0))
+    other = f"{workspace}-other"
+    await store(database, counter, other, message("public", 0))
+    assert [memory.body for memory in await list_memories(database, workspace=other)] == ["public"]
+    assert [source.memories for source in await list_sources(database, workspace=other)] == [1]
+    assert result.ids[0] is not None
+    with pytest.raises(NotFound):
+        await get_memory(database, workspace=other, memory_id=result.ids[0])
+
+
+@pytest.mark.parametrize("name", ["", "a b", "ü", "x" * 65, "-a", "a/b", "a\0"])
+async def test_a_workspace_may_not_be_called_that(database: Database, counter: TokenCounter, name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await store(database, counter, name, message("hello", 0))
+    assert caught.value.field == "X-Workspace"
+
+
+async def test_pages_follow_each_other(database: Database, counter: TokenCounter, workspace: str) -> None:
+    await store(database, counter, workspace, *(message(f"m{number}", number) for number in range(5)))
+    seen, before = [], None
+    while page := await list_memories(database, workspace=workspace, limit=2, before=before):
+        seen += [memory.body for memory in page]
+        before = (page[-1].created_at, page[-1].memory_id)
+    assert sorted(seen) == [f"m{number}" for number in range(5)]
+
+
+async def test_there_is_no_such_memory(database: Database, workspace: str) -> None:
+    with pytest.raises(NotFound, match="there is no memory"):
+        await get_memory(database, workspace=workspace, memory_id=new_id())
+
+
+async def test_memories_wait_for_their_vector_and_get_it_once(
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: str
+) -> None:
+    result = await store(database, counter, workspace, *(message(f"text {number}", number) for number in range(3)))
+    ids = [memory_id for memory_id in result.ids if memory_id]
+    assert await embed_waiting(database, provider, ids=ids) == 3
+    assert await embed_waiting(database, provider, ids=ids) == 0
+    async with database.statements() as connection:
+        statement = text("SELECT count(*) FROM embeddings WHERE memory_id = ANY(CAST(:ids AS uuid[]))")
+        assert (await connection.execute(statement, {"ids": ids})).scalar_one() == 3

@@ -1,0 +1,308 @@
+"""Finding, with a real Postgres and the real model."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from app.embeddings.noop import NoopProvider
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.embeddings.backfill import embed_waiting
+from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories.memory import NewMemory, SourceReference
+from app.memories.remember import remember
+from app.memories.upkeep import refresh_all_statistics
+from app.retrieval.browse import get_recall
+from app.retrieval.filters import Filters
+from app.retrieval.history import history
+from app.retrieval.query import Query
+from app.retrieval.recall import Recall
+from app.retrieval.search import search
+
+FACTS = {
+    "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
+    "sources": "Listicle pages and a social network were cited for the size of the market, so the judge took points.",
+    "sizing": "The total addressable market was given without a method, the same fault as in the version before.",
+    "weather": "It rained in Lisbon for three days and the harbour stayed closed.",
+    "bread": "Knead the dough for ten minutes, let it rise, and bake it in a hot oven.",
+}
+
+
+class Store:
+    """A workspace with memories, and the ways to ask it."""
+
+    def __init__(self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> None:
+        self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
+
+    async def add(self, *memories: NewMemory, embed: bool = True, language: str = "english") -> None:
+        result = await remember(
+            self.database, self.counter, workspace=self.workspace, language=language, memories=memories
+        )
+        assert result.rejected == ()
+        if embed:
+            await embed_waiting(self.database, self.provider, ids=[id_ for id_ in result.ids if id_])
+        await refresh_all_statistics(self.database)
+
+    async def ask(self, query: str, *, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
+        return await search(
+            self.database,
+            provider or self.provider,
+            workspace=self.workspace,
+            language="english",
+            query=Query(text=query, **{"k": 5, **options}),
+        )
+
+
+@pytest.fixture
+async def empty(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> Store:
+    return Store(database, provider, counter, workspace)
+
+
+@pytest.fixture
+async def store(empty: Store) -> Store:
+    await empty.add(*(NewMemory(kind="note", title=name, body=body) for name, body in FACTS.items()))
+    return empty
+
+
+def titles(recall: Recall) -> list[str]:
+    return [hit.title for hit in recall.hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("scout found no actors", "scout"),
+        ("which references are unreliable?", "sources"),
+        ("TAM methodology missing", "sizing"),
+        ("how do I make a loaf", "bread"),
+    ],
+)
+async def test_the_right_memory_comes_first(store: Store, query: str, title: str) -> None:
+    recall = await store.ask(query)
+    assert titles(recall)[0] == title
+    assert recall.mode == "hybrid"
+    assert recall.degraded == ()
+
+
+async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None:
+    hit = (await store.ask("scout returned zero actors")).hits[0]
+    parts = dict(hit.explain)
+    assert parts["relevance"] == pytest.approx(1.0)
+    assert hit.score == pytest.approx(
+        (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
+    )
+    assert parts["evidence"] == pytest.approx(parts["fused"] + parts["neighbours"] + parts["source"])
+    assert parts["similarity"] > 0.4
+    assert parts["bm25"] > 0
+
+
+async def test_a_query_about_nothing_in_the_store_gets_nothing(store: Store) -> None:
+    assert titles(await store.ask("quantum chromodynamics on the lattice")) == []
+
+
+async def test_an_empty_store_gives_nothing(empty: Store) -> None:
+    recall = await empty.ask("anything")
+    assert recall.hits == ()
+
+
+async def test_a_recall_is_logged_with_its_hits(store: Store) -> None:
+    recall = await store.ask("scout actors", agent="director", run_id="run-7", k=2)
+    logged = await get_recall(store.database, workspace=store.workspace, recall_id=recall.recall_id)
+    assert (logged.query, logged.agent, logged.run_id, logged.purpose) == (
+        "scout actors", "director", "run-7", "search",
+    )  # fmt: skip
+    assert [(hit.memory_id, hit.title) for hit in logged.hits] == [
+        (hit.memory.memory_id, hit.title) for hit in recall.hits
+    ]
+    assert [hit.score for hit in logged.hits] == pytest.approx([hit.score for hit in recall.hits], rel=1e-5)
+    assert logged.hits[0].explain.keys() == recall.hits[0].explain.keys()
+
+
+async def test_a_rating_changes_the_very_next_recall(empty: Store) -> None:
+    twins = [
+        NewMemory(kind="note", title=f"{name} run", body=f"The scout of the {name} market found no actors at all.")
+        for name in ("tea", "coffee")
+    ]
+    await empty.add(*twins)
+    before = titles(await empty.ask("scout found no actors"))
+    async with empty.database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE memories SET quality = -3 WHERE title = :title AND workspace_id = ("
+                 "SELECT workspace_id FROM workspaces WHERE name = :workspace)"),
+            {"title": before[0], "workspace": empty.workspace},
+        )  # fmt: skip
+    assert titles(await empty.ask("scout found no actors")) == before[::-1]
+
+
+async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
+    log = SourceReference(kind="session", uri="log")
+    turns = ["Shall we?", "The scout query was too narrow.", "Widen it then.", "Done.", "Good."]
+    await empty.add(
+        *(NewMemory(kind="message", body=body, source=log, ordinal=place) for place, body in enumerate(turns)),
+        NewMemory(kind="note", body="Widen the road."),
+    )
+    recall = await empty.ask("why was the scout query narrow")
+    assert recall.hits[0].body == turns[1]
+    assert next(hit for hit in recall.hits if hit.body == turns[2]).explain["neighbours"] > 0
+
+
+FILTERED = [
+    (Filters(kinds=("cue",)), ["cue"]),
+    (Filters(tags=("v6",)), ["chunk"]),
+    (Filters(tags=("v6", "nope")), []),
+    (Filters(source="v6/*.md"), ["chunk"]),
+    (Filters(source="v5/*.md"), []),
+    (Filters(since=datetime(2026, 2, 1, tzinfo=UTC), until=datetime(2026, 3, 1, tzinfo=UTC)), ["chunk"]),
+    (Filters(kinds=("cue", "chunk")), ["chunk", "cue"]),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERED)
+async def test_filters_keep_what_they_say(empty: Store, filters: Filters, expected: list[str]) -> None:
+    body = "The scout found no actors in {}."
+    await empty.add(
+        NewMemory(
+            kind="chunk", title="chunk", body=body.format("Russia"), tags=("v6", "bads"), ordinal=0,
+            source=SourceReference(kind="report", uri="/r/v6/report.md"), occurred_at=datetime(2026, 2, 3, tzinfo=UTC),
+        ),
+        NewMemory(kind="cue", title="cue", body=body.format("Brazil"), occurred_at=datetime(2026, 1, 3, tzinfo=UTC)),
+        NewMemory(kind="note", title="note", body=body.format("Vietnam"), occurred_at=datetime(2026, 4, 3, tzinfo=UTC)),
+    )  # fmt: skip
+    assert sorted(titles(await empty.ask("scout found no actors", filters=filters))) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "body", "query"),
+    [
+        ("russian", "Разведчик вернул пустой список источников, и директор не остановил запуск.", "пустые списки"),
+        ("ru", "Качество источников было низким: «каталоги» и социальные сети.", "низкое качество каталога"),
+        ("german", "Die Berichte nannten keine Quellen für die Marktgrößen.", "Bericht ohne Quelle"),
+        ("de", "Der Prüfer bemängelte die fehlenden Belege.", "fehlender Beleg"),
+    ],
+)
+async def test_inflected_words_are_found(empty: Store, language: str, body: str, query: str) -> None:
+    await empty.add(NewMemory(kind="note", body="An English note about something else."))
+    await empty.add(NewMemory(kind="note", body=body, language=language), embed=False)
+    recall = await empty.ask(query, provider=NoopProvider())
+    assert [hit.body for hit in recall.hits][:1] == [body]
+    assert recall.hits[0].explain["bm25"] > 0
+
+
+async def test_an_unknown_language_is_indexed_as_it_stands(empty: Store) -> None:
+    await empty.add(NewMemory(kind="note", body="nuqneH qaleghneS running", language="klingon"), embed=False)
+    recall = await empty.ask("qaleghneS", provider=NoopProvider())
+    assert [hit.memory.language for hit in recall.hits] == ["simple"]
+
+
+class Down(NoopProvider):
+    """A provider that is configured and does not answer."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbeddingUnavailable(f"no answer for {len(text)} characters")
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        raise EmbeddingUnavailable(f"no answer for {len(texts)} texts")
+
+
+class Other(NoopProvider):
+    """A provider of another model."""
+
+    enabled = True
+    model_id = "other-model"
+
+
+@pytest.mark.parametrize(
+    ("provider", "reason"), [(NoopProvider(), "switched off"), (Down(), "no answer"), (Other(), "other-model")]
+)
+async def test_without_vectors_words_answer_and_the_reason_is_said(
+    store: Store, provider: EmbeddingProvider, reason: str
+) -> None:
+    recall = await store.ask("scout returned zero actors", provider=provider)
+    assert (recall.mode, [item.arm for item in recall.degraded]) == ("lexical", ["vector"])
+    assert reason in recall.degraded[0].reason
+    assert titles(recall)[0] == "scout"
+
+
+async def test_what_has_no_vector_yet_is_found_by_its_words(store: Store) -> None:
+    await store.add(NewMemory(kind="note", title="fresh", body="Zanzibar cloves doubled in price."), embed=False)
+    recall = await store.ask("Zanzibar cloves")
+    assert titles(recall)[0] == "fresh"
+    assert recall.mode == "lexical"
+    assert "1 of 6 memories have no vector" in recall.degraded[0].reason
+
+
+async def test_only_stop_words_are_answered_by_meaning(store: Store) -> None:
+    recall = await store.ask("what is it that they do")
+    assert recall.mode == "vector"
+    assert [item.arm for item in recall.degraded] == ["lexical"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "'quoted' \"words\"",
+        "a & b | !c <-> d:*",
+        "🥊🥊",
+        "(((",
+        "\\",
+        "%s %(x)s :name",
+        "scout " * 10_000,
+        "'; DROP TABLE",
+    ],
+)
+async def test_any_text_can_be_asked(store: Store, query: str) -> None:
+    assert (await store.ask(query)).mode in {"hybrid", "vector", "lexical"}
+
+
+async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
+    async def once(budget: int) -> tuple[str, int]:
+        result = await history(
+            store.database, store.provider, store.counter, workspace=store.workspace, language="english",
+            query=Query(text="scout actors and sources of the market", k=3, purpose="history"), budget_tokens=budget,
+        )  # fmt: skip
+        return result.markdown, result.tokens
+
+    markdown, tokens = await once(500)
+    assert markdown.startswith("## Relevant History\n\n### ")
+    assert (markdown, tokens) == await once(500)
+    for budget in (1, 5, 40, 60, 80, 500):
+        markdown, tokens = await once(budget)
+        assert tokens == store.counter.count(markdown) <= budget
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"text": " "}, "query"), ({"text": "x" * 100_000}, "query"), ({"text": "a\0"}, "query"), ({"k": 0}, "k"),
+        ({"k": 10_000}, "k"), ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
+        ({"filters": Filters(kinds=("poem",))}, "filters.kinds"),
+    ],
+)  # fmt: skip
+async def test_bad_queries_name_their_field(empty: Store, change: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await search(
+            empty.database, empty.provider, workspace=empty.workspace, language="english",
+            query=Query(**{"text": "fine", "k": 3, **change}),
+        )  # fmt: skip
+    assert caught.value.field == field
+
+
+async def test_nothing_is_found_in_another_workspace(store: Store) -> None:
+    stranger = Store(store.database, store.provider, store.counter, f"{store.workspace}-x")
+    await stranger.add(NewMemory(kind="note", body="unrelated"))
+    assert titles(await stranger.ask("scout returned zero actors")) == []
+
+
+async def test_the_classic_preset_is_the_original_recipe(store: Store) -> None:
+    recall = await store.ask("scout returned zero actors", preset="classic", k=10)
+    assert len(recall.hits) == 4
+    for hit in recall.hits:
+        similarity = hit.explain["similarity"]
+        assert similarity is not None
+        assert hit.explain["relevance"] == pytest.approx(1 - (1 - similarity) / 2)
+        assert hit.score == pytest.approx(0.7 * (1 - (1 - similarity) / 2) + 0.3 * 0.5)
