@@ -23,8 +23,8 @@ def _database_url() -> Iterator[str]:
         return
     from app.db.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
-    with EmbeddedPostgres(settings.data_dir) as url:
-        yield url
+    with EmbeddedPostgres(settings.data_dir) as server:
+        yield server.start()
 
 
 def _ours(_object: object, name: str | None, kind: str, *_: object) -> bool:

@@ -11,8 +11,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 import pytest_asyncio
-from app.embeddings.factory import counter as token_counter
-from app.embeddings.factory import provider_from
 from psycopg import sql
 from sqlalchemy import make_url
 
@@ -20,6 +18,8 @@ from app.db.embedded import EmbeddedPostgres
 from app.db.engine import Database, libpq_url
 from app.db.migrations import upgrade
 from app.embeddings.backfill import serving_model
+from app.embeddings.factory import counter as token_counter
+from app.embeddings.factory import provider_from
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.settings import Settings
 from app.wiring import Services
@@ -65,8 +65,8 @@ def _server(folder: Path) -> Iterator[str]:
         with PostgresContainer(IMAGE, driver=None) as container:
             yield container.get_connection_url()
     else:
-        with EmbeddedPostgres(folder) as url:
-            yield url
+        with EmbeddedPostgres(folder) as server:
+            yield server.start()
 
 
 @pytest.fixture(scope="session")

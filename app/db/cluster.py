@@ -36,6 +36,7 @@ _INITDB = (
     *("--sync-method", _SYNC),
 )
 _INCLUDE = "\n# Written by Priors at every start; what ALTER SYSTEM sets wins.\ninclude 'priors.conf'\n"
+_HBA, _IDENT = "priors_hba.conf", "priors_ident.conf"
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _ERROR = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL|error): |LOG:  (invalid|unrecognized) ")
 _APPEND = 'printf %s "$2" >> "$1"'
@@ -179,6 +180,7 @@ class Cluster:
             self.folder.rename(grave)
 
     def _make(self) -> None:
+        self._check_name()
         # A name of its own each time: an initdb whose starter was killed may still be writing.
         fresh = Path(tempfile.mkdtemp(prefix=f"{self.folder.name}.new-", dir=self.folder.parent))
         try:
@@ -190,6 +192,13 @@ class Cluster:
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
+
+    def _check_name(self) -> None:
+        uid = self.account.uid
+        try:
+            pwd.getpwuid(uid)
+        except KeyError:
+            raise ConfigurationError(f"Postgres wants a name for user {uid}: make that user, or {ELSEWHERE}") from None
 
     def _initdb(self, fresh: Path) -> None:
         for ctype in _CTYPES:
@@ -221,7 +230,7 @@ def reason(said: bytes) -> str:
     return " | ".join((errors or lines)[-3:]) or "it gave no reason"
 
 
-def settings_files(account: Account, socket_folder: Path) -> dict[str, str]:
+def settings_files(cluster: Cluster, socket_folder: Path) -> dict[str, str]:
     """The files that steer the server, by name: settings, and who may connect.
 
     The socket's folder is open to the cluster's account alone (0700), and nothing listens on the network, so whoever
@@ -229,19 +238,24 @@ def settings_files(account: Account, socket_folder: Path) -> dict[str, str]:
     programs, and its server may hold root's right to read, so there the kernel must say that it is root who asks.
     """
     settings = {**_FIXED_SETTINGS, **_machine_settings(_memory())}
-    settings["unix_socket_directories"] = '"' + str(socket_folder) + '"'
-    lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
-    who = "peer map=priors" if account.borrowed and account.switched else "trust"
+    settings["unix_socket_directories"] = f'"{socket_folder}"'
+    # Whole paths: of a relative one a reload would say that it cannot be applied.
+    settings["hba_file"], settings["ident_file"] = (str(cluster.folder / name) for name in (_HBA, _IDENT))
+    lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
+    who = "peer map=priors" if cluster.account.borrowed else "trust"
     return {
         "priors.conf": "\n".join(["# Written by Priors at every start. Use ALTER SYSTEM: it wins.", *lines, ""]),
-        "priors_hba.conf": f"local all all {who}\nlocal replication all {who}\n",
-        "priors_ident.conf": f"priors root {SUPERUSER}\n",
+        _HBA: f"local all all {who}\nlocal replication all {who}\n",
+        _IDENT: f"priors root {SUPERUSER}\n",
     }
 
 
+def _quoted(value: str) -> str:
+    marks = str.maketrans({"\\": r"\\", "'": "''", "\n": r"\n", "\r": r"\r"})
+    return f"'{value.translate(marks)}'"
+
+
 _FIXED_SETTINGS = {
-    "hba_file": "priors_hba.conf",
-    "ident_file": "priors_ident.conf",
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",

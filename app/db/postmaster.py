@@ -93,10 +93,10 @@ class Postmaster:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
             self._wait_until_gone()
+            if self._socket_folder != self._cluster.folder:
+                with suppress(OSError):
+                    self._socket_folder.rmdir()
         self._forget_said()
-        if self._socket_folder != self._cluster.folder:
-            with suppress(OSError):
-                self._socket_folder.rmdir()
 
     def _wait_until_gone(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -134,7 +134,7 @@ class Postmaster:
         self._check_exit()
         self._disown_stale_files()
         _make_private(self._socket_folder, self._cluster)
-        self._cluster.write(settings_files(self._cluster.account, self._socket_folder))
+        self._cluster.write(settings_files(self._cluster, self._socket_folder))
         self._launch()
 
     def _launch(self) -> None:

@@ -1,7 +1,7 @@
 """The lexical arm's plan: which of the query's terms are looked up, and what each is worth. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.db.tables import TERM_DIMENSIONS
@@ -22,6 +22,8 @@ class Term:
     """Its place in `lexical.weights`, from 1."""
     document_count: int
     """How many live memories of the workspace have it, when statistics were last taken; 0 where it is new."""
+    languages: frozenset[str]
+    """The languages in which the query has this lexeme: each makes its own of a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,14 @@ def lexical_query(
     return LexicalQuery(
         match=f"{_quoted(f'workspace:{workspace_id}')} & ({any_of})",
         weights=f"{{{entries}}}/{TERM_DIMENSIONS}",
-        full_match=sum(idf.values()),
+        full_match=_full_match(ranked, idf),
     )
+
+
+def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
+    """In the language that the query is written in, which is the one whose lexemes the store knows best."""
+    languages = frozenset[str]().union(*(term.languages for term in terms))
+    return min(sum(idf[term.dimension] for term in terms if language in term.languages) for language in languages)
 
 
 def _quoted(lexeme: str) -> str:

@@ -7,14 +7,33 @@ from app.retrieval.ranking import Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """When a store has nothing to say to a query, and which tail of an answer says nothing.
+
+    Measured on LoCoMo dev: the best hit of a real question has a similarity of 0.35 to 0.85 and a lexical score of 0.14
+    to 1 (5 % are below 0.45 and 0.29); that of a question about something else, asked of the same store, reaches 0.33
+    and 0.19 in nine of ten cases. Real questions that pass: all; others: one in six, by a word or a theme in common.
+    """
+
+    similarity: float = 0.3
+    """The best similarity that makes a query answerable,"""
+    lexical: float = 0.4
+    """or the best lexical score,"""
+    lexical_alone: float = 0.2
+    """or this one where no vector speaks."""
+    share: float = 0.2
+    """A hit of less than this share of the best one's evidence is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
     """A recipe: how relevance is found and what else counts."""
 
     name: str
     weights: Weights
     blend: Blend = DEFAULT_BLEND
-    least_evidence: float = 0.0
-    """Evidence below which a memory is not relevant at all."""
+    threshold: Threshold | None = None
+    """What keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
     """Kinds of which two with one title are the same thing; a chunk's title is its section, a message's its speaker."""
     nearest: int | None = None
@@ -23,7 +42,7 @@ class Preset:
     """It never gives more hits than this."""
 
 
-DEFAULT = Preset(name="default", weights=Weights(), least_evidence=0.3)
+DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
 CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from app.retrieval.arms import Candidate
 from app.retrieval.fusion import Evidence, Relevance, relevances
-from app.retrieval.presets import Preset
+from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
 
 SECONDS_A_DAY = 86_400
@@ -46,15 +46,29 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now:
         Evidence(similarity=item.similarity, bm25=item.bm25, source=item.source_id, ordinal=item.ordinal)
         for item in pool
     ]
-    scored = zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True)
+    scored = list(zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True))
     if preset.nearest is not None and any(item.similarity is not None for item in pool):
-        scored = zip(*_nearest(pool, preset.nearest), strict=True)
-    kept = [(item, relevance) for item, relevance in scored if relevance.evidence >= preset.least_evidence]
+        scored = _nearest(pool, preset.nearest)
     result = [
         Ranked(candidate=item, relevance=relevance, rank=_rank(item, relevance, preset, now))
-        for item, relevance in kept
+        for item, relevance in _relevant(scored, preset.threshold)
     ]
     return sorted(result, key=lambda item: (-item.rank.value, item.candidate.memory_id))
+
+
+def _relevant(
+    scored: Sequence[tuple[Candidate, Relevance]], threshold: Threshold | None
+) -> Sequence[tuple[Candidate, Relevance]]:
+    """What the threshold leaves: nothing at all where nothing in the pool speaks to the query."""
+    if threshold is None or not scored:
+        return scored
+    similarities = [item.similarity for item, _ in scored if item.similarity is not None]
+    least_lexical = threshold.lexical if similarities else threshold.lexical_alone
+    if max(similarities, default=-1.0) < threshold.similarity and all(
+        relevance.lexical < least_lexical for _, relevance in scored
+    ):
+        return ()
+    return [(item, relevance) for item, relevance in scored if relevance.value >= threshold.share]
 
 
 def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) -> Rank:
@@ -67,14 +81,14 @@ def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) 
     )
 
 
-def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], list[Relevance]]:
+def _nearest(pool: Sequence[Candidate], count: int) -> list[tuple[Candidate, Relevance]]:
     """The `count` nearest, each with sim = 1 - distance / 2 as its relevance."""
     near = sorted(
         (item for item in pool if item.similarity is not None),
         key=lambda item: (-(item.similarity or 0.0), item.memory_id),
     )[:count]
-    halved = [1 - (1 - (item.similarity or 0.0)) / 2 for item in near]
-    return near, [
-        Relevance(value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0)
-        for value in halved
-    ]
+    return [(item, _by_distance(1 - (1 - (item.similarity or 0.0)) / 2)) for item in near]
+
+
+def _by_distance(value: float) -> Relevance:
+    return Relevance(value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0)

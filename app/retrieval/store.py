@@ -55,11 +55,14 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
     ) AS indexed,
     counted.live, {eligible} AS eligible,
     (
-        SELECT json_agg(json_build_array(t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0)))
+        SELECT json_agg(json_build_array(
+            t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0), t.languages
+        ))
         FROM (
-            SELECT DISTINCT parsed.lexeme
+            SELECT parsed.lexeme, array_agg(language) AS languages
             FROM unnest({languages}) AS language,
                 unnest(priors_terms(CAST(language AS regconfig), %(query)s)) AS parsed
+            GROUP BY parsed.lexeme
         ) AS t
         LEFT JOIN lexeme_statistics s ON s.workspace_id = w.workspace_id AND s.lexeme = t.lexeme
     ) AS terms
@@ -129,7 +132,10 @@ def _survey_of(row: Any) -> Survey:  # noqa: ANN401 - a named tuple made of the 
         live=row.live,
         indexed=row.indexed,
         eligible=row.eligible,
-        terms=tuple(Term(lexeme=a, dimension=b, document_count=c) for a, b, c in row.terms or ()),
+        terms=tuple(
+            Term(lexeme=lexeme, dimension=dimension, document_count=count, languages=frozenset(languages))
+            for lexeme, dimension, count, languages in row.terms or ()
+        ),
     )
 
 

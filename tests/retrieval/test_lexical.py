@@ -8,7 +8,7 @@ from app.retrieval.lexical import TERM_LIMIT, Term, inverse_document_frequency, 
 
 
 def term(lexeme: str, document_count: int, dimension: int = 1) -> Term:
-    return Term(lexeme=lexeme, dimension=dimension, document_count=document_count)
+    return Term(lexeme=lexeme, dimension=dimension, document_count=document_count, languages=frozenset({"english"}))
 
 
 def test_idf_is_never_negative_and_falls_with_frequency() -> None:
@@ -47,3 +47,13 @@ def test_a_task_text_of_thousands_of_words_is_known_by_its_rarest() -> None:
     query = lexical_query(terms, workspace_id=1, total=10**6)
     assert query is not None
     assert query.weights.count(":") == TERM_LIMIT
+
+
+def test_a_full_match_is_one_in_the_language_of_the_query() -> None:
+    english = Term(lexeme="пустые", dimension=1, document_count=0, languages=frozenset({"english"}))
+    russian = Term(lexeme="пуст", dimension=2, document_count=3, languages=frozenset({"russian"}))
+    name = Term(lexeme="ok.ru", dimension=3, document_count=1, languages=frozenset({"english", "russian"}))
+    query = lexical_query([english, russian, name], workspace_id=1, total=10)
+    assert query is not None
+    expected = inverse_document_frequency(3, 10) + inverse_document_frequency(1, 10)
+    assert query.full_match == pytest.approx(expected)

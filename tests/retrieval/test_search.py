@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from app.embeddings.noop import NoopProvider
 from sqlalchemy import text
 
 from app.db.engine import Database
 from app.embeddings.backfill import embed_waiting
+from app.embeddings.noop import NoopProvider
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.memory import NewMemory, SourceReference
@@ -74,8 +74,8 @@ def titles(recall: Recall) -> list[str]:
     ("query", "title"),
     [
         ("scout found no actors", "scout"),
-        ("which references are unreliable?", "sources"),
-        ("TAM methodology missing", "sizing"),
+        ("social network cited as a source", "sources"),
+        ("market size without any method", "sizing"),
         ("how do I make a loaf", "bread"),
     ],
 )
@@ -217,12 +217,12 @@ class Other(NoopProvider):
 
 
 @pytest.mark.parametrize(
-    ("provider", "reason"), [(NoopProvider(), "switched off"), (Down(), "no answer"), (Other(), "other-model")]
+    ("answering", "reason"), [(NoopProvider(), "switched off"), (Down(), "no answer"), (Other(), "other-model")]
 )
 async def test_without_vectors_words_answer_and_the_reason_is_said(
-    store: Store, provider: EmbeddingProvider, reason: str
+    store: Store, answering: EmbeddingProvider, reason: str
 ) -> None:
-    recall = await store.ask("scout returned zero actors", provider=provider)
+    recall = await store.ask("scout returned zero actors", provider=answering)
     assert (recall.mode, [item.arm for item in recall.degraded]) == ("lexical", ["vector"])
     assert reason in recall.degraded[0].reason
     assert titles(recall)[0] == "scout"

@@ -1,0 +1,398 @@
+"""Taking report files in: once, whole, and without losing what people said of them."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app.embeddings.noop import NoopProvider
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter
+from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories.browse import list_memories, list_sources
+from app.memories.memory import Memory
+from app.reports.ingest import ingest, ingest_content
+from app.reports.outcome import Ingestion
+from app.reports.watch import watch
+from app.retrieval.query import Query
+from app.retrieval.search import search
+
+REPORT = """# BADs Russia, v6
+
+## Actors
+
+The scout returned zero actors, and the director did not escalate.
+
+## Sizing
+
+The total addressable market was given without a method.
+"""
+JUDGEMENT = json.dumps(
+    {
+        "title": "Judgement of v6",
+        "score": 3.2,
+        "date": "2026-03-01",
+        "reasoning": "No actors were found at all, so the report rests on guesses and cannot pass.",
+    }
+)
+
+
+class Tree:
+    """A folder of reports and a workspace to take it into."""
+
+    def __init__(
+        self, folder: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+    ) -> None:
+        self.folder, self.database, self.provider = folder, database, provider
+        self.counter, self.workspace = counter, workspace
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    async def ingest(self, *paths: Path, **options: Any) -> Ingestion:
+        return await ingest(
+            self.database,
+            options.pop("provider", self.provider),
+            self.counter,
+            workspace=self.workspace,
+            paths=list(paths) or [self.folder],
+            **{"max_file_bytes": 1_000_000, **options},
+        )
+
+    async def memories(self) -> dict[str, Memory]:
+        found = await list_memories(self.database, workspace=self.workspace, limit=200)
+        return {memory.body: memory for memory in found}
+
+    async def find(self, query: str) -> list[str]:
+        recall = await search(
+            self.database, self.provider, workspace=self.workspace, language="english", query=Query(text=query, k=3)
+        )
+        return [hit.body for hit in recall.hits]
+
+
+@pytest.fixture
+def tree(
+    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+) -> Tree:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    return Tree(folder, database, provider, counter, workspace)
+
+
+def statuses(ingestion: Ingestion) -> dict[str, str]:
+    return {outcome.path: outcome.status for outcome in ingestion.outcomes}
+
+
+async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:
+    tree.write("bads-russia/v6/report.md", REPORT)
+    tree.write("bads-russia/v6/judgement.json", JUDGEMENT)
+    result = await tree.ingest()
+    assert result.counts == {"new": 2, "changed": 0, "moved": 0, "unchanged": 0, "retired": 0, "failed": 0}
+    memories = (await tree.memories()).values()
+    assert len(memories) == result.chunks == result.stored
+    assert result.tokens == sum(memory.tokens for memory in memories)
+    for memory in memories:
+        assert memory.tags == ("bads-russia", "v6")
+        assert memory.tokens <= 254
+        assert memory.source_title in {"bads-russia/v6/report.md", "bads-russia/v6/judgement.json"}
+    judged = [memory for memory in memories if memory.source_title == "bads-russia/v6/judgement.json"]
+    assert {memory.final_score for memory in judged} == {pytest.approx(3.2)}
+    assert {memory.occurred_at.date().isoformat() for memory in judged if memory.occurred_at} == {"2026-03-01"}
+    assert "No actors" in (await tree.find("why did v6 not pass"))[0]
+
+
+async def test_an_unchanged_tree_embeds_nothing(tree: Tree) -> None:
+    tree.write("a.md", REPORT)
+    await tree.ingest()
+    result = await tree.ingest(provider=Refusing())
+    assert statuses(result) == {"a.md": "unchanged"}
+    assert result.degraded == ""
+
+
+async def test_a_changed_file_keeps_what_did_not_change(tree: Tree) -> None:
+    tree.write("a.md", REPORT)
+    await tree.ingest()
+    before = await tree.memories()
+    kept_body = next(body for body in before if "zero actors" in body)
+    async with tree.database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE memories SET quality = 2 WHERE memory_id = :id"), {"id": before[kept_body].memory_id}
+        )
+    tree.write(
+        "a.md",
+        REPORT.replace("## Actors", "## Summary\n\nA new beginning of this report.\n\n## Actors").replace(
+            "without a method", "by hand"
+        ),
+    )
+    result = await tree.ingest()
+    assert statuses(result) == {"a.md": "changed"}
+    after = await tree.memories()
+    assert after[kept_body].memory_id == before[kept_body].memory_id
+    assert after[kept_body].quality == 2
+    assert after[kept_body].ordinal == 1
+    assert not any("without a method" in body for body in after)
+    assert not any("without a method" in body for body in await tree.find("addressable market without a method"))
+
+
+async def test_text_that_comes_back_brings_its_rating(tree: Tree) -> None:
+    path = tree.write("a.md", REPORT)
+    await tree.ingest()
+    before = await tree.memories()
+    path.unlink()
+    assert statuses(await tree.ingest()) == {str(path): "retired"}
+    assert await tree.memories() == {}
+    assert await tree.find("scout returned zero actors") == []
+    tree.write("a.md", REPORT)
+    result = await tree.ingest()
+    assert (statuses(result), result.stored) == ({"a.md": "new"}, 0)
+    after = await tree.memories()
+    assert {body: memory.memory_id for body, memory in after.items()} == {
+        body: memory.memory_id for body, memory in before.items()
+    }
+    assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
+
+
+async def test_a_moved_file_is_recognised(tree: Tree) -> None:
+    path = tree.write("v5/a.md", REPORT)
+    await tree.ingest()
+    before = await tree.memories()
+    (tree.folder / "v6").mkdir()
+    path.rename(tree.folder / "v6" / "b.md")
+    result = await tree.ingest(provider=Refusing())
+    assert statuses(result) == {"v6/b.md": "moved"}
+    after = await tree.memories()
+    assert {memory.memory_id for memory in after.values()} == {memory.memory_id for memory in before.values()}
+    assert {(memory.source_title, memory.tags) for memory in after.values()} == {("v6/b.md", ("v6",))}
+
+
+def _link_to_above(folder: Path) -> Path:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "loop").symlink_to(folder)
+    return folder / "sub" / "loop"
+
+
+def _pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe.md")
+    return folder / "pipe.md"
+
+
+def _dangling(folder: Path) -> Path:
+    (folder / "gone.md").symlink_to(folder / "nowhere.md")
+    return folder / "gone.md"
+
+
+def _file(name: str, content: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (_file("bad.json", b'{"a": 1,}'), "line 1"),
+        (_file("deep.json", b"[" * 100_000), "deep|JSON"),
+        (_file("latin.md", "# Größe".encode("latin-1")), "UTF-8"),
+        (_file("binary.md", b"\x00\x01\x02" * 100), "binary|NUL"),
+        (_file("empty.md", b""), "empty"),
+        (_file("blank.json", b" \n"), "empty"),
+        (_file("huge.md", b"word " * 300_000), "larger than 1,000,000 bytes"),
+        (_pipe, "not a regular file"),
+        (_dangling, "link to nothing"),
+        (_link_to_above, "loop"),
+    ],
+)  # fmt: skip
+async def test_a_bad_file_is_named_and_stops_nothing(tree: Tree, make: Callable[[Path], Path], reason: str) -> None:
+    tree.write("good.md", REPORT)
+    bad = make(tree.folder)
+    result = await tree.ingest()
+    assert statuses(result)["good.md"] == "new"
+    (failure,) = result.failed
+    assert bad.name in failure.path
+    assert any(word in failure.reason for word in reason.split("|")), failure.reason
+    assert len(await list_sources(tree.database, workspace=tree.workspace)) == 1
+
+
+async def test_a_file_that_turns_bad_keeps_what_was_stored(tree: Tree) -> None:
+    tree.write("a.json", JUDGEMENT)
+    await tree.ingest()
+    before = await tree.memories()
+    tree.write("a.json", JUDGEMENT[:-5])
+    assert statuses(await tree.ingest()) == {"a.json": "failed"}
+    assert await tree.memories() == before
+
+
+async def test_a_folder_that_does_not_exist_retires_nothing(tree: Tree) -> None:
+    tree.write("a.md", REPORT)
+    await tree.ingest()
+    tree.folder.rename(tree.folder.with_name("elsewhere"))
+    assert list(statuses(await tree.ingest()).values()) == ["failed"]
+    assert len(await tree.memories()) > 0
+
+
+async def test_a_dry_run_changes_nothing(tree: Tree) -> None:
+    tree.write("a.md", REPORT)
+    result = await tree.ingest(dry_run=True)
+    assert (statuses(result), result.dry_run) == ({"a.md": "new"}, True)
+    assert result.chunks > 0
+    assert await list_sources(tree.database, workspace=tree.workspace) == []
+
+
+class Refusing(NoopProvider):
+    """A provider whose model is right and which is down."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+    dimension = 384
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        if len(texts) == 0:
+            return await super().embed_documents(texts)
+        raise EmbeddingUnavailable("the provider is down")
+
+
+async def test_without_the_provider_files_are_taken_in_and_wait_for_vectors(tree: Tree) -> None:
+    tree.write("a.md", REPORT)
+    result = await tree.ingest(provider=Refusing())
+    assert statuses(result) == {"a.md": "new"}
+    assert (result.waiting, result.degraded) == (result.stored, "the provider is down")
+    assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
+
+
+async def test_two_at_once_store_each_file_once(tree: Tree) -> None:
+    for number in range(12):
+        tree.write(f"r{number}.md", REPORT.replace("v6", f"v{number}").replace("zero", f"{number}"))
+    first, second = await asyncio.gather(tree.ingest(), tree.ingest())
+    assert first.counts["failed"] == second.counts["failed"] == 0
+    assert len(await list_sources(tree.database, workspace=tree.workspace, limit=200)) == 12
+    assert len(await tree.memories()) == first.chunks
+
+
+async def test_a_link_and_its_target_are_one_file(tree: Tree) -> None:
+    path = tree.write("a.md", REPORT)
+    (tree.folder / "b.md").symlink_to(path)
+    result = await tree.ingest()
+    assert len(result.outcomes) == 1
+
+
+async def test_the_same_over_a_name(tree: Tree) -> None:
+    options: dict[str, Any] = {"workspace": tree.workspace, "path": "/v6/a.md", "max_file_bytes": 10_000}
+    parts = (tree.database, tree.provider, tree.counter)
+    outcome = await ingest_content(*parts, content=REPORT.encode(), **options)
+    assert (outcome.path, outcome.status) == ("v6/a.md", "new")
+    assert (await ingest_content(*parts, content=REPORT.encode(), **options)).status == "unchanged"
+    assert (
+        await ingest_content(*parts, content=b"# Other\n\nAnother text stands here now.", **options)
+    ).status == "changed"
+    # A folder's ingestion never takes a posted report for a deleted file.
+    await tree.ingest()
+    assert len(await tree.memories()) == 1
+    for change in ({"path": "../a.md"}, {"path": "a.txt"}, {"path": "a\0.md"}, {"content": b"\xff"}, {"content": b""}):
+        with pytest.raises(InvalidInput) as caught:
+            await ingest_content(*parts, **{"content": REPORT.encode(), **options, **change})
+        assert caught.value.field == next(iter(change))
+
+
+async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
+    stop = asyncio.Event()
+    arrived: asyncio.Queue[Ingestion] = asyncio.Queue()
+
+    async def follow() -> None:
+        async for ingestion in watch(
+            tree.database, tree.provider, tree.counter, workspace=tree.workspace, paths=[tree.folder],
+            max_file_bytes=10_000, stop=stop,
+        ):  # fmt: skip
+            await arrived.put(ingestion)
+
+    follower = asyncio.create_task(follow())
+    assert (await arrived.get()).outcomes == ()
+    tree.write("new/a.md", REPORT)
+    taken_in = await arrived.get()
+    while not taken_in.outcomes:
+        taken_in = await arrived.get()
+    assert statuses(taken_in) == {"new/a.md": "new"}
+    assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
+    stop.set()
+    await follower
+
+
+KILLED = """
+    import asyncio, sys
+    from pathlib import Path
+    from app.db.engine import Database
+    from app.embeddings.factory import counter, provider_from
+    from app.reports.ingest import ingest
+    from app.settings import Settings
+
+    async def main(url: str, data: str, folder: str, workspace: str) -> None:
+        settings = Settings(database_url=url, data_dir=Path(data))
+        provider = provider_from(settings)
+        await provider.start()
+        print("ready", flush=True)
+        await ingest(Database(url, pool_size=2), provider, counter(), workspace=workspace, paths=[Path(folder)],
+                     max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
+
+    asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.3, 0.8])
+async def test_kill_9_leaves_every_file_whole_or_out(
+    tree: Tree, database_url: str, settings: Any, delay: float
+) -> None:
+    for number in range(30):
+        sections = "\n".join(f"## Part {part}\n\nFinding {number}-{part} of the judge.\n" for part in range(30))
+        tree.write(f"r{number}.md", f"# Report {number}\n\n{sections}")
+    process = subprocess.Popen(  # noqa: ASYNC220 - the test waits for this process and nothing else
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(KILLED),
+            database_url,
+            str(settings.data_dir),
+            str(tree.folder),
+            tree.workspace,
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(delay)  # noqa: ASYNC251 - nothing else runs in this test
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    statement = text("""
+        SELECT s.title, count(*) AS chunks, count(l.memory_id) AS findable FROM sources s
+        JOIN workspaces w USING (workspace_id)
+        LEFT JOIN memories m USING (workspace_id, source_id) LEFT JOIN lexical l USING (workspace_id, memory_id)
+        WHERE w.name = :workspace GROUP BY 1
+    """)
+    planned = {
+        outcome.path: outcome.chunks
+        for outcome in (await tree.ingest(dry_run=True)).outcomes
+        if outcome.status == "new"
+    }
+    async with tree.database.statements() as connection:
+        rows = (await connection.execute(statement, {"workspace": tree.workspace})).all()
+    assert not set(planned) & {row.title for row in rows}
+    assert all(row.chunks == row.findable > 0 for row in rows)
+    result = await tree.ingest()
+    assert result.counts["failed"] == 0
+    assert result.counts["new"] + result.counts["unchanged"] == 30
+    assert len(await list_sources(tree.database, workspace=tree.workspace, limit=200)) == 30
