@@ -13,13 +13,15 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 EXIT_UNREACHABLE = 126
 """Exit code where the account cannot get at what the command needs; stderr says what. As a shell's own 126."""
 
-# Numbers of the kernel's interface: linux/prctl.h and linux/capability.h.
-_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+# Numbers of the kernel's interface: linux/prctl.h, linux/securebits.h and linux/capability.h.
+_PR_SET_KEEPCAPS, _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 28, 47, 2
+_SECBIT_NO_SETUID_FIXUP = 1 << 2
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -58,17 +60,30 @@ def _become(uid: int, gid: int, needed: Sequence[str]) -> None:
     closed = _closed(needed)
     os.seteuid(0)
     if closed and sys.platform == "linux":
-        _prctl(_PR_SET_KEEPCAPS, 1)
+        _keep_capabilities()
     os.setgid(gid)
     os.setuid(uid)
     if closed:
         _keep_one_capability(needed)
 
 
+def _keep_capabilities() -> None:
+    _prctl(_PR_SET_KEEPCAPS, 1)
+    # Postgres looks for its programs with access(), which heeds capabilities only under this bit. Where it cannot be
+    # set, a closed data directory still works, closed programs do not.
+    with suppress(PermissionError):
+        _prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
+
+
 def _closed(needed: Sequence[str]) -> str:
     """The first path that this process cannot read and search or execute; "" where there is none."""
+    return next((path for path in needed if not _reached(path)), "")
+
+
+def _reached(path: str) -> bool:
     wanted = os.R_OK | os.X_OK
-    return next((path for path in needed if not os.access(path, wanted, effective_ids=True)), "")
+    # A program is looked for with access(), which goes by the real user.
+    return os.access(path, wanted, effective_ids=True) and (os.path.isdir(path) or os.access(path, wanted))  # noqa: PTH112 - started for every command: pathlib is slow to import
 
 
 def _keep_one_capability(needed: Sequence[str]) -> None:

@@ -1,8 +1,11 @@
 """From two raw scores to one relevance: normalisation, fusion and association. Pure: lists in, lists out."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+SOURCE_STRIDE = 2**33
+"""Beyond the largest ordinal (2**31 - 1) and its neighbours, so that no two sources touch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +22,25 @@ class Blend:
     """What the source's best lexical score adds."""
     source_vector: float = 0.1
     """What the source's best vector score adds."""
+    by_rank: bool = False
+    """Fuse by reciprocal ranks in place of the scores."""
 
 
 DEFAULT_BLEND = Blend()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What the arms know of one memory."""
 
     similarity: float | None
     """Cosine similarity, -1 to 1; None without a vector."""
     bm25: float
-    source: Hashable | None
+    source: int | None
+    """Any number, the same for memories of one source."""
     ordinal: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relevance:
+class Relevance(NamedTuple):
     """A memory's relevance and what it is made of."""
 
     value: float
@@ -64,8 +68,11 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     """
     vector = [min(1.0, max(0.0, item.similarity or 0.0)) for item in pool]
     lexical = [min(1.0, item.bm25 / full_match) if full_match else 0.0 for item in pool]
-    share = _lexical_share(pool, blend)
-    fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
+    if blend.by_rank:
+        fused = reciprocal_ranks(pool)
+    else:
+        share = _lexical_share(pool, blend)
+        fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
     neighbours = _from_neighbours(pool, fused, blend)
     sources = _from_source(pool, lexical, vector, blend)
     raw = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
@@ -101,30 +108,32 @@ def _lexical_share(pool: Sequence[Evidence], blend: Blend) -> float:
 
 
 def _from_neighbours(pool: Sequence[Evidence], fused: Sequence[float], blend: Blend) -> list[float]:
-    places: dict[tuple[Hashable, int], float] = defaultdict(float)
-    for item, score in zip(pool, fused, strict=True):
-        if item.source is not None and item.ordinal is not None:
-            places[item.source, item.ordinal] = max(places[item.source, item.ordinal], score)
-    reach = ((-2, blend.second), (-1, blend.next), (1, blend.next), (2, blend.second))
+    """Each place of each source is one number, because hundreds of look-ups are made for an answer."""
+    at = [
+        None if item.source is None or item.ordinal is None else item.source * SOURCE_STRIDE + item.ordinal
+        for item in pool
+    ]
+    scores: dict[int, float] = {}
+    for place, score in zip(at, fused, strict=True):
+        if place is not None and score > scores.get(place, 0.0):
+            scores[place] = score
+    known = scores.get
     return [
         0.0
-        if item.source is None or item.ordinal is None
-        else sum(weight * places.get((item.source, item.ordinal + step), 0.0) for step, weight in reach)
-        for item in pool
+        if place is None
+        else blend.next * (known(place - 1, 0.0) + known(place + 1, 0.0))
+        + blend.second * (known(place - 2, 0.0) + known(place + 2, 0.0))
+        for place in at
     ]
 
 
 def _from_source(
     pool: Sequence[Evidence], lexical: Sequence[float], vector: Sequence[float], blend: Blend
 ) -> list[float]:
-    best: dict[Hashable, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for item, words, meaning in zip(pool, lexical, vector, strict=True):
-        if item.source is not None:
-            known = best[item.source]
-            best[item.source] = (max(known[0], words), max(known[1], meaning))
-    return [
-        0.0
-        if item.source is None
-        else blend.source_lexical * best[item.source][0] + blend.source_vector * best[item.source][1]
-        for item in pool
-    ]
+    words: dict[int | None, float] = {}
+    meaning: dict[int | None, float] = {}
+    for item, word, near in zip(pool, lexical, vector, strict=True):
+        words[item.source] = max(words.get(item.source, 0.0), word)
+        meaning[item.source] = max(meaning.get(item.source, 0.0), near)
+    words[None] = meaning[None] = 0.0
+    return [blend.source_lexical * words[item.source] + blend.source_vector * meaning[item.source] for item in pool]

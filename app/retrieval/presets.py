@@ -52,4 +52,7 @@ CLASSIC = Preset(
 )
 """The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4."""
 
-PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC)}
+RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
+"""The default with reciprocal rank fusion in place of score fusion."""
+
+PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS)}

