@@ -28,8 +28,8 @@ _BORROWED_ACCOUNTS = ("postgres", "nobody")
 _SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 # The collation is Postgres' own and orders by code point, so no update of the system's libraries can break an index.
 # The parser of the full text search asks libc, though, and under a ctype of C it takes every character beyond ASCII
-# for a letter: «источники» keeps its quotation marks and is not stemmed. A macOS without C.UTF-8 has the other.
-_CTYPES = ("C.UTF-8", "en_US.UTF-8")
+# for a letter: «источники» keeps its quotation marks and is not stemmed.
+_CTYPE, _CTYPE_OF_OLD_MACOS = "C.UTF-8", "en_US.UTF-8"
 _INITDB = (
     *("--username", SUPERUSER, "--encoding", "UTF8", "--locale", "C", "--auth", "peer", "--no-instructions"),
     *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--data-checksums"),
@@ -140,6 +140,10 @@ class Cluster:
         pairs = [part for name, text in files.items() for part in (name, text)]
         self.run(["/bin/sh", "-c", _WRITE_PAIRS, "sh", *pairs])
 
+    def remove(self, path: Path) -> None:
+        """Delete a file, as the cluster's account."""
+        self.run(["/bin/sh", "-c", 'rm -f "$1"', "sh", str(path)])
+
     def command(self, command: Sequence[str], folder: Path) -> list[str]:
         """The command line that runs `command` as the cluster's account."""
         if not self.account.switched:
@@ -188,7 +192,10 @@ class Cluster:
                 os.chown(fresh, self.account.uid, self.account.gid)
             self._initdb(fresh)
             self.run(["/bin/sh", "-c", _APPEND, "sh", "postgresql.conf", _INCLUDE], fresh)
+            _flush(fresh / "postgresql.conf")
             fresh.rename(self.folder)
+            # Or a power cut might leave the data under the name of a leftover.
+            _flush(self.folder.parent)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
@@ -201,13 +208,13 @@ class Cluster:
             raise ConfigurationError(f"Postgres wants a name for user {uid}: make that user, or {ELSEWHERE}") from None
 
     def _initdb(self, fresh: Path) -> None:
-        for ctype in _CTYPES:
-            try:
-                return self.run([str(binary("initdb")), *_INITDB, "--lc-ctype", ctype, "--pgdata", str(fresh)], fresh)
-            except DatabaseUnavailable as error:
-                if "invalid locale name" not in str(error) or ctype == _CTYPES[-1]:
-                    raise
-        raise AssertionError
+        command = [str(binary("initdb")), *_INITDB, "--pgdata", str(fresh), "--lc-ctype"]
+        try:
+            self.run([*command, _CTYPE], fresh)
+        except DatabaseUnavailable as error:
+            if "invalid locale name" not in str(error):
+                raise
+            self.run([*command, _CTYPE_OF_OLD_MACOS], fresh)
 
     def _own(self, folder: Path) -> None:
         """Give a cluster that root restored from a copy back to its account."""
@@ -215,6 +222,14 @@ class Cluster:
             for name in (*folders, *files):
                 os.chown(Path(parent) / name, self.account.uid, self.account.gid, follow_symlinks=False)
         os.chown(folder, self.account.uid, self.account.gid)
+
+
+def _flush(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def check_reachable(exit_code: int, said: bytes) -> None:
@@ -312,9 +327,8 @@ def _memory() -> int:
     """Bytes of memory that this machine, or the container's limit, leaves."""
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
-        text = limit.read_text().strip() if limit.exists() else ""
-        if text.isdigit():
-            return min(installed, int(text))
+        with suppress(OSError, ValueError):
+            return min(installed, int(limit.read_text()))
     return installed
 
 

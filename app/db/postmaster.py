@@ -73,7 +73,9 @@ class Postmaster:
                 deadline = time.monotonic() + START_SECONDS
             elif "FATAL" in refusal and not _says(refusal, _PASSING):
                 raise DatabaseUnavailable(f"Postgres refuses a connection: {reason(refusal.encode())}")
-            self._launch_unless_running()
+            # Who answers is alive, also where its pid says nothing: a container may share the data with another.
+            if "FATAL" not in refusal and "timeout expired" not in refusal:
+                self._launch_unless_running()
             if time.monotonic() > deadline:
                 why = self._last_words or reason(refusal.encode())
                 raise DatabaseUnavailable(f"Postgres does not answer: {why} (its log is in {self._log_folder})")
@@ -125,7 +127,7 @@ class Postmaster:
     def _follow_the_running_one(self) -> None:
         """A server that was started with another TMPDIR has its socket there."""
         lines = self._pid_lines()
-        if len(lines) > _SOCKET_LINE and lines[_SOCKET_LINE] and self._running():
+        if len(lines) > _SOCKET_LINE and lines[_SOCKET_LINE].startswith("/") and self._running():
             self._socket_folder = Path(lines[_SOCKET_LINE])
 
     def _launch_unless_running(self) -> None:
@@ -209,10 +211,10 @@ class Postmaster:
             if lines and lines[_PID_LINE].isdecimal():
                 self._cluster.write({"postmaster.pid": "\n".join([_NO_PID, *lines[1:], ""])})
             else:
-                self._cluster.run(["/bin/rm", "-f", "postmaster.pid"])
+                self._cluster.remove(self._cluster.folder / "postmaster.pid")
         socket_lock = self._socket_folder / f"{SOCKET_NAME}.lock"
         if socket_lock.exists():
-            self._cluster.run(["/bin/rm", "-f", str(socket_lock)])
+            self._cluster.remove(socket_lock)
 
 
 def socket_folder(cluster: Path) -> Path:

@@ -1,0 +1,104 @@
+"""The schema: up, down, up again with rows in place, and the same as the tables say."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, NullPool, create_engine, inspect, text
+
+from app.db.engine import Database, sqlalchemy_url
+from app.db.migrations import configuration, current, head, upgrade
+from app.db.tables import metadata
+from app.embeddings import store as vectors
+from app.embeddings.provider import TokenCounter
+from app.memories.browse import list_memories
+from app.memories.memory import NewMemory
+from app.memories.remember import remember
+
+REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
+
+
+def _ours(_object: object, name: str | None, kind: str, *_: object) -> bool:
+    return not (kind == "table" and name is not None and name.startswith(("procrastinate_", "embeddings_")))
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    with create_engine(sqlalchemy_url(url), poolclass=NullPool).connect() as connection:
+        yield connection
+
+
+def differences(connection: Connection) -> list[Any]:
+    context = MigrationContext.configure(connection, opts={"include_object": _ours})
+    return list(compare_metadata(context, metadata))
+
+
+def test_the_migrations_make_what_the_tables_say(own_database_url: str) -> None:
+    with connected(own_database_url) as connection:
+        assert differences(connection) == []
+
+
+def test_down_to_nothing_and_up_again(own_database_url: str) -> None:
+    config = configuration(own_database_url)
+    command.downgrade(config, "base")
+    with connected(own_database_url) as connection:
+        assert inspect(connection).get_table_names() == ["alembic_version"]
+        functions = "SELECT count(*) FROM pg_proc WHERE proname ~ '^(priors|procrastinate)_'"
+        assert connection.execute(text(functions)).scalar_one() == 0
+    command.upgrade(config, "head")
+    with connected(own_database_url) as connection:
+        assert differences(connection) == []
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_each_migration_goes_down_and_up_with_rows_in_place(
+    own_database_url: str, counter: TokenCounter, revision: str
+) -> None:
+    async def fill() -> None:
+        database = Database(own_database_url, pool_size=2)
+        await remember(
+            database, counter, workspace="w", language="english", memories=[NewMemory(kind="note", body="kept")]
+        )
+        async with database.transaction() as connection:
+            await vectors.register_model(connection, "model", 3)
+        await database.close()
+
+    async def bodies() -> list[str]:
+        database = Database(own_database_url, pool_size=2)
+        found = [memory.body for memory in await list_memories(database, workspace="w")]
+        await database.close()
+        return found
+
+    asyncio.run(fill())
+    config = configuration(own_database_url)
+    command.downgrade(config, REVISIONS[REVISIONS.index(revision) - 1])
+    command.upgrade(config, "head")
+    assert asyncio.run(bodies()) == ["kept"]
+
+
+async def test_the_state_is_told(empty_database_url: str) -> None:
+    database = Database(empty_database_url, pool_size=1)
+    assert await current(database) is None
+    await asyncio.to_thread(upgrade, empty_database_url)
+    assert await current(database) == head() == REVISIONS[-1]
+    await database.close()
+
+
+async def test_two_that_migrate_at_once_both_succeed(empty_database_url: str) -> None:
+    await asyncio.gather(*(asyncio.to_thread(_in_a_process, empty_database_url) for _ in range(3)))
+    database = Database(empty_database_url, pool_size=1)
+    assert await current(database) == head()
+    await database.close()
+
+
+def _in_a_process(url: str) -> None:
+    code = "import sys; from app.db.migrations import upgrade; upgrade(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)
