@@ -39,6 +39,18 @@ _INCLUDE = "\n# Written by Priors at every start; what ALTER SYSTEM sets wins.\n
 _HBA, _IDENT = "priors_hba.conf", "priors_ident.conf"
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _ERROR = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL|error): |LOG:  (invalid|unrecognized) ")
+# A server whose folder was deleted notices within a minute, and then removes the socket at its old path: by that time
+# it is the new server's. So it has to go before there is a new one.
+_END_GHOSTS = """
+for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/cwd")" = "$1 (deleted)" ] && read -r name < "$process/comm" || continue
+    [ "$name" = postgres ] && kill -QUIT "${process#/proc/}" && ghosts="$ghosts $process"
+done
+for ghost in $ghosts; do
+    tries=0
+    while [ -e "$ghost/cwd" ] && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+done
+"""
 _APPEND = 'printf %s "$2" >> "$1"'
 # `cat` says why it cannot write, for instance that the disk is full; the shell's own printf does not.
 _WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" | cat > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
@@ -190,6 +202,7 @@ class Cluster:
         try:
             if self.account.switched:
                 os.chown(fresh, self.account.uid, self.account.gid)
+            self.run(["/bin/sh", "-c", _END_GHOSTS, "sh", str(self.folder)], fresh)
             self._initdb(fresh)
             self.run(["/bin/sh", "-c", _APPEND, "sh", "postgresql.conf", _INCLUDE], fresh)
             _flush(fresh / "postgresql.conf")

@@ -5,6 +5,7 @@ its own into an exclusive lock when it leaves is the last, and stops the server.
 process that was killed. A second lock, on `postgres.lock`, lets only one process at a time start or stop.
 """
 
+import atexit
 import errno
 import fcntl
 import os
@@ -28,7 +29,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 class EmbeddedPostgres:
     """One process' share in the Postgres of a data directory. Blocking: an event loop calls it in a thread.
 
-    A process that ends without `stop` leaves the server running; the next user takes it over.
+    A process that exits without `stop` gives its share up then; one that is killed may leave the server running, and
+    the next user takes it over.
     """
 
     def __init__(self, data_dir: Path, *, database: str = "priors") -> None:
@@ -100,6 +102,7 @@ class EmbeddedPostgres:
                 share.drop()
                 raise DatabaseUnavailable(f"{share.path} is locked by a program that is not Priors")
             self._share = share
+            atexit.register(self.stop)
 
     def _leave(self) -> None:
         """With the turn held, so that nobody becomes a user between the two steps."""
@@ -112,6 +115,7 @@ class EmbeddedPostgres:
     def _drop_share(self) -> None:
         if self._share is not None:
             self._share.drop()
+            atexit.unregister(self.stop)
         self._share = self._postmaster = None
 
     def _forget_a_parents_share(self) -> None:

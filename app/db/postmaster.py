@@ -23,6 +23,8 @@ START_SECONDS = 60.0
 """Longest wait for a server that says nothing; one that says it is recovering gets this time again and again."""
 STOP_SECONDS = 120.0
 """Longest wait for a fast shutdown: its checkpoint writes at most the shared buffers, 1 GB."""
+DEAF_SECONDS = 3.0
+"""How long a server may run without its socket; it makes that within milliseconds of its start."""
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 103
 """Longest path of a socket: 103 bytes on macOS, 107 on Linux."""
@@ -73,6 +75,7 @@ class Postmaster:
                 deadline = time.monotonic() + START_SECONDS
             elif "FATAL" in refusal and not _says(refusal, _PASSING):
                 raise DatabaseUnavailable(f"Postgres refuses a connection: {reason(refusal.encode())}")
+            self._end_a_deaf_one()
             # Who answers is alive, also where its pid says nothing: a container may share the data with another.
             if "FATAL" not in refusal and "timeout expired" not in refusal:
                 self._launch_unless_running()
@@ -129,6 +132,14 @@ class Postmaster:
         lines = self._pid_lines()
         if len(lines) > _SOCKET_LINE and lines[_SOCKET_LINE].startswith("/") and self._running():
             self._socket_folder = Path(lines[_SOCKET_LINE])
+
+    def _end_a_deaf_one(self) -> None:
+        """A server whose socket was deleted, by a cleaner of temporary files or an old server, has to make it anew."""
+        if self._running() and not (self._socket_folder / SOCKET_NAME).exists():
+            with suppress(FileNotFoundError):
+                started = (self._cluster.folder / "postmaster.pid").stat().st_mtime
+                if time.time() - started > DEAF_SECONDS:
+                    self.shut_down()
 
     def _launch_unless_running(self) -> None:
         if self._launched() or self._running():

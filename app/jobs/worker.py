@@ -79,7 +79,11 @@ async def run_worker(services: Services, stop: asyncio.Event) -> None:
     async with procrastinate_app(services.database.url).open_async() as app:
         worker = asyncio.create_task(app.run_worker_async(**options))
         stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        worker.cancel()
-        await asyncio.gather(worker, stopped, return_exceptions=True)
+        try:
+            await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if worker.done():
+                worker.result()
+        finally:
+            stopped.cancel()
+            worker.cancel()
+            await asyncio.gather(worker, stopped, return_exceptions=True)

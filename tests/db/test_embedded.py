@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,6 +167,15 @@ def test_a_killed_user_leaves_a_server_that_the_next_takes_over_and_stops(data_d
     assert not is_up(data_dir)
 
 
+def test_a_process_that_exits_without_a_stop_gives_its_share_up(data_dir: Path) -> None:
+    start = "EmbeddedPostgres(Path(sys.argv[1])).start()"
+    script = f"import sys; from pathlib import Path; from app.db.embedded import *; {start}; sys.exit(3)"
+    with another_process(script, data_dir) as user:
+        assert user.wait() == 3
+    assert (data_dir / "postgres").exists()
+    assert not is_up(data_dir)
+
+
 def test_an_interrupt_at_the_terminal_does_not_reach_the_server(data_dir: Path) -> None:
     with another_process(USER, data_dir) as user, EmbeddedPostgres(data_dir) as postgres:
         url = first_line(user)
@@ -228,6 +238,28 @@ def test_committed_rows_survive_a_killed_server(data_dir: Path) -> None:
         assert postgres.start() == url
         assert rows(url) == ["committed"]
     assert not is_up(data_dir)
+
+
+def test_a_server_whose_socket_was_deleted_is_started_again(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres:
+        url = postgres.start()
+        write_row(url, "kept")
+        (data_dir / "postgres" / ".s.PGSQL.5432").unlink()
+        assert postgres.start() == url
+        assert rows(url) == ["kept"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the old server is found through /proc")
+def test_a_deleted_data_directory_takes_its_server_along(data_dir: Path) -> None:
+    with another_process(USER, data_dir) as user:
+        first_line(user)
+        old = server_pid(data_dir)
+        shutil.rmtree(data_dir)
+        with EmbeddedPostgres(data_dir) as postgres:
+            assert not Path(f"/proc/{old}/cwd").exists()
+            assert ask(postgres.start(), "SELECT 1") == "1"
+            leave(user)
+            assert ask(postgres.start(), "SELECT 1") == "1"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sessions of a killed server are found through /proc")

@@ -109,7 +109,7 @@ async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:
         assert memory.tokens <= 254
         assert memory.source_title in {"bads-russia/v6/report.md", "bads-russia/v6/judgement.json"}
     judged = [memory for memory in memories if memory.source_title == "bads-russia/v6/judgement.json"]
-    assert {memory.final_score for memory in judged} == {pytest.approx(3.2)}
+    assert [memory.final_score for memory in judged] == [pytest.approx(3.2)] * len(judged)
     assert {memory.occurred_at.date().isoformat() for memory in judged if memory.occurred_at} == {"2026-03-01"}
     assert "No actors" in (await tree.find("why did v6 not pass"))[0]
 
