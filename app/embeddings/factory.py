@@ -2,6 +2,7 @@
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.settings import Settings
 
+
 def provider_from(settings: Settings) -> EmbeddingProvider:
     from app.embeddings.local import LocalProvider
     from app.embeddings.noop import NoopProvider

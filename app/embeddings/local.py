@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
 import numpy as np
+
 from app.embeddings.bundled import write_onnx
 from app.embeddings.provider import Matrix, Vector
+
 
 class LocalProvider:
     model_id = "sentence-transformers/all-MiniLM-L6-v2"

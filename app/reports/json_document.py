@@ -60,7 +60,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     document = _loaded(text)
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
-    trail = (f"{name}: {top}" if top else name,)
+    trail = (" ".join(top.split()) or name,)
     date, score = found_date(facts), found_score(facts)
     if is_plot(document):
         summary = _Piece(trail=trail, pointer="", text=plot_summary(document), date=date, score=score)
@@ -138,8 +138,9 @@ def _object_pieces(
     own_date = found_date(value) or date
     own_score = found_score({"final_score": value["final_score"]}) if "final_score" in value else score
     flat = {key: item for key, item in value.items() if _is_flat(item)}
-    if flat:
-        lines = "\n".join(f"{key}: {_shown(item)}" for key, item in flat.items())
+    told = {key: item for key, item in flat.items() if item != trail[-1]}
+    if told:
+        lines = "\n".join(f"{key}: {_shown(item)}" for key, item in told.items())
         yield _Piece(trail=trail, pointer=pointer, text=lines, date=own_date, score=own_score)
     for key, item in value.items():
         if key not in flat:

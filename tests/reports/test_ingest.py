@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.embeddings.noop import NoopProvider
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.embeddings.noop import NoopProvider
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.browse import list_memories, list_sources
@@ -31,11 +31,11 @@ REPORT = """# BADs Russia, v6
 
 ## Actors
 
-The scout returned zero actors, and the director did not escalate.
+The scout returned zero actors, and the director did not escalate. The run went on regardless, with nothing to rest on.
 
 ## Sizing
 
-The total addressable market was given without a method.
+The total addressable market was given without a method. The judge had asked for one in each of the versions before.
 """
 JUDGEMENT = json.dumps(
     {
@@ -280,7 +280,7 @@ async def test_two_at_once_store_each_file_once(tree: Tree) -> None:
     first, second = await asyncio.gather(tree.ingest(), tree.ingest())
     assert first.counts["failed"] == second.counts["failed"] == 0
     assert len(await list_sources(tree.database, workspace=tree.workspace, limit=200)) == 12
-    assert len(await tree.memories()) == first.chunks
+    assert len(await list_memories(tree.database, workspace=tree.workspace, limit=200)) == first.chunks == 24
 
 
 async def test_a_link_and_its_target_are_one_file(tree: Tree) -> None:

@@ -15,10 +15,10 @@ def evidence(similarity: float | None, bm25: float, source: int | None = None, o
 
 def test_both_scores_are_mixed_on_a_scale_of_their_own() -> None:
     first, second = relevances([evidence(0.5, 4.0), evidence(0.25, 0.0)], full_match=8.0, blend=ALONE)
-    assert (first.vector, first.lexical) == (0.5, 0.5)
+    assert [first.vector, first.lexical] == [0.5, 0.5]
     assert first.fused == pytest.approx(0.6 * 0.5 + 0.4 * 0.5)
     assert second.evidence == pytest.approx(0.4 * 0.25)
-    assert (first.value, second.value) == (1.0, pytest.approx(0.2))
+    assert [first.value, second.value] == pytest.approx([1.0, 0.2])
 
 
 def test_without_vectors_words_decide_alone() -> None:

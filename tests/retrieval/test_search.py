@@ -88,7 +88,7 @@ async def test_the_right_memory_comes_first(store: Store, query: str, title: str
 
 async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None:
     hit = (await store.ask("scout returned zero actors")).hits[0]
-    parts = dict(hit.explain)
+    parts: dict[str, Any] = dict(hit.explain)
     assert parts["relevance"] == pytest.approx(1.0)
     assert hit.score == pytest.approx(
         (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
@@ -145,7 +145,7 @@ async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
     )
     recall = await empty.ask("why was the scout query narrow")
     assert recall.hits[0].body == turns[1]
-    assert next(hit for hit in recall.hits if hit.body == turns[2]).explain["neighbours"] > 0
+    assert (next(hit for hit in recall.hits if hit.body == turns[2]).explain["neighbours"] or 0) > 0
 
 
 FILTERED = [
@@ -187,7 +187,7 @@ async def test_inflected_words_are_found(empty: Store, language: str, body: str,
     await empty.add(NewMemory(kind="note", body=body, language=language), embed=False)
     recall = await empty.ask(query, provider=NoopProvider())
     assert [hit.body for hit in recall.hits][:1] == [body]
-    assert recall.hits[0].explain["bm25"] > 0
+    assert (recall.hits[0].explain["bm25"] or 0) > 0
 
 
 async def test_an_unknown_language_is_indexed_as_it_stands(empty: Store) -> None:

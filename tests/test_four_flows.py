@@ -1,0 +1,72 @@
+"""The four calls of the pipeline that the examples tell of: each must get the right chunk among the first three."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from app.db.engine import Database
+from app.embeddings.noop import NoopProvider
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.reports.ingest import ingest
+from app.retrieval.history import history
+from app.retrieval.query import Query
+
+FLOWS = [
+    ("director", "scout actors results BADs Russia", "v6", ["0 actors", "not escalate"]),
+    ("scout", "source quality issues BADs Russia", "v5", ["ok.ru", "listicle"]),
+    ("researcher", "TAM SAM SOM methodology issues", "", ["TAM", "SAM", "methodology", "recurring"]),
+    ("judge", "known scoring patterns BADs Russia", "", ["v1", "v7", "4.1", "7.6"]),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def examples(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, repository: Path
+) -> AsyncIterator[str]:
+    """A workspace that holds the example reports."""
+    name = f"examples-{uuid4().hex[:12]}"
+    folder = repository / "examples" / "reports"
+    result = await ingest(database, provider, counter, workspace=name, paths=[folder], max_file_bytes=1_000_000)
+    assert result.failed == ()
+    assert len(result.outcomes) >= 40
+    yield name
+
+
+@pytest.mark.parametrize("words_alone", [False, True])
+@pytest.mark.parametrize(("agent", "query", "version", "says"), FLOWS)
+async def test_the_right_chunk_is_among_the_first_three(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    examples: str,
+    agent: str,
+    query: str,
+    version: str,
+    says: list[str],
+    words_alone: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    result = await history(
+        database,
+        NoopProvider() if words_alone else provider,
+        counter,
+        workspace=examples,
+        language="english",
+        query=Query(text=query, k=3, agent=agent, purpose="history"),
+        budget_tokens=900,
+    )
+    found = [f"{hit.title}\n{hit.body}" for hit in result.recall.hits]
+    assert any(version in text and all(word in text for word in says) for text in found), result.markdown
+    assert result.tokens <= 900
+
+
+async def test_other_niches_do_not_crowd_in(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: str
+) -> None:
+    result = await history(
+        database, provider, counter, workspace=examples, language="english",
+        query=Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900,
+    )  # fmt: skip
+    assert {hit.memory.tags[0] for hit in result.recall.hits} == {"bads-russia"}
