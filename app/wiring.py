@@ -1,7 +1,7 @@
 """The composition root: Settings in, Services out. The only place that names concrete classes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -19,25 +19,29 @@ class Services:
     provider: EmbeddingProvider
     """Not started yet: `await provider.start()` where the model is needed at once."""
     counter: TokenCounter
+    revive: Callable[[], Awaitable[object]] | None = None
+    """Starts the embedded Postgres should it have died; None where another database is used."""
 
 
 @asynccontextmanager
-async def database_url(settings: Settings) -> AsyncIterator[str]:
-    """The database's URL; the embedded Postgres runs for as long as this is open, where none is configured.
+async def opened_database(settings: Settings) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]] | None]]:
+    """The database's URL, and how to revive it.
+
+    The embedded Postgres runs for as long as this is open, where no other database is configured.
 
     Raises:
         ConfigurationError: the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
     if settings.database_url:
-        yield settings.database_url
+        yield settings.database_url, None
         return
     from app.db.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     embedded = EmbeddedPostgres(settings.data_dir)
     url = await asyncio.to_thread(embedded.start)
     try:
-        yield url
+        yield url, lambda: asyncio.to_thread(embedded.start)
     finally:
         await asyncio.to_thread(embedded.stop)
 
@@ -53,9 +57,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     from app.embeddings.factory import counter, provider_from  # noqa: PLC0415 - `priors --help` needs none of it
 
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(database_url(settings))
+        url, revive = await stack.enter_async_context(opened_database(settings))
         database = Database(url, pool_size=settings.pool_size)
         stack.push_async_callback(database.close)
         provider = provider_from(settings)
         stack.push_async_callback(provider.close)
-        yield Services(settings=settings, database=database, provider=provider, counter=counter())
+        yield Services(settings=settings, database=database, provider=provider, counter=counter(), revive=revive)

@@ -1,0 +1,95 @@
+"""The HTTP application."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from litestar import Litestar
+from litestar.config.app import AppConfig
+from litestar.datastructures import State
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from app.api.context import Context
+from app.api.frame import Frame
+from app.api.health import HealthController
+from app.api.memories import MemoriesController
+from app.api.metrics import Metrics
+from app.api.problems import problem_response
+from app.api.reports import ReportsController
+from app.api.retrieval import RetrievalController
+from app.embeddings.backfill import serving_model
+from app.errors import PriorsError
+from app.settings import Settings
+from app.version import VERSION
+from app.wiring import Services, open_services
+
+BODY_BYTES = 64_000_000
+"""Of a JSON body: a report of the largest size, escaped as badly as can be."""
+RETRY_SECONDS = 10.0
+"""Between two attempts to load a model that cannot be loaded."""
+
+logger = structlog.get_logger()
+
+
+def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
+    """The application without its frame (`framed`). It opens its own services where none are given."""
+    context = Context(services=services, metrics=Metrics())
+
+    @asynccontextmanager
+    async def opened(_app: Litestar) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            if services is not None:
+                loading = group.create_task(load_model(context))
+                yield
+                loading.cancel()
+                return
+            async with open_services(settings) as own:
+                context.services = own
+                loading = group.create_task(load_model(context))
+                yield
+                loading.cancel()
+
+    return Litestar(
+        route_handlers=[MemoriesController, RetrievalController, ReportsController, HealthController],
+        state=State({"context": context}),
+        lifespan=[opened],
+        exception_handlers={Exception: problem_response},
+        openapi_config=OpenAPIConfig(
+            title="Priors",
+            version=VERSION,
+            description="The memory service for agent pipelines.",
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+            use_handler_docstrings=True,
+        ),
+        request_max_body_size=BODY_BYTES,
+        on_app_init=[_without_logging],
+    )
+
+
+def _without_logging(config: AppConfig) -> AppConfig:
+    """The log is configured by whoever runs the process."""
+    config.logging_config = None
+    return config
+
+
+def framed(app: Litestar) -> Frame:
+    """The application as it is served: with request ids, the bearer token, the access log and metrics."""
+    context: Context = app.state.context
+    settings = context.services.settings if context.services else None
+    return Frame(app, api_key=settings.api_key if settings else "", metrics=context.metrics)
+
+
+async def load_model(context: Context) -> None:
+    """Load the model while requests are already answered by words; try again for as long as it cannot be had."""
+    services = context.opened
+    while not context.model_loaded:
+        try:
+            await services.provider.start()
+            await serving_model(services.database, services.provider)
+            context.model_loaded = True
+        except PriorsError as error:
+            logger.warning("the embedding model is not ready", reason=str(error))
+            await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,45 @@
+"""`GET /health`, `GET /ready`, `GET /metrics`."""
+
+from litestar import Controller, Response, get
+from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
+
+from app.api.context import context_of
+from app.api.metrics import CONTENT_TYPE
+from app.api.problems import PROBLEMS
+from app.api.schemas import HealthView, ReadyView
+from app.operations.readiness import readiness
+
+
+class HealthController(Controller):
+    """What orchestrators ask."""
+
+    path = "/"
+    tags = ("health",)
+
+    @get("/health")
+    async def health(self) -> HealthView:
+        """The process is alive. Asks for no key."""
+        return HealthView()
+
+    @get("/ready", responses={**PROBLEMS, 503: ResponseSpec(ReadyView, description="not ready, with the reasons")})
+    async def ready(self, state: State) -> Response[ReadyView]:
+        """Whether database, migrations and model are there, and how many memories wait for a vector."""
+        context = context_of(state)
+        found = await readiness(context.opened.database, model_loaded=context.model_loaded)
+        context.metrics.waiting.set(found.waiting)
+        view = ReadyView(
+            ready=found.ready,
+            database=found.database,
+            migrations=found.migrations,
+            head=found.head,
+            model=found.model,
+            waiting=found.waiting,
+            reasons=found.reasons,
+        )
+        return Response(view, status_code=200 if found.ready else 503)
+
+    @get("/metrics", media_type="text/plain", responses=PROBLEMS)
+    async def metrics(self, state: State) -> Response[bytes]:
+        """The service's counters, as Prometheus reads them."""
+        return Response(context_of(state).metrics.exposition(), media_type=CONTENT_TYPE)

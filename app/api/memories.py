@@ -1,0 +1,239 @@
+"""`/api/memories`, `/api/memories:bulk`, `/api/memories/{id}`, `/api/sources`."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Request, get, post
+from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+
+from app.api.context import Context, WorkspaceHeader, context_of
+from app.api.cursors import cursor_of, place_of
+from app.api.problems import PROBLEMS, field_error
+from app.api.schemas import (
+    DegradedView,
+    Kind,
+    MemoryInput,
+    MemoryPage,
+    MemoryView,
+    RejectedLine,
+    SourceDetail,
+    SourceKind,
+    SourcePage,
+    StoredView,
+)
+from app.embeddings.backfill import embed_waiting
+from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_sources
+from app.memories.memory import NewMemory
+from app.memories.remember import BATCH, remember
+from app.retrieval.recall import VECTOR
+
+LINE_BYTES = 1_000_000
+"""A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
+
+Wait = Annotated[Literal["embedded"] | None, QueryParameter(description="answer once vectors exist")]
+Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
+Cursor = Annotated[str | None, QueryParameter(max_length=200)]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What became of the lines of a call so far."""
+
+    stored: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: list[RejectedLine] = field(default_factory=list)
+    ids: list[UUID | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A memory of a call."""
+
+    number: int
+    """Of its line, from 1."""
+    place: int
+    """Among the memories that were sent, from 0."""
+    memory: NewMemory
+
+
+class MemoriesController(Controller):
+    """Storing and showing memories."""
+
+    path = "/api"
+    tags = ("memories",)
+
+    @post("/memories", status_code=200, responses=PROBLEMS)
+    async def store(
+        self, state: State, data: JSONBody[MemoryInput], workspace: WorkspaceHeader = None, wait: Wait = None
+    ) -> StoredView:
+        """Store one memory. Known text is not stored twice."""
+        context = context_of(state)
+        sent = _Sent()
+        sent.ids.append(None)
+        await _remember(context, context.workspace(workspace), [_Line(number=1, place=0, memory=data.memory())], sent)
+        if sent.rejected:
+            field_name, _, message = sent.rejected[0].reason.partition(": ")
+            raise InvalidInput(field_name, message)
+        return await _answer(context, sent, wait)
+
+    @post("/memories:bulk", status_code=200, responses=PROBLEMS)
+    async def store_many(
+        self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
+    ) -> StoredView:
+        """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
+
+        A bad line is rejected with its number and reason, and the rest goes on.
+        """
+        context = context_of(state)
+        target = context.workspace(workspace)
+        sent = _Sent()
+        batch: list[_Line] = []
+        async for number, line in _lines(request):
+            memory = _parsed(line)
+            sent.ids.append(None)
+            if isinstance(memory, str):
+                sent.rejected.append(RejectedLine(line=number, reason=memory))
+                continue
+            batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
+            if len(batch) >= BATCH:
+                await _remember(context, target, batch, sent)
+                batch = []
+        await _remember(context, target, batch, sent)
+        return await _answer(context, sent, wait)
+
+    @get("/memories", responses=PROBLEMS)
+    async def page(
+        self,
+        state: State,
+        workspace: WorkspaceHeader = None,
+        kind: FromQuery[Kind | None] = None,
+        tag: FromQuery[list[str] | None] = None,
+        source_id: FromQuery[UUID | None] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> MemoryPage:
+        """Live memories, newest first."""
+        context = context_of(state)
+        found = await list_memories(
+            context.opened.database,
+            workspace=context.workspace(workspace),
+            kind=kind,
+            tags=tag or (),
+            source_id=source_id,
+            limit=limit,
+            before=place_of(cursor),
+        )
+        following = cursor_of(found[-1].created_at, found[-1].memory_id) if len(found) == limit else None
+        return MemoryPage(memories=[MemoryView.of(memory) for memory in found], next=following)
+
+    @get("/memories/{memory_id:uuid}", responses=PROBLEMS)
+    async def show(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryView:
+        """One memory, live or retired."""
+        context = context_of(state)
+        found = await get_memory(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
+        return MemoryView.of(found)
+
+    @get("/sources", responses=PROBLEMS)
+    async def sources(
+        self,
+        state: State,
+        workspace: WorkspaceHeader = None,
+        kind: FromQuery[SourceKind | None] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> SourcePage:
+        """Sources, the retired ones included, newest first."""
+        context = context_of(state)
+        found = await list_sources(
+            context.opened.database,
+            workspace=context.workspace(workspace),
+            kind=kind,
+            limit=limit,
+            before=place_of(cursor),
+        )
+        following = cursor_of(found[-1].created_at, found[-1].source_id) if len(found) == limit else None
+        return SourcePage(sources=[SourceDetail.of(source) for source in found], next=following)
+
+
+async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
+    """The body's lines with their numbers from 1, blank ones left out; None for one that is too long."""
+    number, rest, too_long = 0, b"", False
+    async for piece in request.stream():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            number += 1
+            if too_long or line.strip():
+                yield number, None if too_long or len(line) > LINE_BYTES else line
+            too_long = False
+        if len(rest) > LINE_BYTES:
+            rest, too_long = b"", True
+    if too_long or rest.strip():
+        yield number + 1, None if too_long or len(rest) > LINE_BYTES else rest
+
+
+_decoder = msgspec.json.Decoder(MemoryInput)
+
+
+def _parsed(line: bytes | None) -> NewMemory | str:
+    """The memory of a line, or why it is none."""
+    if line is None:
+        return f"the line is longer than {LINE_BYTES:,} bytes"
+    try:
+        return _decoder.decode(line).memory()
+    except msgspec.ValidationError as error:
+        wrong = field_error(str(error))
+        return f"{wrong.field}: {wrong.message}" if wrong.field else wrong.message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"is not JSON: {error}"
+
+
+async def _remember(context: Context, workspace: str, batch: Sequence[_Line], sent: _Sent) -> None:
+    if not batch:
+        return
+    services = context.opened
+    result = await remember(
+        services.database,
+        services.counter,
+        workspace=workspace,
+        language=services.settings.language,
+        memories=[line.memory for line in batch],
+    )
+    context.metrics.note_remembered(result)
+    sent.stored += result.stored
+    sent.updated += result.updated
+    sent.unchanged += result.unchanged
+    for line, memory_id in zip(batch, result.ids, strict=True):
+        sent.ids[line.place] = memory_id
+    sent.rejected += [RejectedLine(line=batch[item.index].number, reason=item.reason) for item in result.rejected]
+
+
+async def _answer(context: Context, sent: _Sent, wait: str | None) -> StoredView:
+    embedded: Any = msgspec.UNSET
+    degraded: Any = msgspec.UNSET
+    if wait == "embedded":
+        embedded, degraded = await _embed(context, [memory_id for memory_id in sent.ids if memory_id])
+    return StoredView(
+        stored=sent.stored,
+        updated=sent.updated,
+        unchanged=sent.unchanged,
+        rejected=sorted(sent.rejected, key=lambda item: item.line),
+        ids=sent.ids,
+        embedded=embedded,
+        degraded=degraded,
+    )
+
+
+async def _embed(context: Context, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
+    services = context.opened
+    if not services.provider.enabled:
+        return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
+    try:
+        return await embed_waiting(services.database, services.provider, ids=ids), []
+    except EmbeddingUnavailable as error:
+        return 0, [DegradedView(arm=VECTOR, reason=str(error))]

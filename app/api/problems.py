@@ -1,0 +1,119 @@
+"""Every error as `application/problem+json` (RFC 9457), unhandled ones included."""
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
+from msgspec import Struct
+
+from app.errors import InvalidInput, NotFound, PriorsError, Unavailable
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = "5"
+AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
+"""How msgspec says where a value is: ``Expected `str`, got `int` - at `$.body` ``."""
+
+NAMES = {"workspace": "X-Workspace"}
+"""What a parameter is called over HTTP, where that is another name."""
+
+logger = structlog.get_logger()
+
+
+class FieldError(Struct, frozen=True):
+    """What is wrong with one field."""
+
+    field: str
+    message: str
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """A problem document."""
+
+    title: str
+    status: int
+    detail: str
+    instance: str
+    type: str = "about:blank"
+    request_id: str = ""
+    errors: tuple[FieldError, ...] = ()
+
+
+def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
+    return {
+        status: ResponseSpec(
+            Problem,
+            media_type=MEDIA_TYPE,
+            description=meaning,
+            generate_examples=False,
+        )
+    }
+
+
+PROBLEMS: dict[int, ResponseSpec] = {
+    **_documented(400, "the request cannot be taken; `errors` names the fields"),
+    **_documented(401, "the API key is missing or wrong"),
+    **_documented(404, "there is no such thing in this workspace"),
+    **_documented(405, "the route does not take this method"),
+    **_documented(413, "the body is too large"),
+    **_documented(503, "the database does not answer"),
+}
+
+
+def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """The answer for whatever was raised."""
+    status, detail, errors = _described(error)
+    headers = {}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        logger.error("request failed", path=request.url.path, exc_info=error)
+    if isinstance(error, HTTPException) and error.headers:
+        headers |= dict(error.headers)
+    problem = Problem(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
+        errors=errors,
+    )
+    return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def field_error(text: str) -> FieldError:
+    """A validation message of msgspec's, taken apart."""
+    match = AT.match(text)
+    assert match is not None, "every part of the pattern is optional"  # noqa: S101
+    return FieldError(field=match["field"] or "", message=match["message"])
+
+
+def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
+    match error:
+        case InvalidInput():
+            return HTTPStatus.BAD_REQUEST, str(error), (FieldError(field=error.field, message=error.message),)
+        case NotFound():
+            return HTTPStatus.NOT_FOUND, str(error), ()
+        case Unavailable():
+            return HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()
+        case UnicodeDecodeError():
+            return HTTPStatus.BAD_REQUEST, f"the body is not UTF-8: byte {error.start} cannot be read", ()
+        case RecursionError():
+            return HTTPStatus.BAD_REQUEST, "the body is nested too deep", ()
+        case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return error.status_code, error.detail, _validation_errors(error)
+        case PriorsError():
+            return HTTPStatus.INTERNAL_SERVER_ERROR, str(error), ()
+    return HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; the log has it under this request_id", ()
+
+
+def _validation_errors(error: HTTPException) -> tuple[FieldError, ...]:
+    if not isinstance(error.extra, list):
+        return ()
+    return tuple(
+        FieldError(field=NAMES.get(item.get("key", ""), str(item.get("key", ""))), message=str(item.get("message", "")))
+        for item in error.extra
+        if isinstance(item, dict)
+    )

@@ -1,0 +1,379 @@
+"""What goes in and out over HTTP. Inputs refuse unknown fields; outputs are frozen."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
+from app.memories.memory import Memory, NewMemory, Source, SourceReference
+from app.retrieval.browse import LoggedRecall
+from app.retrieval.filters import GLOB_LIMIT, Filters
+from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
+from app.retrieval.recall import Degradation, Hit
+
+Kind = Literal["observation", "chunk", "message", "cue", "note"]
+SourceKind = Literal["report", "session", "run", "other"]
+Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
+Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
+K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
+QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
+Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+
+
+class SourceInput(Struct, forbid_unknown_fields=True):
+    """Where a memory comes from."""
+
+    kind: SourceKind
+    uri: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+
+
+class MemoryInput(Struct, forbid_unknown_fields=True):
+    """One memory to store."""
+
+    kind: Kind
+    body: Annotated[str, Meta(min_length=1, max_length=BODY_LIMIT)]
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+    source: SourceInput | None = None
+    ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    occurred_at: datetime | None = None
+    tags: Tags = []
+    metadata: dict[str, Any] = {}
+    language: Name | None = None
+    run_id: Name | None = None
+    final_score: Score | None = None
+
+    def memory(self) -> NewMemory:
+        """The value that the verb takes."""
+        source = None
+        if self.source is not None:
+            source = SourceReference(kind=self.source.kind, uri=self.source.uri, title=self.source.title)
+        return NewMemory(
+            kind=self.kind,
+            body=self.body,
+            title=self.title,
+            source=source,
+            ordinal=self.ordinal,
+            occurred_at=self.occurred_at,
+            tags=tuple(self.tags),
+            metadata=self.metadata,
+            language=self.language,
+            run_id=self.run_id,
+            final_score=self.final_score,
+        )
+
+
+class FiltersInput(Struct, forbid_unknown_fields=True):
+    """Conditions that a hit must meet, all of them."""
+
+    kinds: list[Kind] = []
+    source: Annotated[str, Meta(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
+    tags: Tags = []
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def filters(self) -> Filters:
+        """The value that the verb takes."""
+        return Filters(
+            kinds=tuple(self.kinds), source=self.source, tags=tuple(self.tags), since=self.since, until=self.until
+        )
+
+
+class SearchInput(Struct, forbid_unknown_fields=True):
+    """What is searched for."""
+
+    query: QueryText
+    k: K = 10
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+    agent: Name | None = None
+    run_id: Name | None = None
+
+    def asked(self) -> Query:
+        """The value that the verb takes."""
+        return _query(self, "search")
+
+
+class HistoryInput(Struct, forbid_unknown_fields=True):
+    """What an agent is about to do."""
+
+    query: QueryText
+    agent: Name | None = None
+    k: K = 3
+    budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    run_id: Name | None = None
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+
+    def asked(self) -> Query:
+        """The value that the verb takes."""
+        return _query(self, "history")
+
+
+def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
+    return Query(
+        text=given.query,
+        k=given.k,
+        filters=Filters() if given.filters is None else given.filters.filters(),
+        preset=given.preset,
+        language=given.language,
+        agent=given.agent,
+        run_id=given.run_id,
+        purpose=purpose,
+    )
+
+
+class ReportInput(Struct, forbid_unknown_fields=True):
+    """A report file's content."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md or .json")]
+    content: str
+    language: Name | None = None
+
+
+class SourceView(Struct, frozen=True):
+    """The source of a memory."""
+
+    id: UUID
+    kind: str
+    uri: str
+    title: str
+
+
+class SourceDetail(Struct, frozen=True):
+    """A source with its state."""
+
+    id: UUID
+    kind: str
+    uri: str
+    title: str
+    memories: int
+    created_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
+
+    @classmethod
+    def of(cls, source: Source) -> "SourceDetail":
+        """The view of a stored source."""
+        shared = {name: getattr(source, name) for name in Source.__slots__ if name != "source_id"}
+        return cls(id=source.source_id, **shared)
+
+
+class MemoryView(Struct, frozen=True):
+    """A stored memory."""
+
+    id: UUID
+    kind: str
+    title: str
+    body: str
+    language: str
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    run_id: str | None
+    final_score: float | None
+    quality: int
+    tokens: int
+    created_at: datetime
+    valid_until: datetime | None
+
+    @classmethod
+    def of(cls, memory: Memory) -> "MemoryView":
+        """The view of a stored memory."""
+        left_out = {"memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata"}
+        shared = {name: getattr(memory, name) for name in Memory.__slots__ if name not in left_out}
+        return cls(id=memory.memory_id, source=source_view(memory), metadata=dict(memory.metadata), **shared)
+
+
+class HitView(Struct, frozen=True):
+    """A memory that was found, with every component of its score."""
+
+    id: UUID
+    kind: str
+    title: str
+    body: str
+    score: float
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    final_score: float | None
+    quality: int
+    explain: dict[str, float | None]
+
+    @classmethod
+    def of(cls, hit: Hit) -> "HitView":
+        """The view of a hit."""
+        memory = hit.memory
+        return cls(
+            id=memory.memory_id,
+            kind=memory.kind,
+            title=memory.title,
+            body=memory.body,
+            score=hit.score,
+            source=source_view(memory),
+            ordinal=memory.ordinal,
+            occurred_at=memory.occurred_at,
+            tags=memory.tags,
+            metadata=dict(memory.metadata),
+            final_score=memory.final_score,
+            quality=memory.quality,
+            explain=dict(hit.explain),
+        )
+
+
+class DegradedView(Struct, frozen=True):
+    """An arm that did not serve in full, and why."""
+
+    arm: str
+    reason: str
+
+
+class SearchView(Struct, frozen=True):
+    """The answer to a search."""
+
+    hits: Sequence[HitView]
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+
+
+class HistoryView(Struct, frozen=True):
+    """The section that an agent reads, and what it was made of."""
+
+    markdown: str
+    hits: Sequence[HitView]
+    tokens: int
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+
+
+class RejectedLine(Struct, frozen=True):
+    """A memory that was not stored."""
+
+    line: int
+    """From 1."""
+    reason: str
+
+
+class StoredView(Struct, frozen=True, omit_defaults=True):
+    """What became of the memories that were sent."""
+
+    stored: int
+    updated: int
+    unchanged: int
+    rejected: Sequence[RejectedLine]
+    ids: Sequence[UUID | None]
+    embedded: int | UnsetType = UNSET
+    """With `?wait=embedded`: how many got their vector."""
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+
+
+class LoggedHitView(Struct, frozen=True):
+    """A hit as it was given."""
+
+    rank: int
+    id: UUID
+    title: str
+    score: float
+    explain: dict[str, float | None]
+
+
+class RecallView(Struct, frozen=True):
+    """A logged recall."""
+
+    recall_id: UUID
+    purpose: str
+    query: str
+    agent: str | None
+    run_id: str | None
+    parameters: dict[str, Any]
+    mode: str
+    degraded: Sequence[DegradedView]
+    tokens: int | None
+    took_ms: float
+    created_at: datetime
+    hits: Sequence[LoggedHitView]
+
+    @classmethod
+    def of(cls, recall: LoggedRecall) -> "RecallView":
+        """The view of a logged recall."""
+        left_out = {"degraded", "hits", "parameters"}
+        shared = {name: getattr(recall, name) for name in LoggedRecall.__slots__ if name not in left_out}
+        hits = [
+            LoggedHitView(rank=h.rank, id=h.memory_id, title=h.title, score=h.score, explain=dict(h.explain))
+            for h in recall.hits
+        ]
+        return cls(**shared, parameters=dict(recall.parameters), degraded=degraded_view(recall.degraded), hits=hits)
+
+
+class OutcomeView(Struct, frozen=True):
+    """What became of a report."""
+
+    path: str
+    status: str
+    chunks: int
+    stored: int
+    tokens: int
+
+
+class MemoryPage(Struct, frozen=True):
+    """Memories, newest first."""
+
+    memories: Sequence[MemoryView]
+    next: str | None
+    """Pass it as `cursor` for the page after; null at the end."""
+
+
+class SourcePage(Struct, frozen=True):
+    """Sources, newest first."""
+
+    sources: Sequence[SourceDetail]
+    next: str | None
+
+
+class HealthView(Struct, frozen=True):
+    """The process is alive."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ReadyView(Struct, frozen=True):
+    """Whether requests can be served as they should be."""
+
+    ready: bool
+    database: bool
+    migrations: str | None
+    head: str
+    model: bool
+    waiting: int
+    reasons: Sequence[str]
+
+
+def source_view(memory: Memory) -> SourceView | None:
+    """The view of a memory's source."""
+    if memory.source_id is None:
+        return None
+    return SourceView(
+        id=memory.source_id,
+        kind=memory.source_kind or "",
+        uri=memory.source_uri or "",
+        title=memory.source_title or "",
+    )
+
+
+def degraded_view(degraded: Sequence[Degradation]) -> Sequence[DegradedView]:
+    """The view of what did not serve in full."""
+    return [DegradedView(arm=item.arm, reason=item.reason) for item in degraded]

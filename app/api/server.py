@@ -1,0 +1,130 @@
+"""Serving: one socket, one application, one worker, all stopped cleanly."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+import uvicorn
+
+from app.api.application import create_app, framed
+from app.db.engine import Database
+from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
+from app.jobs.worker import run_worker
+from app.settings import Settings, check_exposure
+from app.wiring import Services
+
+GRACE_SECONDS = 5
+"""Requests that are under way at a stop have so long to finish."""
+WATCH_SECONDS = 2.0
+BACKLOG = 512
+
+logger = structlog.get_logger()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handling: a stop is a normal end here, not a raised signal."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def bound_socket(settings: Settings) -> socket.socket:
+    """The socket to serve on, bound at once, so that a taken port is found before anything is started.
+
+    Raises:
+        ConfigurationError: the address cannot be used, or needs an API key.
+    """
+    check_exposure(settings)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise ConfigurationError(
+            f"cannot serve on {settings.host}:{settings.port}: {error.strerror or error}; set PRIORS_PORT to another"
+        ) from error
+    return listening
+
+
+def address(listening: socket.socket) -> str:
+    """Where the socket can be reached."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(
+    services: Services,
+    listening: socket.socket,
+    *,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Serve until `stop` is set or the process is asked to end; `on_ready` gets the address.
+
+    The services stay the caller's to close.
+    """
+    app = create_app(services.settings, services=services)
+    config = uvicorn.Config(
+        framed(app),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = _Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    stopping = asyncio.create_task(stop.wait())
+    helpers = [asyncio.create_task(_watch_database(services.database, services))]
+    if services.settings.embedded_worker:
+        helpers.append(asyncio.create_task(_work(services, stop)))
+    helpers.append(asyncio.create_task(_announce(server, address(listening), on_ready)))
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    stop.set()
+    await serving
+    for helper in [*helpers, stopping]:
+        helper.cancel()
+    await asyncio.gather(*helpers, stopping, return_exceptions=True)
+
+
+async def _announce(server: uvicorn.Server, where: str, on_ready: Callable[[str], object]) -> None:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
+        await asyncio.sleep(0.01)
+    result = on_ready(where)
+    if asyncio.iscoroutine(result):
+        await result
+
+
+async def _work(services: Services, stop: asyncio.Event) -> None:
+    """The background worker, begun again when the database was away."""
+    while not stop.is_set():
+        try:
+            await run_worker(services, stop)
+        except Exception as error:  # noqa: BLE001 - whatever ended it, the service goes on and tries again
+            logger.warning("the worker stopped and starts again", reason=str(error))
+            await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _watch_database(database: Database, services: Services) -> None:
+    """Bring the embedded Postgres back should it die; any other is somebody else's to mend."""
+    while services.revive is not None:
+        await asyncio.sleep(WATCH_SECONDS)
+        try:
+            async with database.direct() as connection:
+                await connection.execute("SELECT 1")
+        except DatabaseUnavailable as error:
+            logger.warning("the embedded database is gone and starts again", reason=str(error))
+            try:
+                await services.revive()
+            except PriorsError as failure:
+                logger.error("the embedded database does not start", reason=str(failure))  # noqa: TRY400 - the reason is enough

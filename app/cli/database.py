@@ -1,0 +1,105 @@
+"""`migrate`, `doctor`, `stats`."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.options import JsonOption
+from app.cli.running import with_services
+
+if TYPE_CHECKING:
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+
+@commands.command()
+def migrate(
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 if migrations are lacking; change nothing.")
+    ] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; needs no database.")] = False,
+) -> None:
+    """Bring the database's schema up to date.
+
+    Changes: the schema. Plain `alembic upgrade head` does the same.
+    """
+    if sql:
+        from app.db.migrations import print_sql  # noqa: PLC0415 - heavy
+
+        print_sql()
+        return
+    behind = asyncio.run(_migrate(check=check))
+    if behind:
+        raise typer.Exit(1)
+
+
+async def _migrate(*, check: bool) -> bool:
+    from app.db.engine import Database  # noqa: PLC0415 - heavy
+    from app.db.migrations import current, head, upgrade  # noqa: PLC0415 - heavy
+    from app.settings import from_environment  # noqa: PLC0415 - heavy
+    from app.wiring import opened_database  # noqa: PLC0415 - heavy
+
+    async with opened_database(from_environment()) as (url, _):
+        database = Database(url, pool_size=1)
+        before = await current(database)
+        await database.close()
+        if before == head():
+            typer.echo(f"up to date at {before}")
+            return False
+        if check:
+            typer.echo(f"at {before or 'nothing'}, {head()} is needed: run `priors migrate`")
+            return True
+        await asyncio.to_thread(upgrade, url)
+        typer.echo(f"from {before or 'nothing'} to {head()}")
+        return False
+
+
+@commands.command()
+def doctor(*, as_json: JsonOption = False) -> None:
+    """Check database, model and store, and say what to do about what is wrong.
+
+    Changes nothing.
+    """
+    from app.operations.doctor import FAIL, diagnose  # noqa: PLC0415 - heavy
+    from app.settings import from_environment  # noqa: PLC0415 - heavy
+
+    findings = asyncio.run(diagnose(from_environment()))
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings]))
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.status:4}  {finding.subject}: {finding.message}")
+    if any(finding.status == FAIL for finding in findings):
+        raise typer.Exit(1)
+
+
+@commands.command()
+def stats(*, as_json: JsonOption = False) -> None:
+    """Count what is stored, by workspace.
+
+    Changes nothing.
+    """
+
+    async def work(services: "Services") -> None:
+        from app.operations.statistics import store_statistics  # noqa: PLC0415 - heavy
+
+        found = await store_statistics(services.database)
+        if as_json:
+            typer.echo(json.dumps([asdict(item) for item in found]))
+            return
+        from rich.console import Console  # noqa: PLC0415 - heavy
+        from rich.table import Table  # noqa: PLC0415 - heavy
+
+        table = Table("workspace", "language", "memories", "by kind", "retired", "sources", "recalls", "waiting")
+        for item in found:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items()))
+            figures = (item.live, kinds, item.retired, item.sources, item.recalls, item.waiting)
+            table.add_row(item.name, item.language, *(str(figure) for figure in figures))
+        Console().print(table)
+
+    with_services(work)

@@ -1,0 +1,158 @@
+"""`ingest`, `backfill`."""
+
+import asyncio
+import json
+import signal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.options import JsonOption, LanguageOption, PathsArgument, WorkspaceOption
+from app.cli.running import with_services
+
+if TYPE_CHECKING:
+    from app.reports.outcome import Ingestion
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+
+@commands.command()
+def ingest(
+    paths: PathsArgument,
+    *,
+    workspace: WorkspaceOption = None,
+    language: LanguageOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in every .md and .json file below the given paths.
+
+    Changes: stores new and changed chunks, retires those of deleted files. A file that cannot be taken in is named
+    with its reason, stops nothing, and makes the exit code 1.
+    """
+
+    async def work(services: "Services") -> bool:
+        options: dict[str, Any] = {
+            "workspace": workspace or services.settings.workspace,
+            "language": language,
+            "default_language": services.settings.language,
+            "paths": paths,
+            "max_file_bytes": services.settings.max_file_bytes,
+        }
+        if watch:
+            return await _follow(services, options, as_json=as_json)
+        result = await _once(services, options, dry_run=dry_run, quiet=as_json)
+        _show(result, as_json=as_json)
+        return bool(result.failed)
+
+    if with_services(work):
+        raise typer.Exit(1)
+
+
+async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool, quiet: bool) -> "Ingestion":
+    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    from app.reports.ingest import ingest as take_in  # noqa: PLC0415 - heavy
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("taking in"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[path]}"),
+    )
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("files", total=None, path="")
+        return await take_in(
+            services.database,
+            services.provider,
+            services.counter,
+            dry_run=dry_run,
+            on_progress=lambda done, total, path: progress.update(task, completed=done, total=total, path=path),
+            **options,
+        )
+
+
+async def _follow(services: "Services", options: dict[str, Any], *, as_json: bool) -> bool:
+    from app.reports.watch import watch as follow  # noqa: PLC0415 - heavy
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    failed = False
+    first = True
+    async for result in follow(services.database, services.provider, services.counter, stop=stop, **options):
+        if first or any(outcome.status != "unchanged" for outcome in result.outcomes):
+            _show(result, as_json=as_json)
+        failed, first = bool(result.failed), False
+    return failed
+
+
+def _show(result: "Ingestion", *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_summary(result), ensure_ascii=False))
+    else:
+        _table(result)
+    for outcome in result.failed:
+        typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
+    if result.degraded:
+        typer.echo(f"{result.waiting} chunks wait for their vector: {result.degraded}", err=True)
+
+
+def _summary(result: "Ingestion") -> dict[str, Any]:
+    shown = ("path", "status", "chunks", "stored", "tokens", "reason")
+    return {
+        **result.counts,
+        "chunks": result.chunks,
+        "stored": result.stored,
+        "tokens": result.tokens,
+        "seconds": round(result.seconds, 3),
+        "dry_run": result.dry_run,
+        "waiting": result.waiting,
+        "degraded": result.degraded,
+        "files": [{name: getattr(outcome, name) for name in shown} for outcome in result.outcomes],
+    }
+
+
+def _table(result: "Ingestion") -> None:
+    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.table import Table  # noqa: PLC0415 - heavy
+
+    table = Table(title="would be done" if result.dry_run else None)
+    figures = {
+        **result.counts,
+        "chunks": result.chunks,
+        "stored": result.stored,
+        "tokens": result.tokens,
+        "seconds": f"{result.seconds:.1f}",
+    }
+    for name in figures:
+        table.add_column(name, justify="right")
+    table.add_row(*(str(value) for value in figures.values()))
+    Console().print(table)
+
+
+@commands.command()
+def backfill() -> None:
+    """Embed every memory that waits for a vector, and take statistics.
+
+    Changes: stores vectors and lexical statistics, builds vector indexes.
+    """
+
+    async def work(services: "Services") -> int:
+        from app.embeddings.backfill import build_indexes, embed_waiting  # noqa: PLC0415 - heavy
+        from app.memories.upkeep import refresh_all_statistics  # noqa: PLC0415 - heavy
+
+        await services.provider.start()
+        done = await embed_waiting(
+            services.database, services.provider, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
+        )
+        await refresh_all_statistics(services.database)
+        await build_indexes(services.database)
+        return done
+
+    typer.echo(f"{with_services(work)} memories embedded")

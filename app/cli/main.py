@@ -1,0 +1,51 @@
+"""`priors …`: the commands and what they say when something is wrong."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from app.cli import database, ingestion, recalls, service
+from app.errors import PriorsError
+
+USAGE = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="priors",
+    help="The memory service for agent pipelines. Settings are environment variables, PRIORS_…; the README lists them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for room in (service, ingestion, recalls, database):
+    app.registered_commands += room.commands.registered_commands
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("priors"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=lambda value: _show_version(wanted=value), is_eager=True)
+    ] = False,
+) -> None:
+    """The memory service for agent pipelines."""
+
+
+def main() -> None:
+    """Run a command; what is wrong is one line on standard error and exit code 2."""
+    try:
+        app()
+    except PriorsError as error:
+        typer.echo(f"priors: {error}", err=True)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,219 @@
+"""`history`, `search`."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.options import JsonOption, LanguageOption, Moment, WorkspaceOption, in_utc
+from app.cli.running import with_services
+
+if TYPE_CHECKING:
+    from app.retrieval.query import Query
+    from app.retrieval.recall import Hit, Recall
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
+AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
+RunOption = Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")]
+KOption = Annotated[int, typer.Option("-k", help="Hits at most.")]
+PresetOption = Annotated[str, typer.Option("--preset", help="default, ranks or classic.")]
+KindOption = Annotated[list[str] | None, typer.Option("--kind", help="Only this kind; can be given again.")]
+SourceOption = Annotated[str, typer.Option("--source", help="Only sources whose path matches this glob.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; can be given again.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was typed."""
+
+    text: str
+    k: int
+    agent: str | None
+    run_id: str | None
+    preset: str
+    language: str | None
+    kinds: list[str] | None
+    source: str
+    tags: list[str] | None
+    since: datetime | None
+    until: datetime | None
+
+    def query(self, purpose: str) -> "Query":
+        """The value that the verbs take."""
+        from app.retrieval.filters import Filters  # noqa: PLC0415 - heavy
+        from app.retrieval.query import Query  # noqa: PLC0415 - heavy
+
+        filters = Filters(
+            kinds=tuple(self.kinds or ()),
+            source=self.source,
+            tags=tuple(self.tags or ()),
+            since=in_utc(self.since),
+            until=in_utc(self.until),
+        )
+        return Query(
+            text=self.text,
+            k=self.k,
+            filters=filters,
+            preset=self.preset,
+            language=self.language,
+            agent=self.agent,
+            run_id=self.run_id,
+            purpose=purpose,
+        )
+
+
+@commands.command()
+def history(  # noqa: PLR0913 - one for each option
+    query: QueryArgument,
+    *,
+    agent: AgentOption = None,
+    run_id: RunOption = None,
+    k: KOption = 3,
+    budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 500,
+    kind: KindOption = None,
+    source: SourceOption = "",
+    tag: TagOption = None,
+    since: Moment = None,
+    until: Moment = None,
+    preset: PresetOption = "default",
+    language: LanguageOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the `## Relevant History` section for a query.
+
+    Changes: nothing but the log of recalls.
+    """
+    asked = _Asked(
+        text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
+        tags=tag, since=since, until=until,
+    )  # fmt: skip
+
+    async def work(services: "Services") -> None:
+        from app.retrieval.history import history as recall_history  # noqa: PLC0415 - heavy
+
+        result = await recall_history(
+            services.database,
+            services.provider,
+            services.counter,
+            workspace=workspace or services.settings.workspace,
+            language=services.settings.language,
+            query=asked.query("history"),
+            budget_tokens=budget,
+        )
+        if as_json:
+            typer.echo(json.dumps({"markdown": result.markdown, "tokens": result.tokens, **_recall(result.recall)}))
+        else:
+            typer.echo(result.markdown, nl=False)
+            _warn(result.recall)
+
+    with_services(work)
+
+
+@commands.command()
+def search(  # noqa: PLR0913 - one for each option
+    query: QueryArgument,
+    *,
+    agent: AgentOption = None,
+    run_id: RunOption = None,
+    k: KOption = 10,
+    budget: Annotated[int | None, typer.Option("--budget", help="Stop before so many model tokens of text.")] = None,
+    kind: KindOption = None,
+    source: SourceOption = "",
+    tag: TagOption = None,
+    since: Moment = None,
+    until: Moment = None,
+    preset: PresetOption = "default",
+    language: LanguageOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the hits for a query with the components of their scores.
+
+    Changes: nothing but the log of recalls.
+    """
+    asked = _Asked(
+        text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
+        tags=tag, since=since, until=until,
+    )  # fmt: skip
+
+    async def work(services: "Services") -> None:
+        from app.retrieval.search import search as recall_search  # noqa: PLC0415 - heavy
+
+        recall = await recall_search(
+            services.database,
+            services.provider,
+            workspace=workspace or services.settings.workspace,
+            language=services.settings.language,
+            query=asked.query("search"),
+        )
+        hits = _within(recall.hits, budget)
+        if as_json:
+            typer.echo(json.dumps(_recall(recall, hits)))
+        else:
+            _table(hits)
+            _warn(recall)
+
+    with_services(work)
+
+
+def _within(hits: "tuple[Hit, ...]", budget: int | None) -> "list[Hit]":
+    kept: list[Hit] = []
+    used = 0
+    for hit in hits:
+        used += hit.memory.tokens
+        if budget is not None and used > budget:
+            break
+        kept.append(hit)
+    return kept
+
+
+def _warn(recall: "Recall") -> None:
+    for item in recall.degraded:
+        typer.echo(f"mode {recall.mode}, {item.arm} arm: {item.reason}", err=True)
+
+
+def _recall(recall: "Recall", hits: "list[Hit] | None" = None) -> dict[str, Any]:
+    return {
+        "hits": [_hit(hit) for hit in (recall.hits if hits is None else hits)],
+        "mode": recall.mode,
+        "degraded": [{"arm": item.arm, "reason": item.reason} for item in recall.degraded],
+        "recall_id": str(recall.recall_id),
+        "took_ms": round(recall.took_ms, 1),
+    }
+
+
+def _hit(hit: "Hit") -> dict[str, Any]:
+    memory = hit.memory
+    return {
+        "id": str(memory.memory_id),
+        "kind": memory.kind,
+        "title": memory.title,
+        "body": memory.body,
+        "score": hit.score,
+        "source": memory.source_title or memory.source_uri,
+        "ordinal": memory.ordinal,
+        "occurred_at": None if memory.occurred_at is None else memory.occurred_at.isoformat(),
+        "tags": list(memory.tags),
+        "metadata": dict(memory.metadata),
+        "explain": dict(hit.explain),
+    }
+
+
+def _table(hits: "list[Hit]") -> None:
+    from rich.console import Console  # noqa: PLC0415 - heavy
+    from rich.table import Table  # noqa: PLC0415 - heavy
+
+    parts = ("similarity", "bm25", "fused", "neighbours", "source", "relevance", "qual_weight", "q_adjust", "recency")
+    table = Table("score", *parts, "title", "source")
+    for hit in hits:
+        numbers = ["" if hit.explain[part] is None else f"{hit.explain[part]:.2f}" for part in parts]
+        table.add_row(
+            f"{hit.score:.3f}", *numbers, hit.title or hit.body[:60], hit.memory.source_title or hit.memory.source_uri
+        )
+    Console().print(table if hits else "Nothing in the store is relevant to that.")

@@ -1,0 +1,203 @@
+"""`run`, `serve`, `worker`, `prepare-model`."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "reports"
+EXAMPLE_QUERY = "scout actors results BADs Russia"
+PARENT_SECONDS = 1.0
+
+StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End when the calling process ends.")]
+
+
+@commands.command()
+def run(*, stop_with_parent: StopWithParent = False) -> None:
+    """Bring everything up and serve in the foreground.
+
+    Changes: starts the embedded database where none is configured, applies migrations, writes the model files, and
+    takes in the example reports where the store is empty.
+    """
+    _serve(_bring_up, stop_with_parent=stop_with_parent)
+
+
+@commands.command()
+def serve(*, stop_with_parent: StopWithParent = False) -> None:
+    """Serve HTTP in the foreground, on a database that is migrated.
+
+    Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
+    """
+    _serve(_check_migrated, stop_with_parent=stop_with_parent)
+
+
+@commands.command()
+def worker() -> None:
+    """Run background jobs: embedding, statistics, indexes.
+
+    Changes: gives memories their vectors, takes lexical statistics, builds vector indexes.
+    """
+    asyncio.run(_worker())
+
+
+@commands.command("prepare-model")
+def prepare_model() -> None:
+    """Write and load the embedding model once.
+
+    Changes: writes the model files into the data directory.
+    """
+    from app.embeddings.factory import provider_from  # noqa: PLC0415 - heavy
+    from app.settings import from_environment  # noqa: PLC0415 - heavy
+
+    async def prepare() -> str:
+        provider = provider_from(from_environment())
+        await provider.start()
+        await provider.close()
+        return provider.model_id
+
+    typer.echo(f"{asyncio.run(prepare())} is ready")
+
+
+def _serve(
+    prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
+    *,
+    stop_with_parent: bool,
+) -> None:
+    from app import logs  # noqa: PLC0415 - heavy
+    from app.api.server import bound_socket  # noqa: PLC0415 - heavy
+    from app.settings import from_environment  # noqa: PLC0415 - heavy
+
+    settings = from_environment()
+    logs.configure(settings)
+    listening = bound_socket(settings)
+    try:
+        _loop(_served(settings, listening, prepare, stop_with_parent=stop_with_parent))
+    finally:
+        listening.close()
+
+
+def _loop(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop  # noqa: PLC0415 - heavy, and not for every system
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
+async def _served(
+    settings: "Settings",
+    listening: socket.socket,
+    prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
+    *,
+    stop_with_parent: bool,
+) -> None:
+    from app.api.server import serve as serve_http  # noqa: PLC0415 - heavy
+    from app.wiring import open_services  # noqa: PLC0415 - heavy
+
+    parent = os.getppid()
+    stop = asyncio.Event()
+    async with open_services(settings) as services:
+        await prepare(services)
+        watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
+        await serve_http(services, listening, stop=stop, on_ready=lambda where: _greet(services, where))
+        if watching is not None:
+            watching.cancel()
+
+
+async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
+    """A parent that was killed can pass no signal on; its child is then adopted by another process."""
+    while os.getppid() == parent:
+        await asyncio.sleep(PARENT_SECONDS)
+    stop.set()
+
+
+async def _check_migrated(services: "Services") -> None:
+    from app.db.migrations import current, head  # noqa: PLC0415 - heavy
+    from app.errors import ConfigurationError  # noqa: PLC0415 - heavy
+
+    if await current(services.database) != head():
+        raise ConfigurationError("the database lacks migrations; run `priors migrate` first")
+
+
+async def _bring_up(services: "Services") -> None:
+    from app.db.migrations import current, head, upgrade  # noqa: PLC0415 - heavy
+    from app.memories.browse import list_memories  # noqa: PLC0415 - heavy
+
+    if await current(services.database) != head():
+        typer.echo("applying migrations …")
+        await asyncio.to_thread(upgrade, services.database.url)
+    workspace = services.settings.workspace
+    if EXAMPLES.is_dir() and not await list_memories(services.database, workspace=workspace, limit=1):
+        await _take_in_examples(services, workspace)
+
+
+async def _take_in_examples(services: "Services", workspace: str) -> None:
+    from app.reports.ingest import ingest  # noqa: PLC0415 - heavy
+
+    typer.echo("preparing the embedding model and taking in the example reports …")
+    await services.provider.start()
+    result = await ingest(
+        services.database,
+        services.provider,
+        services.counter,
+        workspace=workspace,
+        default_language=services.settings.language,
+        paths=[EXAMPLES],
+        max_file_bytes=services.settings.max_file_bytes,
+    )
+    typer.echo(f"{len(result.outcomes)} files, {result.chunks} chunks in {result.seconds:.1f} s")
+
+
+async def _greet(services: "Services", where: str) -> None:
+    """The address, an example and its real answer."""
+    from app.retrieval.history import history  # noqa: PLC0415 - heavy
+    from app.retrieval.query import Query  # noqa: PLC0415 - heavy
+
+    await services.provider.start()
+    settings = services.settings
+    result = await history(
+        services.database,
+        services.provider,
+        services.counter,
+        workspace=settings.workspace,
+        language=settings.language,
+        query=Query(text=EXAMPLE_QUERY, k=1, agent="director", purpose="history"),
+        budget_tokens=300,
+    )
+    typer.echo(f"\nPriors serves on {where}\n")
+    typer.echo(f'  priors history "{EXAMPLE_QUERY}" --agent director -k 1')
+    typer.echo(
+        f"  curl -s {where}/api/history -H 'content-type: application/json'"
+        f' -d \'{{"query": "{EXAMPLE_QUERY}", "agent": "director", "k": 1}}\'\n'
+    )
+    typer.echo(result.markdown or "Nothing in the store is relevant to that.")
+
+
+async def _worker() -> None:
+    from app import logs  # noqa: PLC0415 - heavy
+    from app.jobs.worker import run_worker  # noqa: PLC0415 - heavy
+    from app.settings import from_environment  # noqa: PLC0415 - heavy
+    from app.wiring import open_services  # noqa: PLC0415 - heavy
+
+    settings = from_environment()
+    logs.configure(settings)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_services(settings) as services:
+        await _check_migrated(services)
+        await services.provider.start()
+        typer.echo("the worker is running", err=True)
+        await run_worker(services, stop)

@@ -1,0 +1,192 @@
+"""What is right and wrong with an installation, and what to do about it."""
+
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.db.migrations import current, head
+from app.embeddings import store as vectors
+from app.embeddings.factory import provider_from
+from app.embeddings.provider import EmbeddingProvider
+from app.errors import PriorsError
+from app.settings import Settings, check_exposure
+from app.wiring import opened_database
+
+OK, WARN, FAIL = "OK", "WARN", "FAIL"
+LEAST_SERVER = 160_000
+"""Postgres 16, as `server_version_num` counts."""
+LEAST_PGVECTOR = (0, 8)
+LEAST_FREE_BYTES = 1_000_000_000
+RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at."""
+
+    status: str
+    """OK, WARN or FAIL."""
+    subject: str
+    message: str
+    """What was found and, unless it is OK, what to do."""
+
+
+async def diagnose(settings: Settings) -> list[Finding]:
+    """Look at everything; it never raises on account of what it finds."""
+    findings = [_exposure(settings), _disk(settings.data_dir)]
+    try:
+        async with opened_database(settings) as (url, _):
+            database = Database(url, pool_size=2)
+            try:
+                findings += [finding async for finding in _database_findings(database, settings)]
+            finally:
+                await database.close()
+    except PriorsError as error:
+        findings.append(Finding(status=FAIL, subject="database", message=str(error)))
+    return findings
+
+
+def _exposure(settings: Settings) -> Finding:
+    try:
+        check_exposure(settings)
+    except PriorsError as error:
+        return Finding(status=FAIL, subject="exposure", message=str(error))
+    asked = "an API key is asked for" if settings.api_key else "no API key is asked for"
+    return Finding(status=OK, subject="exposure", message=f"serves on {settings.host}, {asked}")
+
+
+def _disk(folder: Path) -> Finding:
+    there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(there).free
+    message = f"{free / 1e9:.1f} GB are free at {there}"
+    if free < LEAST_FREE_BYTES:
+        return Finding(status=WARN, subject="disk", message=f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
+    return Finding(status=OK, subject="disk", message=message)
+
+
+async def _database_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+    yield await _server(database)
+    yield await _words(database)
+    if (migrations := await _migrations(database)).status != OK:
+        yield migrations
+        return
+    yield migrations
+    yield await _extension(database)
+    async for finding in _model_findings(database, settings):
+        yield finding
+    yield await _statistics(database)
+
+
+async def _value(database: Database, statement: str) -> object:
+    async with database.statements() as connection:
+        return (await connection.execute(text(statement))).scalar_one_or_none()
+
+
+async def _server(database: Database) -> Finding:
+    version = int(str(await _value(database, "SHOW server_version_num")))
+    shown = await _value(database, "SHOW server_version")
+    if version < LEAST_SERVER:
+        return Finding(status=FAIL, subject="database", message=f"Postgres {shown}; 16 or newer is needed")
+    return Finding(status=OK, subject="database", message=f"Postgres {shown} answers")
+
+
+async def _words(database: Database) -> Finding:
+    if await _value(database, RUSSIAN):
+        return Finding(status=OK, subject="words", message="text beyond ASCII is parsed and stemmed")
+    return Finding(
+        status=WARN,
+        subject="words",
+        message="text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
+    )
+
+
+async def _migrations(database: Database) -> Finding:
+    revision = await current(database)
+    if revision == head():
+        return Finding(status=OK, subject="migrations", message=f"at {revision}")
+    message = f"at {revision or 'nothing'}, {head()} is needed: run `priors migrate`"
+    return Finding(status=FAIL, subject="migrations", message=message)
+
+
+async def _extension(database: Database) -> Finding:
+    version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+    if tuple(int(part) for part in version.split(".")[:2]) < LEAST_PGVECTOR:
+        message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
+        return Finding(status=FAIL, subject="pgvector", message=message)
+    return Finding(status=OK, subject="pgvector", message=version)
+
+
+async def _model_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+    provider = provider_from(settings)
+    if not provider.enabled:
+        message = "embeddings are switched off; answers are by words alone (PRIORS_EMBEDDING_PROVIDER)"
+        yield Finding(status=WARN, subject="model", message=message)
+        return
+    yield await _loads(provider)
+    await provider.close()
+    async with database.statements() as connection:
+        stored = await vectors.active_model(connection)
+        waiting = await vectors.waiting_count(connection)
+    if stored is not None:
+        yield _same_model(provider, stored.name, stored.dimension)
+    yield _backfill(waiting)
+    if stored is not None:
+        yield await _indexes(database, stored)
+
+
+async def _loads(provider: EmbeddingProvider) -> Finding:
+    try:
+        await provider.start()
+        await provider.embed_query("ready?")
+    except PriorsError as error:
+        return Finding(status=FAIL, subject="model", message=str(error))
+    return Finding(status=OK, subject="model", message=f"{provider.model_id}, {provider.dimension} numbers a vector")
+
+
+def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Finding:
+    if (provider.model_id, provider.dimension) == (name, dimension):
+        return Finding(status=OK, subject="vectors", message=f"stored vectors are of {name}")
+    return Finding(
+        status=FAIL,
+        subject="vectors",
+        message=f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
+        f" ({provider.dimension}): they are never compared, so configure the stored model",
+    )
+
+
+def _backfill(waiting: int) -> Finding:
+    if not waiting:
+        return Finding(status=OK, subject="backfill", message="every memory has its vector")
+    message = f"{waiting:,} memories wait for a vector: a running worker embeds them, or `priors backfill`"
+    return Finding(status=WARN, subject="backfill", message=message)
+
+
+async def _indexes(database: Database, model: vectors.StoredModel) -> Finding:
+    invalid = await _value(
+        database, "SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE NOT indisvalid"
+    )
+    if invalid:
+        message = f"invalid: {invalid}; `priors backfill` builds vector indexes anew, others want REINDEX"
+        return Finding(status=WARN, subject="indexes", message=message)
+    async with database.statements() as connection:
+        crowded = await vectors.crowded_workspaces(connection, model)
+    if crowded:
+        message = f"{len(crowded)} large workspaces have no vector index yet: `priors backfill` builds it"
+        return Finding(status=WARN, subject="indexes", message=message)
+    return Finding(status=OK, subject="indexes", message="all are valid")
+
+
+async def _statistics(database: Database) -> Finding:
+    stale = await _value(
+        database,
+        "SELECT string_agg(name, ', ') FROM workspaces w WHERE statistics_at IS NULL"
+        " AND EXISTS (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id)",
+    )
+    if stale:
+        message = f"words were never counted in {stale}: a running worker does it, or `priors backfill`"
+        return Finding(status=WARN, subject="statistics", message=message)
+    return Finding(status=OK, subject="statistics", message="words are counted in every workspace")
