@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = [
-    {"settings", "errors"},
+    {"settings", "errors", "version"},
     {"db", "embeddings", "injection", "llm"},
     {"workspaces", "memories"},
     {"retrieval", "reports", "runs", "observations", "feedback", "novelty", "graph"},

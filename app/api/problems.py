@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
-from app.errors import InvalidInput, NotFound, PriorsError, Unavailable
+from app.errors import InvalidInput, NotFound, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -98,14 +98,10 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
             return HTTPStatus.NOT_FOUND, str(error), ()
         case Unavailable():
             return HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()
-        case UnicodeDecodeError():
-            return HTTPStatus.BAD_REQUEST, f"the body is not UTF-8: byte {error.start} cannot be read", ()
-        case RecursionError():
-            return HTTPStatus.BAD_REQUEST, "the body is nested too deep", ()
+        case UnicodeDecodeError() | RecursionError():
+            return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
             return error.status_code, error.detail, _validation_errors(error)
-        case PriorsError():
-            return HTTPStatus.INTERNAL_SERVER_ERROR, str(error), ()
     return HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; the log has it under this request_id", ()
 
 

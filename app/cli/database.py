@@ -19,9 +19,7 @@ commands = typer.Typer()
 @commands.command()
 def migrate(
     *,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if migrations are lacking; change nothing.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only say; exit 1 if any are lacking.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; needs no database.")] = False,
 ) -> None:
     """Bring the database's schema up to date.

@@ -118,7 +118,7 @@ async def _served(
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     """A parent that was killed can pass no signal on; its child is then adopted by another process."""
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
         await asyncio.sleep(PARENT_SECONDS)
     stop.set()
 

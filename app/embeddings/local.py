@@ -1,38 +1,165 @@
-"""temporary"""
+"""A model on this machine, through fastembed."""
+
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.embeddings.bundled import write_onnx
-from app.embeddings.provider import Matrix, Vector
+from app.embeddings.batching import batches
+from app.embeddings.bundled import DEFAULT_MODEL, WINDOW, discard, write_onnx
+from app.embeddings.bundled import DIMENSION as DEFAULT_DIMENSION
+from app.embeddings.provider import Matrix, TokenCounter, Vector
+from app.embeddings.tokens import BundledTokenCounter, well_formed
+from app.errors import EmbeddingUnavailable
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+BATCH_TOKENS = 4_096
+"""Padded tokens of a document batch, about 32 full windows: larger ones gain nothing on 2 cores and delay queries."""
+QUERIES_TOGETHER = 16
+"""Queries of one run of the model; 16 short ones take as long as 4 alone."""
+
+Job = tuple[str, "Future[Vector]"]
 
 
 class LocalProvider:
-    model_id = "sentence-transformers/all-MiniLM-L6-v2"
-    dimension = 384
+    """Queries and documents have a thread each, so that a large ingestion never makes a query wait for its end."""
+
     enabled = True
-    def __init__(self, data_dir: Path, threads: int) -> None:
-        self._dir = data_dir; self._pool = ThreadPoolExecutor(1); self._model: Any = None
-    def _load(self) -> None:
-        if self._model is None:
-            from fastembed import TextEmbedding
-            self._model = TextEmbedding(self.model_id, specific_model_path=str(write_onnx(self._dir / "models")))
+
+    def __init__(
+        self, data_dir: Path, *, model: str = DEFAULT_MODEL, dimension: int = DEFAULT_DIMENSION, threads: int = 0
+    ) -> None:
+        self.model_id, self.dimension = model, dimension
+        self._folder, self._threads = data_dir / "models", threads or None
+        self._model: TextEmbedding | None = None
+        self._counter: TokenCounter | None = None
+        self._loading = threading.Lock()
+        self._documents = ThreadPoolExecutor(1, thread_name_prefix="embed-documents")
+        self._queries: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._asking: threading.Thread | None = None
+
     async def start(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
-    def _run(self, texts: Sequence[str]) -> Matrix:
-        self._load()
-        if not texts: return np.zeros((0, 384), np.float32)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        out = np.zeros((len(texts), 384), np.float32)
-        for i, v in zip(order, self._model.embed([texts[i] for i in order], batch_size=32), strict=True): out[i] = v
-        return out
+        """Write the bundled model if need be, load it, and warm it up.
+
+        Raises:
+            EmbeddingUnavailable: it cannot be written, downloaded or loaded.
+        """
+        await asyncio.to_thread(self._loaded)
+
     async def embed_query(self, text: str) -> Vector:
-        return (await self.embed_documents([text]))[0]
+        """The vector of one query. Whatever waits while the model is busy goes into its next run together.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        self._begin_asking()
+        future: Future[Vector] = Future()
+        self._queries.put((text, future))
+        return await asyncio.wrap_future(future)
+
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, list(texts))
+        """The vectors of many texts, in their order; batched by length, because padding costs like text.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        given = list(texts)
+        return await asyncio.get_running_loop().run_in_executor(self._documents, self._matrix, given)
+
     async def close(self) -> None:
-        self._pool.shutdown()
+        """End the threads; what is under way is finished first."""
+        self._queries.put(None)
+        await asyncio.to_thread(self._documents.shutdown)
+
+    def _begin_asking(self) -> None:
+        if self._asking is None:
+            self._asking = threading.Thread(target=self._answer_queries, name="embed-queries", daemon=True)
+            self._asking.start()
+
+    def _answer_queries(self) -> None:
+        while (first := self._queries.get()) is not None:
+            jobs = [first, *self._waiting()]
+            wanted = [job for job in jobs if job[1].set_running_or_notify_cancel()]
+            try:
+                vectors = self._run([text for text, _ in wanted]) if wanted else ()
+                for (_, future), vector in zip(wanted, vectors, strict=True):
+                    future.set_result(vector)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who asked
+                for _, future in wanted:
+                    future.set_exception(error)
+
+    def _waiting(self) -> Iterable[Job]:
+        for _ in range(QUERIES_TOGETHER - 1):
+            try:
+                job = self._queries.get_nowait()
+            except queue.Empty:
+                return
+            if job is None:
+                self._queries.put(None)
+                return
+            yield job
+
+    def _matrix(self, texts: Sequence[str]) -> Matrix:
+        result = np.zeros((len(texts), self.dimension), np.float32)
+        if not texts:
+            return result
+        self._loaded()
+        assert self._counter is not None, "loaded above"  # noqa: S101
+        lengths = [min(count, WINDOW) for count in self._counter.count_many(texts)]
+        for places in batches(lengths, BATCH_TOKENS):
+            result[places] = self._run([texts[place] for place in places])
+        return result
+
+    def _run(self, texts: Sequence[str]) -> Matrix:
+        model = self._loaded()
+        vectors = np.stack(list(model.embed([well_formed(text) for text in texts], batch_size=len(texts))))
+        return _unit(vectors.astype(np.float32, copy=False))
+
+    def _loaded(self) -> "TextEmbedding":
+        with self._loading:
+            if self._model is None:
+                self._model = self._load()
+                self._counter = BundledTokenCounter()
+            return self._model
+
+    def _load(self) -> "TextEmbedding":
+        if self.model_id != DEFAULT_MODEL:
+            return self._made(lambda: {"cache_dir": str(self._folder)})
+        try:
+            return self._made(self._bundled)
+        except EmbeddingUnavailable:
+            # The files may have been damaged since they were written; they can be made again.
+            discard(self._folder)
+            return self._made(self._bundled)
+
+    def _bundled(self) -> dict[str, Any]:
+        return {"specific_model_path": str(write_onnx(self._folder))}
+
+    def _made(self, options: Callable[[], dict[str, Any]]) -> "TextEmbedding":
+        from fastembed import TextEmbedding  # noqa: PLC0415 - takes a second to import
+
+        given = options()
+        try:
+            model = TextEmbedding(self.model_id, threads=self._threads, **given)
+            width = len(next(iter(model.embed(["warm up"]))))
+        except Exception as error:
+            raise EmbeddingUnavailable(
+                f"{self.model_id} cannot be loaded: {error}; name a model that fastembed knows and can reach"
+            ) from error
+        if width != self.dimension:
+            raise EmbeddingUnavailable(
+                f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
+            )
+        return model
+
+
+def _unit(vectors: Matrix) -> Matrix:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, norms, out=vectors, where=norms > 0)
