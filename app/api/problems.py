@@ -74,13 +74,13 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         headers |= dict(error.headers)
     problem = Problem(
         title=HTTPStatus(status).phrase,
-        status=status,
+        status=int(status),
         detail=detail,
         instance=request.url.path,
         request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
         errors=errors,
     )
-    return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    return Response(problem, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
 
 def field_error(text: str) -> FieldError:

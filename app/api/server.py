@@ -84,14 +84,17 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
-    helpers = [asyncio.create_task(_watch_database(services.database, services))]
-    if services.settings.embedded_worker:
-        helpers.append(asyncio.create_task(_work(services, stop)))
-    helpers.append(asyncio.create_task(_announce(server, address(listening), on_ready)))
+    working = asyncio.create_task(_work(services, stop))
+    helpers = [
+        asyncio.create_task(_watch_database(services.database, services)),
+        asyncio.create_task(_announce(server, address(listening), on_ready)),
+    ]
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     stop.set()
     await serving
+    # The worker is not cancelled: it hands its jobs back by itself.
+    await working
     for helper in [*helpers, stopping]:
         helper.cancel()
     await asyncio.gather(*helpers, stopping, return_exceptions=True)
@@ -106,8 +109,8 @@ async def _announce(server: uvicorn.Server, where: str, on_ready: Callable[[str]
 
 
 async def _work(services: Services, stop: asyncio.Event) -> None:
-    """The background worker, begun again when the database was away."""
-    while not stop.is_set():
+    """The background worker, unless others do its work; begun again when the database was away."""
+    while services.settings.embedded_worker and not stop.is_set():
         try:
             await run_worker(services, stop)
         except Exception as error:  # noqa: BLE001 - whatever ended it, the service goes on and tries again

@@ -90,10 +90,13 @@ def stats(*, as_json: JsonOption = False) -> None:
         if as_json:
             typer.echo(json.dumps([asdict(item) for item in found]))
             return
+        from rich import box  # noqa: PLC0415 - heavy
         from rich.console import Console  # noqa: PLC0415 - heavy
         from rich.table import Table  # noqa: PLC0415 - heavy
 
-        table = Table("workspace", "language", "memories", "by kind", "retired", "sources", "recalls", "waiting")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for name in ("workspace", "language", "memories", "by kind", "retired", "sources", "recalls", "waiting"):
+            table.add_column(name)
         for item in found:
             kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items()))
             figures = (item.live, kinds, item.retired, item.sources, item.recalls, item.waiting)

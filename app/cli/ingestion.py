@@ -119,10 +119,11 @@ def _summary(result: "Ingestion") -> dict[str, Any]:
 
 
 def _table(result: "Ingestion") -> None:
+    from rich import box  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
 
-    table = Table(title="would be done" if result.dry_run else None)
+    table = Table(title="would be done" if result.dry_run else None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     figures = {
         **result.counts,
         "chunks": result.chunks,

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+SHOWN = {
+    "similarity": "sim",
+    "bm25": "bm25",
+    "neighbours": "nbr",
+    "source": "src",
+    "relevance": "rel",
+    "qual_weight": "qual",
+    "q_adjust": "rate",
+    "recency": "rec",
+}
+"""Components of a score, and the heads of their columns."""
+
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
 AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
 RunOption = Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")]
@@ -206,14 +218,17 @@ def _hit(hit: "Hit") -> dict[str, Any]:
 
 
 def _table(hits: "list[Hit]") -> None:
+    from rich import box  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
 
-    parts = ("similarity", "bm25", "fused", "neighbours", "source", "relevance", "qual_weight", "q_adjust", "recency")
-    table = Table("score", *parts, "title", "source")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
+    for name in ("score", *SHOWN.values()):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("memory", ratio=1, no_wrap=True, overflow="ellipsis")
     for hit in hits:
-        numbers = ["" if hit.explain[part] is None else f"{hit.explain[part]:.2f}" for part in parts]
-        table.add_row(
-            f"{hit.score:.3f}", *numbers, hit.title or hit.body[:60], hit.memory.source_title or hit.memory.source_uri
-        )
+        parts = [hit.explain[part] for part in SHOWN]
+        numbers = ["-" if value is None else f"{value:.2f}" for value in parts]
+        source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
+        table.add_row(f"{hit.score:.3f}", *numbers, f"{hit.title or hit.body[:80]}\n  {source}")
     Console().print(table if hits else "Nothing in the store is relevant to that.")

@@ -1,0 +1,54 @@
+"""Nothing of one workspace is visible in another: each route is tested for it, and a new one must be."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+PRIVATE = "The zebra protocol was judged and failed."
+Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
+
+ROUTES: dict[tuple[str, str], Asking] = {
+    ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
+    ("GET", "/api/memories/{memory_id}"): lambda client, known: client.get(f"/api/memories/{known['id']}"),
+    ("GET", "/api/sources"): lambda client, _: client.get("/api/sources"),
+    ("GET", "/api/recalls/{recall_id}"): lambda client, known: client.get(f"/api/recalls/{known['recall_id']}"),
+    ("POST", "/api/search"): lambda client, _: client.post("/api/search", json={"query": "zebra protocol"}),
+    ("POST", "/api/history"): lambda client, _: client.post("/api/history", json={"query": "zebra protocol"}),
+    ("POST", "/api/memories"): lambda client, _: client.post("/api/memories", json={"kind": "note", "body": PRIVATE}),
+    ("POST", "/api/memories:bulk"): lambda client, _: client.post(
+        "/api/memories:bulk", content=json.dumps({"kind": "note", "body": PRIVATE}).encode()
+    ),
+    ("POST", "/api/reports"): lambda client, _: client.post(
+        "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
+    ),
+}
+"""Every route that touches a workspace, and how a stranger would ask it for another's."""
+
+WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str, route: tuple[str, str]) -> None:
+    ours = {"id": (await client.post("/api/memories", json={"kind": "note", "body": PRIVATE})).json()["ids"][0]}
+    await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
+    recall = (await client.post("/api/search", json={"query": "zebra protocol"})).json()
+    assert recall["hits"]
+    client.headers["X-Workspace"] = f"{workspace}-stranger"
+    answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
+    known = {ours["id"], *(hit["id"] for hit in recall["hits"])}
+    assert answer.status_code in {200, 404}
+    assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
+    if route[0] == "GET" or route[1] in {"/api/search", "/api/history"}:
+        assert "zebra protocol was" not in answer.text
+    else:
+        # What a stranger stores is new: the same text of another workspace is not theirs.
+        assert answer.json().get("stored", 1) == 1
+
+
+async def test_every_route_is_tested_for_it(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/schema/openapi.json")).json()["paths"]
+    routes = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert routes == set(ROUTES) | WITHOUT_WORKSPACE
