@@ -123,17 +123,16 @@ def _table(result: "Ingestion") -> None:
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
 
-    table = Table(title="would be done" if result.dry_run else None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table("would be done" if result.dry_run else "files", "", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     figures = {
         **result.counts,
         "chunks": result.chunks,
-        "stored": result.stored,
-        "tokens": result.tokens,
+        "chunks stored": result.stored,
+        "tokens stored": result.tokens,
         "seconds": f"{result.seconds:.1f}",
     }
-    for name in figures:
-        table.add_column(name, justify="right")
-    table.add_row(*(str(value) for value in figures.values()))
+    for name, value in figures.items():
+        table.add_row(name, str(value))
     Console().print(table)
 
 

@@ -1,0 +1,238 @@
+"""The command line, as its user calls it: real processes, a real embedded database."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+PRIORS = Path(sys.executable).with_name("priors")
+HEAVY = ("sqlalchemy", "litestar", "fastembed", "onnxruntime", "numpy", "alembic", "procrastinate", "openai", "mcp")
+
+
+def environment(folder: Path, **settings: object) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    return {
+        **kept,
+        "PRIORS_DATA_DIR": str(folder),
+        **{f"PRIORS_{name}": str(value) for name, value in settings.items()},
+    }
+
+
+def call(folder: Path, *words: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PRIORS, *words], env=environment(folder, **settings), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory that the tests of this module share."""
+    return tmp_path_factory.mktemp("cli") / "data"
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small folder of reports."""
+    folder = tmp_path_factory.mktemp("reports")
+    (folder / "good.md").write_text("# BADs Russia\n\nThe scout returned zero actors, and the director went on.\n")
+    return folder
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = f"import sys, app.cli; print([name for name in {HEAVY!r} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_command_says_what_it_changes(tmp_path: Path) -> None:
+    shown = call(tmp_path, "--help").stdout
+    names = [line.split()[0] for line in shown.split("Commands:")[1].splitlines() if line.strip()]
+    assert {"run", "serve", "worker", "migrate", "ingest", "search", "history", "doctor", "stats"} <= set(names)
+    for name in names:
+        assert "Changes" in call(tmp_path, name, "--help").stdout, name
+
+
+def test_ingest_then_history(folder: Path, reports: Path) -> None:
+    first = call(folder, "ingest", str(reports), "--json")
+    assert (first.returncode, json.loads(first.stdout)["new"]) == (0, 1)
+    again = call(folder, "ingest", str(reports), "--json")
+    assert json.loads(again.stdout)["unchanged"] == 1
+    asked = call(folder, "history", "scout found no actors", "--agent", "director")
+    assert asked.stdout.startswith("## Relevant History\n\n### BADs Russia")
+    found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
+    assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
+    table = call(folder, "search", "scout found no actors").stdout
+    assert "BADs Russia" in table
+    assert "sim" in table
+
+
+def test_a_bad_file_makes_the_exit_code_1(folder: Path, reports: Path) -> None:
+    (reports / "bad.json").write_text("{")
+    result = call(folder, "ingest", str(reports))
+    (reports / "bad.json").unlink()
+    assert result.returncode == 1
+    assert "failed: bad.json: is not JSON" in result.stderr
+    assert "unchanged" in result.stdout
+
+
+def test_a_dry_run_stores_nothing(folder: Path, reports: Path) -> None:
+    result = call(folder, "ingest", str(reports), "--dry-run", "--workspace", "dry", "--json")
+    assert json.loads(result.stdout)["new"] == 1
+    assert "dry" not in call(folder, "stats").stdout
+
+
+def test_the_doctor_finds_a_sound_installation(folder: Path) -> None:
+    result = call(folder, "doctor", "--json")
+    findings = {finding["subject"]: finding["status"] for finding in json.loads(result.stdout)}
+    assert result.returncode == 0
+    assert findings["database"] == findings["words"] == findings["model"] == findings["backfill"] == "OK"
+
+
+def test_the_doctor_says_what_is_wrong(folder: Path) -> None:
+    result = call(folder, "doctor", EMBEDDING_PROVIDER="openai", EMBEDDING_BASE_URL="http://127.0.0.1:9/v1")
+    assert result.returncode == 1
+    assert "FAIL  model: openai:" in result.stdout
+    assert "PRIORS_EMBEDDING_BASE_URL" in result.stdout
+
+
+def test_migrations_are_told_and_applied(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert call(data, "migrate", "--check").returncode == 1
+    assert "to 0002" in call(data, "migrate").stdout
+    assert call(data, "migrate", "--check").returncode == 0
+    assert "CREATE TABLE workspaces" in call(data, "migrate", "--sql").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "message"),
+    [
+        (["stats"], {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}, "database does not answer"),
+        (["stats"], {"DATABASE_URL": "mysql://x/y"}, "postgresql://"),
+        (["stats"], {"PORT": "many"}, "PRIORS_PORT"),
+        (["stats"], {"NONSENSE": "1"}, "PRIORS_NONSENSE is not a setting"),
+        (["serve"], {"HOST": "0.0.0.0"}, "PRIORS_API_KEY"),  # noqa: S104 - what is refused
+        (["search", " "], {}, "query: is empty"),
+        (["history", "x", "--budget", "0"], {}, "budget_tokens"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    folder: Path, words: list[str], settings: dict[str, str], message: str
+) -> None:
+    result = call(folder, *words, **settings)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.startswith("priors: ")
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = call(tmp_path / "file" / "data", "stats")
+    assert (result.returncode, len(result.stderr.strip().splitlines())) == (2, 1)
+
+
+class Service:
+    """`priors run` as a process."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [PRIORS, "run", *options],
+            env=environment(folder, PORT=self.port),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.greeting = ""
+        for line in self.process.stdout:
+            self.greeting += line
+            if "Relevant History" in line or "Nothing in the store" in line:
+                break
+
+    def ready(self) -> bool:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ready") as answer:
+            return bool(json.load(answer)["ready"])
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+def running(folder: Path) -> bool:
+    return (folder / "postgres" / "postmaster.pid").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_service_starts_answers_and_stops_cleanly(folder: Path, number: signal.Signals) -> None:
+    service = Service(folder)
+    assert f"http://127.0.0.1:{service.port}" in service.greeting
+    assert "priors history" in service.greeting
+    assert service.ready()
+    beside = call(folder, "history", "scout found no actors")
+    assert beside.stdout.startswith("## Relevant History")
+    taken = call(folder, "run", PORT=service.port)
+    assert (taken.returncode, "in use" in taken.stderr) == (2, True)
+    assert service.end(number) == 0
+    assert not running(folder)
+
+
+def test_after_kill_9_of_the_service_the_next_start_goes_on(folder: Path) -> None:
+    assert Service(folder).end(signal.SIGKILL) == -signal.SIGKILL
+    assert running(folder)
+    service = Service(folder)
+    assert service.ready()
+    assert service.end(signal.SIGTERM) == 0
+    assert not running(folder)
+
+
+def test_after_kill_9_of_postgres_the_service_brings_it_back(folder: Path) -> None:
+    service = Service(folder)
+    pid = int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(pid, signal.SIGKILL)
+    recovered = False
+    while not recovered:
+        try:
+            recovered = service.ready()
+        except OSError:
+            assert service.process.poll() is None
+    assert call(folder, "history", "scout found no actors").stdout.startswith("## Relevant History")
+    assert service.end(signal.SIGTERM) == 0
+
+
+def test_after_kill_9_of_its_parent_the_service_ends(folder: Path) -> None:
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys; subprocess.run(sys.argv[1:])",
+            str(PRIORS),
+            "run",
+            "--stop-with-parent",
+        ],
+        env=environment(folder, PORT=0),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert parent.stdout is not None
+    for line in parent.stdout:
+        if "Relevant History" in line:
+            break
+    parent.kill()
+    parent.wait()
+    # The pipe ends when the last process that holds it has: the service itself.
+    parent.stdout.read()
+    parent.stdout.close()
+    assert not running(folder)

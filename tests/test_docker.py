@@ -1,0 +1,121 @@
+"""The compose file and the image's recipe, read; and asked of the docker client where there is one."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from app.cli import app
+from app.settings import Settings
+
+OURS = ("migrate", "api", "worker")
+NOT_SETTINGS = {"PRIORS_PUBLISH"}
+"""What compose itself reads."""
+
+
+@pytest.fixture(scope="module")
+def compose(repository: Path) -> dict[str, Any]:
+    """The compose file."""
+    document: dict[str, Any] = yaml.safe_load((repository / "compose.yaml").read_text())
+    return document
+
+
+@pytest.fixture(scope="module")
+def recipe(repository: Path) -> list[tuple[str, str]]:
+    """The Dockerfile's instructions."""
+    text = (repository / "docker" / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def test_the_services_and_their_order(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert set(services) == {"database", *OURS}
+    assert services["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+    for name in ("api", "worker"):
+        assert services[name]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+
+
+def test_ours_run_without_rights_on_a_read_only_root(compose: dict[str, Any]) -> None:
+    for name in OURS:
+        service = compose["services"][name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["user"].split(":")[0] not in {"0", "root"}
+
+
+def test_what_stays_up_has_a_health_check(compose: dict[str, Any]) -> None:
+    for name in ("database", "api", "worker"):
+        assert compose["services"][name]["healthcheck"]["test"]
+
+
+def test_the_port_is_open_to_this_machine_alone(compose: dict[str, Any]) -> None:
+    assert compose["services"]["api"]["ports"] == ["${PRIORS_PUBLISH:-127.0.0.1:8000}:8000"]
+
+
+def test_secrets_must_be_given(compose: dict[str, Any], repository: Path) -> None:
+    assert "${PRIORS_API_KEY:?" in compose["services"]["api"]["environment"]["PRIORS_API_KEY"]
+    given = (repository / "docker" / "example.env").read_text()
+    assert re.findall(r"(?m)^(POSTGRES_PASSWORD|PRIORS_API_KEY)=(.*)$", given) == [
+        ("POSTGRES_PASSWORD", ""),
+        ("PRIORS_API_KEY", ""),
+    ]
+
+
+def test_every_image_is_pinned(compose: dict[str, Any], recipe: list[tuple[str, str]]) -> None:
+    images = [service["image"] for service in compose["services"].values()]
+    images += [rest.split()[0] for name, rest in recipe if name == "FROM"]
+    for image in images:
+        assert re.search(r":.*\d", image), image
+        assert not image.endswith(":latest")
+
+
+def test_the_image_is_not_root_and_carries_the_model(recipe: list[tuple[str, str]]) -> None:
+    users = [rest for name, rest in recipe if name == "USER"]
+    assert users
+    assert users[-1].split(":")[0] not in {"0", "root"}
+    runs = " ".join(rest for name, rest in recipe if name == "RUN")
+    assert "priors prepare-model" in runs
+    assert runs.count("--require-hashes") == 2
+    assert any(name == "HEALTHCHECK" for name, _ in recipe)
+
+
+def test_only_what_exists_is_copied(recipe: list[tuple[str, str]], repository: Path) -> None:
+    for name, rest in recipe:
+        if name == "COPY" and "--from" not in rest:
+            for source in rest.split()[:-1]:
+                assert (repository / source).exists(), source
+
+
+def test_every_variable_is_a_setting(repository: Path) -> None:
+    known = {f"PRIORS_{item.name.upper()}" for item in fields(Settings)} | NOT_SETTINGS
+    for name in ("compose.yaml", "docker/Dockerfile", "docker/example.env"):
+        used = set(re.findall(r"\bPRIORS_[A-Z_]+\b", (repository / name).read_text()))
+        assert used <= known, name
+
+
+def test_every_command_exists(compose: dict[str, Any]) -> None:
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # the application is a group
+    for name in OURS:
+        command = compose["services"][name]["command"]
+        assert command[0] == "priors"
+        assert command[1] in known
+
+
+def test_the_docker_client_accepts_the_compose_file(repository: Path, tmp_path: Path) -> None:
+    docker = shutil.which("docker")
+    has_compose = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
+    if not docker or not has_compose or has_compose.returncode:
+        pytest.skip("there is no docker client with the compose plugin here")
+    given = tmp_path / ".env"
+    given.write_text("POSTGRES_PASSWORD=a\nPRIORS_API_KEY=b\n")
+    words = [docker, "compose", "--env-file", str(given), "-f", str(repository / "compose.yaml"), "config", "-q"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
