@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -185,7 +185,7 @@ async def test_wrong_paths_are_problems_too(client: httpx.AsyncClient, method: s
 @pytest.mark.parametrize("name", ["a b", "ü", "x" * 65, "../x"])
 async def test_a_workspace_may_not_be_called_that(server: str, name: str) -> None:
     async with httpx.AsyncClient(base_url=server) as client:
-        answer = await client.get("/api/memories", headers={"X-Workspace": name.encode()})  # type: ignore[dict-item]  # httpx takes bytes
+        answer = await client.get("/api/memories", headers=[(b"X-Workspace", name.encode())])
     assert answer.status_code == 400
     assert "X-Workspace" in answer.text
 
@@ -221,7 +221,7 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    transport = httpx.ASGITransport(app=Frame(app, api_key="secret", metrics=Metrics()))
+    transport = httpx.ASGITransport(app=cast("Any", Frame(app, api_key="secret", metrics=Metrics())))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/api/search", "/ready", "/metrics", "/schema"):
             for token in ("", "Bearer", "Bearer wrong", "secret"):

@@ -1,0 +1,1 @@
+"""Measurements: each module prints a table and writes JSON. `python -m benchmarks` runs all."""

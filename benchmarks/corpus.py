@@ -1,0 +1,95 @@
+"""A seeded corpus: Zipf-like text in sources, clustered vectors, and queries that are never the same twice."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.db.engine import Database
+from app.embeddings import store as vectors
+from app.embeddings.backfill import build_indexes
+from app.memories.memory import NewMemory, SourceReference
+from app.memories.remember import remember
+from app.memories.upkeep import refresh_all_statistics
+from app.wiring import Services
+
+VOCABULARY = 30_000
+EXPONENT = 1.05
+"""Of the Zipf distribution; English text has about 1."""
+CHUNKS_A_SOURCE = 20
+CLUSTERS = 500
+BATCH = 5_000
+TERMS = 8
+"""Words of a query."""
+
+
+class Corpus:
+    """Text, vectors and queries from one seed."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._random = np.random.default_rng(seed)
+        letters = list("etaoinshrdlucmfwypvbgkjqxz")
+        self._words = [
+            "".join(self._random.choice(letters, size=self._random.integers(3, 10))) for _ in range(VOCABULARY)
+        ]
+        weights = 1 / np.arange(1, VOCABULARY + 1) ** EXPONENT
+        self._weights = weights / weights.sum()
+        self._centres = self._random.normal(size=(CLUSTERS, 384))
+
+    def memories(self, count: int) -> Iterator[NewMemory]:
+        """Chunks of 30 to 130 words, 20 a source."""
+        for number in range(count):
+            source = SourceReference(kind="report", uri=f"reports/{number // CHUNKS_A_SOURCE}.md")
+            yield NewMemory(
+                kind="chunk",
+                title=f"Report {number // CHUNKS_A_SOURCE}",
+                body=self.text(int(self._random.integers(30, 130))),
+                source=source,
+                ordinal=number % CHUNKS_A_SOURCE,
+                tags=(f"t{number % 100}",),
+            )
+
+    def text(self, words: int) -> str:
+        """So many words, frequent ones frequently."""
+        places = self._random.choice(VOCABULARY, size=words, p=self._weights)
+        return " ".join(self._words[place] for place in places)
+
+    def vectors(self, count: int) -> NDArray[np.float32]:
+        """Unit vectors around the clusters' centres."""
+        spread = self._random.normal(size=(count, 384))
+        found = self._centres[self._random.integers(0, CLUSTERS, count)] + spread
+        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+    def queries(self, count: int) -> list[str]:
+        """Distinct queries."""
+        return [f"{self.text(TERMS)} {number}" for number in range(count)]
+
+
+async def fill(services: Services, corpus: Corpus, workspace: str, count: int) -> None:
+    """Store `count` memories with vectors, counted words and, where there are enough, a vector index."""
+    memories = list(corpus.memories(count))
+    for start in range(0, count, BATCH):
+        await remember(
+            services.database,
+            services.counter,
+            workspace=workspace,
+            language="english",
+            memories=memories[start : start + BATCH],
+        )
+    await _give_vectors(services.database, corpus)
+    await refresh_all_statistics(services.database)
+    await build_indexes(services.database)
+    async with services.database.direct() as connection:
+        await connection.execute("VACUUM ANALYZE")
+
+
+async def _give_vectors(database: Database, corpus: Corpus) -> None:
+    while True:
+        async with database.transaction() as connection:
+            model = await vectors.active_model(connection)
+            batch = await vectors.waiting(connection, limit=BATCH)
+            if model is None or not batch:
+                return
+            ids = [item.memory_id for item in batch]
+            literals = vectors.as_literals(corpus.vectors(len(ids)))
+            await vectors.write(connection, model, batch[0].workspace_id, ids, literals)

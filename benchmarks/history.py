@@ -1,0 +1,165 @@
+"""History over HTTP against its raw parts: the query's embedding and the bare SQL of both arms."""
+
+import argparse
+import asyncio
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from app.embeddings.store import as_literal
+from app.retrieval import arms, store
+from app.retrieval.arms import Question
+from app.retrieval.filters import Filters
+from app.retrieval.lexical import lexical_query
+from app.wiring import Services
+from benchmarks.corpus import Corpus, fill
+from benchmarks.figures import Figure, percentile, report
+from benchmarks.stage import service, stage
+
+SIZES = (10_000, 100_000)
+ROUNDS = 200
+CLIENTS = 16
+
+
+class Client:
+    """One connection, kept open."""
+
+    def __init__(self, address: str, workspace: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(address).netloc)
+        self._headers = {"content-type": "application/json", "x-workspace": workspace}
+
+    def history(self, query: str) -> None:
+        """Ask once."""
+        self._connection.request("POST", "/api/history", json.dumps({"query": query}), self._headers)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(body.decode())
+
+    def close(self) -> None:
+        """Close it."""
+        self._connection.close()
+
+
+async def raw_parts(services: Services, workspace: str, query: str) -> tuple[float, float]:
+    """Milliseconds of the query's embedding and of both arms' bare SQL, the survey not counted."""
+    async with services.database.direct() as connection:
+        survey = await store.survey(connection, workspace, query, filters=Filters(), language=None)
+        if survey is None:
+            raise RuntimeError("the corpus is not there")
+        started = time.perf_counter()
+        vector = await services.provider.embed_query(query)
+        embedded = time.perf_counter()
+        words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+        question = Question(
+            workspace_id=survey.workspace.workspace_id,
+            model=survey.model,
+            vector=as_literal(vector),
+            match=words.match if words else None,
+            weights=words.weights if words else None,
+            indexed=survey.indexed,
+            eligible=survey.eligible,
+            clauses=(),
+            values={},
+            least=15,
+        )
+        shape, values = arms.shape_of(question), arms.values_of(question)
+        asking = time.perf_counter()
+        for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
+            await (await connection.execute(arm.encode(), values)).fetchall()
+        asked = time.perf_counter()
+    return (embedded - started) * 1000, (asked - asking) * 1000
+
+
+async def latencies(
+    services: Services, address: str, workspace: str, corpus: Corpus, rounds: int
+) -> tuple[list[float], list[float], list[float]]:
+    """Milliseconds of whole, embedding and arms, taken in turn so that the machine's drift falls on all."""
+    client = Client(address, workspace)
+    whole, embedding, sql = [], [], []
+    for place, query in enumerate(corpus.queries(2 * rounds + 40)):
+        if place % 2:
+            one, other = await raw_parts(services, workspace, query)
+            embedding.append(one)
+            sql.append(other)
+        else:
+            started = time.perf_counter()
+            await asyncio.to_thread(client.history, query)
+            whole.append((time.perf_counter() - started) * 1000)
+    client.close()
+    return whole[20:], embedding[20:], sql[20:]
+
+
+def throughput(address: str, workspace: str, queries: Sequence[str], clients: int) -> float:
+    """Answers a second with so many clients at once."""
+    shares = [queries[start::clients] for start in range(clients)]
+
+    def ask(share: Sequence[str]) -> Callable[[], None]:
+        def run() -> None:
+            client = Client(address, workspace)
+            for query in share:
+                client.history(query)
+            client.close()
+
+        return run
+
+    threads = [threading.Thread(target=ask(share)) for share in shares]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(queries) / (time.perf_counter() - started)
+
+
+def resident_megabytes(pid: int) -> float:
+    """Resident memory of a process; 0 where the system does not tell."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return 0.0
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+async def measure(size: int, rounds: int) -> list[Figure]:
+    """The figures at one size."""
+    workspace = "benchmark"
+    corpus = Corpus()
+    async with stage() as services:
+        await fill(services, corpus, workspace, size)
+        with service(services.settings) as (address, pid):
+            whole, embedding, sql = await latencies(services, address, workspace, corpus, rounds)
+            p50, raw = percentile(whole, 50), percentile(embedding, 50) + percentile(sql, 50)
+            alone = await asyncio.to_thread(throughput, address, workspace, corpus.queries(2 * rounds), 1)
+            together = await asyncio.to_thread(throughput, address, workspace, corpus.queries(4 * rounds), CLIENTS)
+            resident = resident_megabytes(pid)
+    name = f"{size:,} chunks"
+    return [
+        Figure(name=f"{name}: history over HTTP, p50", value=p50, unit="ms"),
+        Figure(name=f"{name}: query embedding, p50", value=percentile(embedding, 50), unit="ms"),
+        Figure(name=f"{name}: both arms' SQL, p50", value=percentile(sql, 50), unit="ms"),
+        Figure(name=f"{name}: history ÷ (embedding + SQL)", value=p50 / raw, at_most=1.5),
+        Figure(name=f"{name}: p95 ÷ p50", value=percentile(whole, 95) / p50, at_most=3.0),
+        Figure(name=f"{name}: one client", value=alone, unit="answers/s"),
+        Figure(name=f"{name}: {CLIENTS} clients ÷ one", value=together / alone, at_least=1.6),
+        Figure(name=f"{name}: resident memory of the API", value=resident, unit="MB", at_most=600),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, action="append", help="chunks; can be given again")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args(arguments)
+    figures = [figure for size in given.size or SIZES for figure in asyncio.run(measure(size, given.rounds))]
+    report("history", figures)
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What a benchmark runs on: an embedded Postgres of its own, services, and a real server process."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from app.api.server import bound_socket
+from app.db.embedded import EmbeddedPostgres
+from app.db.engine import Database
+from app.db.migrations import upgrade
+from app.embeddings.backfill import serving_model
+from app.embeddings.factory import counter, provider_from
+from app.settings import Settings
+from app.wiring import Services
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Services]:
+    """Services over an empty, migrated store in a temporary folder, the model loaded."""
+    with tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
+        data = Path(folder)
+        with EmbeddedPostgres(data) as server:
+            settings = Settings(data_dir=data, database_url=server.start(), log_level="error")
+            await asyncio.to_thread(upgrade, settings.database_url)
+            provider = provider_from(settings)
+            await provider.start()
+            database = Database(settings.database_url, pool_size=8)
+            await serving_model(database, provider)
+            yield Services(settings=settings, database=database, provider=provider, counter=counter())
+            await provider.close()
+            await database.close()
+
+
+@contextmanager
+def service(settings: Settings) -> Iterator[tuple[str, int]]:
+    """A server process on that store: its address and process id."""
+    listening = bound_socket(Settings(port=0))
+    port = listening.getsockname()[1]
+    listening.close()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")},
+        "PRIORS_DATABASE_URL": settings.database_url,
+        "PRIORS_DATA_DIR": str(settings.data_dir),
+        "PRIORS_PORT": str(port),
+        "PRIORS_LOG_LEVEL": "error",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from app.cli import main; main()", "serve"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _await_ready(address, process)
+        yield address, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _await_ready(address: str, process: "subprocess.Popen[bytes]") -> None:
+    while process.poll() is None:
+        if _is_ready(address):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("the service ended before it was ready")
+
+
+def _is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/ready") as answer:  # noqa: S310 - our own address
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, ConnectionError):
+        return False
