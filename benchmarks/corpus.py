@@ -58,7 +58,8 @@ class Corpus:
         """Unit vectors around the clusters' centres."""
         spread = self._random.normal(size=(count, 384))
         found = self._centres[self._random.integers(0, CLUSTERS, count)] + spread
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        unit: NDArray[np.float32] = (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        return unit
 
     def queries(self, count: int) -> list[str]:
         """Distinct queries."""

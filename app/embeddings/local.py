@@ -162,4 +162,5 @@ class LocalProvider:
 
 def _unit(vectors: Matrix) -> Matrix:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, norms, out=vectors, where=norms > 0)
+    np.divide(vectors, norms, out=vectors, where=norms > 0)
+    return vectors

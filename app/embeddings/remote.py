@@ -117,7 +117,8 @@ class RemoteProvider:
         norms = np.linalg.norm(matrix, axis=1, keepdims=True)
         if not np.isfinite(matrix).all() or not norms.all():
             raise ValueError("a vector is zero or holds no numbers")
-        return np.divide(matrix, norms, dtype=np.float32)
+        matrix /= norms
+        return matrix
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -99,7 +99,7 @@ async def test_pages_follow_their_cursor(client: httpx.AsyncClient) -> None:
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        parameters = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+        parameters: dict[str, Any] = {"limit": 2, **({"cursor": cursor} if cursor else {})}
         page = (await client.get("/api/memories", params=parameters)).json()
         seen += [memory["body"] for memory in page["memories"]]
         cursor = page["next"]
