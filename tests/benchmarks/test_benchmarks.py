@@ -1,0 +1,46 @@
+"""Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import history, ingestion, locomo
+from benchmarks.figures import Figure
+
+
+@pytest.fixture(autouse=True)
+def _results_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.figures.RESULTS", tmp_path / "results")
+
+
+def by_name(figures: list[Figure]) -> dict[str, float]:
+    return {figure.name: figure.value for figure in figures}
+
+
+def test_ingestion(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.md").write_text(f"# Report {number}\n\nFinding {number} of the judge.\n")
+    figures = by_name(ingestion.main(["--folder", str(tmp_path), "--rounds", "1", "--unchanged", "20"]))
+    assert figures["distinct chunk texts"] == 5
+    assert all(value > 0 for value in figures.values())
+    assert (tmp_path / "results" / "ingestion.json").exists()
+
+
+def test_history() -> None:
+    figures = by_name(history.main(["--size", "200", "--rounds", "20"]))
+    assert all(value > 0 for value in figures.values())
+    assert figures["200 chunks: history ÷ (embedding + SQL)"] > 0.5
+
+
+def test_locomo() -> None:
+    if not locomo.CONVERSATIONS.is_dir():
+        pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
+    figures = by_name(locomo.main(["--conversations", "1", "--questions", "20"]))
+    overall = [value for name, value in figures.items() if name.startswith("all")]
+    assert 0.4 < overall[0] <= overall[1] <= overall[2] <= 1
+
+
+def test_a_figure_knows_whether_it_meets_its_target() -> None:
+    assert Figure(name="a", value=1, at_least=0.5).met is True
+    assert Figure(name="a", value=1, at_most=0.5).met is False
+    assert Figure(name="a", value=1).met is None
