@@ -25,7 +25,7 @@ from app.api.schemas import (
     SourcePage,
     StoredView,
 )
-from app.embeddings.backfill import embed_waiting
+from app.embeddings.backfill import embed_waiting, serving_model
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_sources
 from app.memories.memory import NewMemory
@@ -234,6 +234,10 @@ async def _embed(context: Context, ids: Sequence[UUID]) -> tuple[int, list[Degra
     if not services.provider.enabled:
         return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
     try:
-        return await embed_waiting(services.database, services.provider, ids=ids), []
+        if await serving_model(services.database, services.provider) is None:
+            return 0, [DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors doctor`")]
+        # A worker may have embedded some of them first: in the end each has its vector.
+        await embed_waiting(services.database, services.provider, ids=ids)
     except EmbeddingUnavailable as error:
         return 0, [DegradedView(arm=VECTOR, reason=str(error))]
+    return len(set(ids)), []

@@ -6,7 +6,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import Database
 from app.errors import DatabaseUnavailable
@@ -46,7 +46,7 @@ def upgrade(url: str) -> None:
     """
     try:
         command.upgrade(configuration(url), "head")
-    except (OperationalError, ProgrammingError) as error:
+    except DBAPIError as error:
         raise DatabaseUnavailable(f"the migrations were not applied: {str(error.orig).splitlines()[0]}") from error
 
 

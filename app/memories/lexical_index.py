@@ -79,6 +79,8 @@ FROM workspaces WHERE workspace_id = :workspace_id FOR NO KEY UPDATE
 
 async def index(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
     """Make these live memories findable by their words, as they now are."""
+    if not ids:
+        return
     given = {"workspace_id": workspace_id, "ids": list(ids)}
     await connection.execute(FIRST_MEAN_LENGTH, given)
     await connection.execute(INDEX, {**given, "k1": K1, "b": B})

@@ -141,6 +141,8 @@ async def insert(connection: AsyncConnection, workspace_id: int, rows: Sequence[
 
     In the order of their identity: two writers of the same memories wait for each other, but never in a circle.
     """
+    if not rows:
+        return set()
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
     result = await connection.execute(INSERT, {"workspace_id": workspace_id, "rows": _as_json(ordered)})
     return set(result.scalars())
@@ -148,6 +150,8 @@ async def insert(connection: AsyncConnection, workspace_id: int, rows: Sequence[
 
 async def update(connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]) -> None:
     """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal."""
+    if not rows:
+        return
     await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(rows)})
 
 
@@ -157,6 +161,8 @@ def _as_json(rows: Sequence[MemoryRow]) -> str:
 
 async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> int:
     """Take memories out of retrieval; they keep their row, ratings and provenance. How many were live."""
+    if not ids:
+        return 0
     given = {"workspace_id": workspace_id, "ids": list(ids)}
     retired = (await connection.execute(text(RETIRE), given)).rowcount
     for table in ("lexical", "embeddings", "pending_embeddings"):

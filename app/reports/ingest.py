@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -27,8 +27,9 @@ from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
-WINDOW = 512
-"""Chunks embedded together: sorted by length they fill batches without padding, and 10 s of work is at stake."""
+WINDOW = 192
+"""Chunks embedded together, sorted by length so that batches have little padding; while one window is embedded, the one
+before is written."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
 
@@ -154,7 +155,8 @@ async def ingest_content(
         )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    return (await _write(run, [prepared]))[0].outcome
+    literals = await _literals(run, [prepared], {})
+    return (await _write(run, [prepared], literals))[0].outcome
 
 
 def _checked_path(path: str) -> PurePosixPath:
@@ -175,20 +177,53 @@ async def _workspace(database: Database, name: str, language: str, *, dry_run: b
         return await workspaces.ensure(connection, name, configuration(language))
 
 
+class _Pipeline:
+    """Embeds one window of chunks while the one before is written."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._window: list[Prepared] = []
+        self._writing: asyncio.Task[list[Written]] | None = None
+        self._recent: dict[bytes, str] = {}
+
+    async def add(self, prepared: Prepared) -> None:
+        """Take a file in; a full window is embedded and handed on."""
+        self._window.append(prepared)
+        if sum(len(item.rows) for item in self._window) >= WINDOW:
+            await self._embed()
+
+    async def finish(self) -> None:
+        """Embed and write what is left."""
+        await self._embed()
+        await self._written()
+
+    async def _embed(self) -> None:
+        window, self._window = self._window, []
+        literals = {} if self._run.dry_run else await _literals(self._run, window, self._recent)
+        await self._written()
+        # Texts of the window that is being written are not in the database yet.
+        self._recent = literals
+        self._writing = asyncio.create_task(_write(self._run, window, literals))
+
+    async def _written(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
 async def _take_in(run: _Run, found: Discovery) -> None:
     run.total = len(found.files) + len(found.failures)
     for path, reason in found.failures.items():
         run.note(FileOutcome(path=path, status=FAILED, reason=reason))
     missing = await _known(run, found)
-    window: list[Prepared] = []
-    for file in found.files.values():
-        prepared = await _prepared(run, file)
-        if prepared is not None:
-            window.append(prepared)
-        if sum(len(item.rows) for item in window) >= WINDOW:
-            await _write(run, window)
-            window = []
-    await _write(run, window)
+    pipeline = _Pipeline(run)
+    try:
+        for file in found.files.values():
+            prepared = await _prepared(run, file)
+            if prepared is not None:
+                await pipeline.add(prepared)
+    finally:
+        await pipeline.finish()
     moved = {outcome.reason for outcome in run.outcomes if outcome.status == MOVED}
     await _retire(run, [file for file in missing if file.uri not in moved])
 
@@ -242,12 +277,11 @@ async def _move(run: _Run, known: KnownFile, file: ReportFile) -> None:
     run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
 
 
-async def _write(run: _Run, window: Sequence[Prepared]) -> list[Written]:
+async def _write(run: _Run, window: Sequence[Prepared], literals: Mapping[bytes, str]) -> list[Written]:
     if run.dry_run:
         for prepared in window:
             run.note(_foreseen(run, prepared))
         return []
-    literals = await _literals(run, window)
     written = []
     for prepared in window:
         result = await write_file(run.database, run.target, prepared, model=run.model, literals=literals)
@@ -267,13 +301,14 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
     )
 
 
-async def _literals(run: _Run, window: Iterable[Prepared]) -> dict[bytes, str]:
-    """A vector for each text of the window, by content hash; what is stored already is not embedded again."""
+async def _literals(run: _Run, window: Sequence[Prepared], recent: Mapping[bytes, str]) -> dict[bytes, str]:
+    """A vector for each text of the window, by content hash; what is stored or recent is not embedded again."""
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if run.model is None or not rows:
         return {}
     async with run.database.statements() as connection:
         literals = await store.known_vectors(connection, run.model, run.target.workspace_id, list(rows.values()))
+    literals |= {digest: recent[digest] for digest in rows.keys() & recent.keys()}
     fresh = [row for digest, row in rows.items() if digest not in literals]
     try:
         matrix = await run.provider.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])

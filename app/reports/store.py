@@ -128,6 +128,8 @@ async def retire(connection: AsyncConnection, workspace_id: int, source_id: UUID
 
 async def revive(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
     """Make retired memories live again; they still have to be indexed."""
+    if not ids:
+        return
     await connection.execute(REVIVE, {"workspace_id": workspace_id, "ids": list(ids)})
 
 
