@@ -1,4 +1,4 @@
-"""`migrate`, `doctor`, `stats`."""
+"""`migrate`, `doctor`, `stats`, `language`."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.options import JsonOption
+from app.cli.options import JsonOption, WorkspaceOption
 from app.cli.running import with_services
 
 if TYPE_CHECKING:
@@ -74,6 +74,26 @@ def doctor(*, as_json: JsonOption = False) -> None:
             typer.echo(f"{finding.status:4}  {finding.subject}: {finding.message}")
     if any(finding.status == FAIL for finding in findings):
         raise typer.Exit(1)
+
+
+@commands.command("language")
+def set_workspace_language(
+    language: Annotated[str, typer.Argument(help="A name or ISO code: russian, de, …")],
+    *,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Set the text search language of a workspace.
+
+    Changes: the language of memories and queries that name none from now on; what is stored keeps its own.
+    """
+
+    async def work(services: "Services") -> str:
+        from app.workspaces.languages import set_language  # noqa: PLC0415 - heavy
+
+        target = workspace or services.settings.workspace
+        return await set_language(services.database, workspace=target, language=language)
+
+    typer.echo(with_services(work))
 
 
 @commands.command()

@@ -50,11 +50,6 @@ async def set_language(connection: AsyncConnection, workspace: Workspace, langua
     await add_languages(connection, workspace, {language})
 
 
-async def names(connection: AsyncConnection) -> list[str]:
-    """Every workspace, by name."""
-    return list((await connection.execute(text("SELECT name FROM workspaces ORDER BY name"))).scalars())
-
-
 def workspace_of(row: Row[Any]) -> Workspace:
     """The value of a row that begins with COLUMNS."""
     return Workspace(

@@ -1,0 +1,46 @@
+"""Languages by name and code, and a workspace's own."""
+
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.embeddings.noop import NoopProvider
+from app.embeddings.provider import TokenCounter
+from app.memories.memory import NewMemory
+from app.memories.remember import remember
+from app.retrieval.query import Query
+from app.retrieval.search import search
+from app.workspaces.language import CODES, CONFIGURATIONS, configuration
+from app.workspaces.languages import set_language
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ("Russian", "russian"),
+        ("ru", "russian"),
+        ("ru-RU", "russian"),
+        ("pt_BR", "portuguese"),
+        ("tlh", "simple"),
+        ("", "simple"),
+    ],
+)
+def test_names_and_codes(given: str, chosen: str) -> None:
+    assert configuration(given) == chosen
+
+
+async def test_postgres_knows_every_one_of_them(database: Database) -> None:
+    async with database.statements() as connection:
+        known = set((await connection.execute(text("SELECT cfgname FROM pg_ts_config"))).scalars())
+    assert known >= CONFIGURATIONS
+    assert set(CODES.values()) < CONFIGURATIONS
+
+
+async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter, workspace: str) -> None:
+    assert await set_language(database, workspace=workspace, language="de") == "german"
+    memory = NewMemory(kind="note", body="Die Berichte nannten keine Quellen.")
+    await remember(database, counter, workspace=workspace, language="english", memories=[memory])
+    recall = await search(
+        database, NoopProvider(), workspace=workspace, language="english", query=Query(text="Bericht ohne Quelle", k=1)
+    )
+    assert [hit.memory.language for hit in recall.hits] == ["german"]
