@@ -36,7 +36,9 @@ class Settings:
     embedding_base_url: str = _setting("", "base URL of a remote provider; empty: the provider's own default")
     embedding_api_key: str = _setting("", "key of a remote provider")
     embedding_dimension: int = _setting(384, "length of the vectors of a remote model", "numbers")
-    embedding_threads: int = _setting(0, "threads of the local model; 0: one a core", "threads")
+    embedding_threads: int = _setting(
+        0, "threads that embed documents; 0: one a core; a query always takes one", "threads"
+    )
     embedding_timeout: float = _setting(10.0, "longest wait for a remote provider", "seconds")
     pool_size: int = _setting(8, "database connections of one process", "connections")
     max_file_bytes: int = _setting(10_000_000, "a larger report file is refused", "bytes")

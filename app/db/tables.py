@@ -144,7 +144,8 @@ lexical = Table(
     ForeignKeyConstraint(
         ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
     ),
-    Index("lexical_terms_ix", "terms", postgresql_using="gin"),
+    # Without a list of pending entries, which every search would have to read through until a vacuum.
+    Index("lexical_terms_ix", "terms", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
 )
 
 lexeme_statistics = Table(

@@ -1,5 +1,6 @@
 """The two arms in one statement: candidates of each, neighbours of the best, and both scores for every one of them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,6 +69,8 @@ class Shape:
     lexical: bool
     word_index: bool
     clauses: tuple[str, ...]
+    limit: int
+    """Candidates from each arm. In the text, because the planner takes an unknown limit for a tenth of the table."""
 
 
 def shape_of(question: Question) -> Shape:
@@ -83,6 +86,7 @@ def shape_of(question: Question) -> Shape:
         lexical=question.match is not None,
         word_index=not question.clauses or question.eligible > SCANNED_LEXICALLY,
         clauses=question.clauses,
+        limit=ARM_LIMIT * math.ceil(question.least / ARM_LIMIT),
     )
 
 
@@ -91,7 +95,6 @@ def values_of(question: Question) -> dict[str, Any]:
     return {
         **question.values,
         "workspace_id": question.workspace_id,
-        "limit": max(ARM_LIMIT, question.least),
         "vector": question.vector,
         "match": question.match,
         "weights": question.weights,
@@ -145,7 +148,7 @@ def vector_arm(shape: Shape) -> str:
     if shape.clauses:
         source = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)"
     return f"""SELECT e.memory_id, 1 - ({distance}) AS similarity FROM {source}
-        WHERE e.workspace_id = {workspace} AND {_all(shape.clauses)} ORDER BY {order} LIMIT %(limit)s"""  # noqa: S608 - constants and numbers
+        WHERE e.workspace_id = {workspace} AND {_all(shape.clauses)} ORDER BY {order} LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
 
 
 def lexical_arm(shape: Shape) -> str:
@@ -157,7 +160,7 @@ def lexical_arm(shape: Shape) -> str:
     return f"""SELECT memory_id, -score AS bm25 FROM (
             SELECT l.memory_id, l.weights <#> %(weights)s::sparsevec AS score FROM {source}
             WHERE l.workspace_id = %(workspace_id)s AND {matching} AND {_all(shape.clauses)}
-        ) AS scored WHERE score < 0 ORDER BY score, memory_id LIMIT %(limit)s"""  # noqa: S608 - constants and numbers
+        ) AS scored WHERE score < 0 ORDER BY score, memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
 
 
 def _similarity(shape: Shape) -> str:

@@ -203,7 +203,14 @@ def _lexical() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "memory_id", name="lexical_pk"),
     )
-    op.create_index("lexical_terms_ix", "lexical", ["terms"], unique=False, postgresql_using="gin")
+    op.create_index(
+        "lexical_terms_ix",
+        "lexical",
+        ["terms"],
+        unique=False,
+        postgresql_using="gin",
+        postgresql_with={"fastupdate": "off"},
+    )
 
 
 def _lexeme_statistics() -> None:
