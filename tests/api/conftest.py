@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -14,7 +15,8 @@ from app.wiring import Services
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
-    """The address of a running service."""
+    """The address of a running service, without a worker: other tests share the store and its waiting memories."""
+    services = replace(services, settings=replace(settings, embedded_worker=False))
     stop, ready = asyncio.Event(), asyncio.Event()
     listening = bound_socket(settings)
     serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
