@@ -22,14 +22,13 @@ from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED,
 from app.reports.path_tags import path_tags
 from app.reports.prepare import Prepared, file_hash, prepare
 from app.reports.store import KnownFile
-from app.reports.write import Written, write_file
+from app.reports.write import write_files
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
 WINDOW = 192
-"""Chunks embedded together, sorted by length so that batches have little padding; while one window is embedded, the one
-before is written."""
+"""Chunks embedded together, sorted by length so that batches have little padding, and written together."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
 
@@ -83,7 +82,8 @@ async def ingest(
 
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
     recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
-    with its reason, keeps what was stored of it, and does not stop the rest. Each file is one transaction.
+    with its reason, keeps what was stored of it, and does not stop the rest. Files are written together,
+    each of them whole or not at all.
 
     `language` is that of the files, None for the workspace's; `default_language` that of a workspace made here.
 
@@ -155,8 +155,9 @@ async def ingest_content(
         )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    literals = await _literals(run, [prepared], {})
-    return (await _write(run, [prepared], literals))[0].outcome
+    literals = await _literals(run, [prepared])
+    await _write(run, [prepared], literals)
+    return run.outcomes[0]
 
 
 def _checked_path(path: str) -> PurePosixPath:
@@ -178,31 +179,32 @@ async def _workspace(database: Database, name: str, language: str, *, dry_run: b
 
 
 class _Pipeline:
-    """Embeds one window of chunks while the one before is written."""
+    """Writes one window of chunks while the files of the next are read and chunked.
+
+    Not while the next is embedded: the local model keeps every core busy in step, and whatever takes one of them for a
+    moment stops them all (measured: writing beside it cost twice the writing).
+    """
 
     def __init__(self, run: _Run) -> None:
         self._run = run
         self._window: list[Prepared] = []
-        self._writing: asyncio.Task[list[Written]] | None = None
-        self._recent: dict[bytes, str] = {}
+        self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
         """Take a file in; a full window is embedded and handed on."""
         self._window.append(prepared)
         if sum(len(item.rows) for item in self._window) >= WINDOW:
-            await self._embed()
+            await self._hand_on()
 
     async def finish(self) -> None:
         """Embed and write what is left."""
-        await self._embed()
+        await self._hand_on()
         await self._written()
 
-    async def _embed(self) -> None:
+    async def _hand_on(self) -> None:
         window, self._window = self._window, []
-        literals = {} if self._run.dry_run else await _literals(self._run, window, self._recent)
         await self._written()
-        # Texts of the window that is being written are not in the database yet.
-        self._recent = literals
+        literals = {} if self._run.dry_run else await _literals(self._run, window)
         self._writing = asyncio.create_task(_write(self._run, window, literals))
 
     async def _written(self) -> None:
@@ -277,18 +279,15 @@ async def _move(run: _Run, known: KnownFile, file: ReportFile) -> None:
     run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
 
 
-async def _write(run: _Run, window: Sequence[Prepared], literals: Mapping[bytes, str]) -> list[Written]:
+async def _write(run: _Run, window: Sequence[Prepared], literals: Mapping[bytes, str]) -> None:
     if run.dry_run:
-        for prepared in window:
-            run.note(_foreseen(run, prepared))
-        return []
-    written = []
-    for prepared in window:
-        result = await write_file(run.database, run.target, prepared, model=run.model, literals=literals)
-        run.waiting += result.waiting
-        run.note(result.outcome)
-        written.append(result)
-    return written
+        outcomes = tuple(_foreseen(run, prepared) for prepared in window)
+    else:
+        written = await write_files(run.database, run.target, window, model=run.model, literals=literals)
+        run.waiting += written.waiting
+        outcomes = written.outcomes
+    for outcome in outcomes:
+        run.note(outcome)
 
 
 def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
@@ -301,14 +300,13 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
     )
 
 
-async def _literals(run: _Run, window: Sequence[Prepared], recent: Mapping[bytes, str]) -> dict[bytes, str]:
-    """A vector for each text of the window, by content hash; what is stored or recent is not embedded again."""
+async def _literals(run: _Run, window: Sequence[Prepared]) -> dict[bytes, str]:
+    """A vector for each text of the window, by content hash; what is stored is not embedded again."""
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if run.model is None or not rows:
         return {}
     async with run.database.statements() as connection:
         literals = await store.known_vectors(connection, run.model, run.target.workspace_id, list(rows.values()))
-    literals |= {digest: recent[digest] for digest in rows.keys() & recent.keys()}
     fresh = [row for digest, row in rows.items() if digest not in literals]
     try:
         matrix = await run.provider.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])

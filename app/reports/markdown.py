@@ -16,7 +16,8 @@ from app.reports.found_facts import found_date, found_score
 from app.reports.splitting import packed, says_something, split_prose
 from app.reports.trail import fitted
 
-PARSER = MarkdownIt("commonmark").enable("table")
+PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+"""Blocks only: nothing inside a line is looked at, and parsing that takes half of the time."""
 NEWLINE = "\n"
 SMALL = 16
 """Tokens: neighbouring sections under one heading that are shorter stand together, headings and all."""

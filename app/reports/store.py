@@ -1,10 +1,11 @@
 """The SQL of ingestion: report files as sources, their chunks as memories."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.embeddings.store import StoredModel
@@ -31,24 +32,32 @@ ORDER BY retired_at NULLS LAST
 """)
 
 CHUNKS = text("""
-SELECT memory_id, content_hash, ordinal, valid_until IS NULL AS live FROM memories
-WHERE workspace_id = :workspace_id AND source_id = :source_id AND kind = 'chunk' ORDER BY ordinal, memory_id
+SELECT source_id, memory_id, content_hash, ordinal, valid_until IS NULL AS live FROM memories
+WHERE workspace_id = :workspace_id AND source_id = ANY(CAST(:source_ids AS uuid[])) AND kind = 'chunk'
+ORDER BY source_id, ordinal, memory_id
 """)
 
 MAKE = text("""
 INSERT INTO sources (workspace_id, source_id, kind, uri, title)
-VALUES (:workspace_id, :source_id, 'report', :uri, :title) ON CONFLICT DO NOTHING
+SELECT :workspace_id, source_id, 'report', uri, title
+FROM unnest(CAST(:source_ids AS uuid[]), CAST(:uris AS text[]), CAST(:titles AS text[])) AS given(source_id, uri, title)
+ORDER BY uri
+ON CONFLICT DO NOTHING
 """)
 
+# Locked in the order of the paths: two ingestions of the same files wait for each other, but never in a circle.
 LOCK = text("""
 SELECT source_id, uri, content_hash, retired_at IS NULL AS live FROM sources
-WHERE workspace_id = :workspace_id AND kind = 'report' AND uri = :uri
-ORDER BY retired_at DESC NULLS FIRST, created_at LIMIT 1 FOR NO KEY UPDATE
+WHERE workspace_id = :workspace_id AND kind = 'report' AND uri = ANY(CAST(:uris AS text[]))
+ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
 """)
 
 KEEP = text("""
-UPDATE sources SET content_hash = :content_hash, title = :title, updated_at = now(), retired_at = NULL
-WHERE workspace_id = :workspace_id AND source_id = :source_id
+UPDATE sources s SET content_hash = decode(given.content_hash, 'hex'), title = given.title, updated_at = now(),
+    retired_at = NULL
+FROM unnest(CAST(:source_ids AS uuid[]), CAST(:hashes AS text[]), CAST(:titles AS text[]))
+    AS given(source_id, content_hash, title)
+WHERE s.workspace_id = :workspace_id AND s.source_id = given.source_id
 """)
 
 MOVE = text("""
@@ -80,33 +89,66 @@ async def known_files(connection: AsyncConnection, workspace_id: int) -> list[Kn
     ]
 
 
-async def known_chunks(connection: AsyncConnection, workspace_id: int, source_id: UUID) -> list[KnownChunk]:
-    """A file's chunks, the retired ones included."""
-    rows = await connection.execute(CHUNKS, {"workspace_id": workspace_id, "source_id": source_id})
-    return [
-        KnownChunk(memory_id=row.memory_id, content_hash=bytes(row.content_hash), ordinal=row.ordinal, live=row.live)
-        for row in rows
-    ]
+async def known_chunks(
+    connection: AsyncConnection, workspace_id: int, source_ids: Sequence[UUID]
+) -> dict[UUID, list[KnownChunk]]:
+    """The chunks of these files by source, the retired ones included."""
+    chunks: dict[UUID, list[KnownChunk]] = {source_id: [] for source_id in source_ids}
+    for row in await connection.execute(CHUNKS, {"workspace_id": workspace_id, "source_ids": list(source_ids)}):
+        chunks[row.source_id].append(
+            KnownChunk(
+                memory_id=row.memory_id, content_hash=bytes(row.content_hash), ordinal=row.ordinal, live=row.live
+            )
+        )
+    return chunks
 
 
-async def locked_file(connection: AsyncConnection, workspace_id: int, *, uri: str, title: str) -> KnownFile:
-    """The file's source, made or found, and locked: two ingestions of one file go one after the other."""
-    given = {"workspace_id": workspace_id, "uri": uri}
-    row = (await connection.execute(LOCK, given)).one_or_none()
-    if row is None:
-        await connection.execute(MAKE, {**given, "source_id": new_id(), "title": title})
-        row = (await connection.execute(LOCK, given)).one()
-    return KnownFile(source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash or b""), live=row.live)
+async def locked_files(
+    connection: AsyncConnection, workspace_id: int, titles: Mapping[str, str]
+) -> dict[str, KnownFile]:
+    """The sources of these files by path, made or found, and locked: two ingestions of a file take turns.
+
+    `titles` are the files' titles by path.
+    """
+    given = {"workspace_id": workspace_id, "uris": list(titles)}
+    found = _by_path(await connection.execute(LOCK, given))
+    missing = [uri for uri in titles if uri not in found]
+    if not missing:
+        return found
+    await connection.execute(
+        MAKE,
+        {
+            "workspace_id": workspace_id,
+            "source_ids": [new_id() for _ in missing],
+            "uris": missing,
+            "titles": [titles[uri] for uri in missing],
+        },
+    )
+    return found | _by_path(await connection.execute(LOCK, {**given, "uris": missing}))
+
+
+def _by_path(rows: Iterable[Row[Any]]) -> dict[str, KnownFile]:
+    """A path's live source, or else the one retired last."""
+    files: dict[str, KnownFile] = {}
+    for row in rows:
+        known = KnownFile(
+            source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash or b""), live=row.live
+        )
+        files.setdefault(row.uri, known)
+    return files
 
 
 async def keep(
-    connection: AsyncConnection, workspace_id: int, source_id: UUID, *, content_hash: bytes, title: str
+    connection: AsyncConnection, workspace_id: int, files: Sequence[KnownFile], titles: Sequence[str]
 ) -> None:
-    """The source is live and holds this content."""
-    await connection.execute(
-        KEEP,
-        {"workspace_id": workspace_id, "source_id": source_id, "content_hash": content_hash, "title": title},
-    )
+    """These sources are live, hold this content and have these titles."""
+    given = {
+        "workspace_id": workspace_id,
+        "source_ids": [file.source_id for file in files],
+        "hashes": [file.content_hash.hex() for file in files],
+        "titles": list(titles),
+    }
+    await connection.execute(KEEP, given)
 
 
 async def move(
@@ -122,7 +164,8 @@ async def retire(connection: AsyncConnection, workspace_id: int, source_id: UUID
     """Take a deleted file's chunks out of retrieval. How many there were."""
     given = {"workspace_id": workspace_id, "source_id": source_id}
     await connection.execute(RETIRE, given)
-    live = [chunk.memory_id for chunk in await known_chunks(connection, workspace_id, source_id) if chunk.live]
+    chunks = await known_chunks(connection, workspace_id, [source_id])
+    live = [chunk.memory_id for chunk in chunks[source_id] if chunk.live]
     return await memories.retire(connection, workspace_id, live)
 
 

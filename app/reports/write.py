@@ -1,4 +1,4 @@
-"""One file, one transaction: it is taken in whole or not at all."""
+"""Files go in by the window, each of them whole or not at all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,46 +18,87 @@ from app.reports import store
 from app.reports.matching import Matching, matched
 from app.reports.outcome import CHANGED, NEW, UNCHANGED, FileOutcome
 from app.reports.prepare import Prepared
+from app.reports.store import KnownFile
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a file, and how many of its chunks still wait for a vector."""
+    """What became of the files, in their order, and how many of their chunks still wait for a vector."""
 
-    outcome: FileOutcome
+    outcomes: tuple[FileOutcome, ...]
     waiting: int = 0
 
 
-async def write_file(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A file whose content differs from what its source holds."""
+
+    prepared: Prepared
+    source: KnownFile
+    plan: Matching
+
+    @property
+    def outcome(self) -> FileOutcome:
+        return _outcome(CHANGED if self.source.live and self.source.content_hash else NEW, self.prepared, self.plan.new)
+
+
+async def write_files(
     database: Database,
     target: Workspace,
-    prepared: Prepared,
+    files: Sequence[Prepared],
     *,
     model: StoredModel | None,
     literals: Mapping[bytes, str],
 ) -> Written:
-    """Make the file's source hold exactly these chunks.
+    """Make each file's source hold exactly its chunks: all of them in one transaction, or none.
 
     `literals` are vectors by content hash; a chunk that has none goes on the waiting list.
     """
     async with database.transaction() as connection:
-        workspace_id = target.workspace_id
-        source = await store.locked_file(connection, workspace_id, uri=prepared.uri, title=prepared.title)
-        if source.live and source.content_hash == prepared.content_hash:
-            return Written(outcome=_outcome(UNCHANGED, prepared))
-        rows = [replace(row, source_id=source.source_id) for row in prepared.rows]
-        known = await store.known_chunks(connection, workspace_id, source.source_id)
-        plan = matched(rows, known)
-        waiting = await _carry_out(connection, workspace_id, plan, model, literals)
-        await store.keep(
-            connection, workspace_id, source.source_id, content_hash=prepared.content_hash, title=prepared.title
+        changes = await _changes(connection, target.workspace_id, files)
+        waiting = await _carry_out(connection, target.workspace_id, _together(changes), model, literals)
+        if changes:
+            await _note(connection, target, changes)
+    outcomes = {change.prepared.uri: change.outcome for change in changes}
+    return Written(
+        outcomes=tuple(outcomes.get(file.uri) or _outcome(UNCHANGED, file) for file in files), waiting=waiting
+    )
+
+
+async def _changes(connection: AsyncConnection, workspace_id: int, files: Sequence[Prepared]) -> list[_Change]:
+    sources = await store.locked_files(connection, workspace_id, {file.uri: file.title for file in files})
+    differing = [
+        (file, source)
+        for file in files
+        if not ((source := sources[file.uri]).live and source.content_hash == file.content_hash)
+    ]
+    known = await store.known_chunks(connection, workspace_id, [source.source_id for _, source in differing])
+    return [
+        _Change(
+            prepared=file,
+            source=source,
+            plan=matched([replace(row, source_id=source.source_id) for row in file.rows], known[source.source_id]),
         )
-        await workspaces.add_languages(connection, target, {row.language for row in rows})
-        await enqueue_statistics(connection, workspace_id)
-    status = CHANGED if source.live and source.content_hash else NEW
-    return Written(outcome=_outcome(status, prepared, plan.new), waiting=waiting)
+        for file, source in differing
+    ]
+
+
+def _together(changes: Sequence[_Change]) -> Matching:
+    return Matching(
+        kept=tuple(pair for change in changes for pair in change.plan.kept),
+        new=tuple(row for change in changes for row in change.plan.new),
+        retired=tuple(memory_id for change in changes for memory_id in change.plan.retired),
+    )
+
+
+async def _note(connection: AsyncConnection, target: Workspace, changes: Sequence[_Change]) -> None:
+    held = [replace(change.source, content_hash=change.prepared.content_hash) for change in changes]
+    await store.keep(connection, target.workspace_id, held, [change.prepared.title for change in changes])
+    languages = {row.language for change in changes for row in change.prepared.rows}
+    await workspaces.add_languages(connection, target, languages)
+    await enqueue_statistics(connection, target.workspace_id)
 
 
 async def _carry_out(
