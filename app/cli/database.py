@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.options import JsonOption, WorkspaceOption
-from app.cli.running import with_services
+from app.cli.running import run_until_told, with_services
 
 if TYPE_CHECKING:
     from app.wiring import Services
@@ -24,21 +24,22 @@ def migrate(
 ) -> None:
     """Bring the database's schema up to date.
 
-    Changes: the schema. Plain `alembic upgrade head` does the same.
+    Changes: the schema; a first call makes the embedded database where none is configured. Plain `alembic upgrade
+    head` does the same.
     """
     if sql:
         from app.db.migrations import print_sql  # noqa: PLC0415 - heavy
 
         print_sql()
         return
-    behind = asyncio.run(_migrate(check=check))
+    behind = run_until_told(_migrate(check=check))
     if behind:
         raise typer.Exit(1)
 
 
 async def _migrate(*, check: bool) -> bool:
     from app.db.engine import Database  # noqa: PLC0415 - heavy
-    from app.db.migrations import current, head, upgrade  # noqa: PLC0415 - heavy
+    from app.db.migrations import current, head, lacking, upgrade  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
     from app.wiring import opened_database  # noqa: PLC0415 - heavy
 
@@ -46,11 +47,12 @@ async def _migrate(*, check: bool) -> bool:
         database = Database(url, pool_size=1)
         before = await current(database)
         await database.close()
-        if before == head():
+        mend = lacking(before)
+        if not mend:
             typer.echo(f"up to date at {before}")
             return False
         if check:
-            typer.echo(f"at {before or 'nothing'}, {head()} is needed: run `priors migrate`")
+            typer.echo(mend)
             return True
         await asyncio.to_thread(upgrade, url)
         typer.echo(f"from {before or 'nothing'} to {head()}")
@@ -61,12 +63,12 @@ async def _migrate(*, check: bool) -> bool:
 def doctor(*, as_json: JsonOption = False) -> None:
     """Check database, model and store, and say what to do about what is wrong.
 
-    Changes nothing.
+    Changes nothing that is stored; a first call makes the embedded database and the model's files.
     """
     from app.operations.doctor import FAIL, diagnose  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
 
-    findings = asyncio.run(diagnose(from_environment()))
+    findings = run_until_told(diagnose(from_environment()))
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings]))
     else:
@@ -100,7 +102,7 @@ def set_workspace_language(
 def stats(*, as_json: JsonOption = False) -> None:
     """Count what is stored, by workspace.
 
-    Changes nothing.
+    Changes nothing that is stored; a first call makes the embedded database.
     """
 
     async def work(services: "Services") -> None:

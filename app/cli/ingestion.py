@@ -23,7 +23,7 @@ def ingest(
     *,
     workspace: WorkspaceOption = None,
     language: LanguageOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and store nothing.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -32,6 +32,9 @@ def ingest(
     Changes: stores new and changed chunks, retires those of deleted files. A file that cannot be taken in is named
     with its reason, stops nothing, and makes the exit code 1.
     """
+
+    if watch and dry_run:
+        raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
 
     async def work(services: "Services") -> bool:
         options: dict[str, Any] = {
@@ -63,7 +66,7 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[path]}"),
+        TextColumn("{task.fields[path]}", markup=False),
     )
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
         task = progress.add_task("files", total=None, path="")
@@ -104,12 +107,13 @@ def _show(result: "Ingestion", *, as_json: bool) -> None:
 
 
 def _summary(result: "Ingestion") -> dict[str, Any]:
-    shown = ("path", "status", "chunks", "stored", "tokens", "reason")
+    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "reason")
     return {
         **result.counts,
         "chunks": result.chunks,
         "stored": result.stored,
         "tokens": result.tokens,
+        "left_out": result.left_out,
         "seconds": round(result.seconds, 3),
         "dry_run": result.dry_run,
         "waiting": result.waiting,
@@ -129,6 +133,7 @@ def _table(result: "Ingestion") -> None:
         "chunks": result.chunks,
         "chunks stored": result.stored,
         "tokens stored": result.tokens,
+        "chunks of machine noise left out": result.left_out,
         "seconds": f"{result.seconds:.1f}",
     }
     for name, value in figures.items():

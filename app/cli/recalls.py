@@ -221,6 +221,7 @@ def _table(hits: "list[Hit]") -> None:
     from rich import box  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415 - heavy
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
     for name in ("score", *SHOWN.values()):
@@ -230,5 +231,6 @@ def _table(hits: "list[Hit]") -> None:
         parts = [hit.explain[part] for part in SHOWN]
         numbers = ["-" if value is None else f"{value:.2f}" for value in parts]
         source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
-        table.add_row(f"{hit.score:.3f}", *numbers, f"{hit.title or hit.body[:80]}\n  {source}")
+        # Stored text is no markup: brackets in it are brackets.
+        table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
     Console().print(table if hits else "Nothing in the store is relevant to that.")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli.running import run_until_told
+
 if TYPE_CHECKING:
     from app.settings import Settings
     from app.wiring import Services
@@ -48,7 +50,7 @@ def worker() -> None:
 
     Changes: gives memories their vectors, takes lexical statistics, builds vector indexes.
     """
-    asyncio.run(_worker())
+    run_until_told(_worker())
 
 
 @commands.command("prepare-model")
@@ -66,7 +68,7 @@ def prepare_model() -> None:
         await provider.close()
         return provider.model_id
 
-    typer.echo(f"{asyncio.run(prepare())} is ready")
+    typer.echo(f"{run_until_told(prepare())} is ready")
 
 
 def _serve(
@@ -82,18 +84,9 @@ def _serve(
     logs.configure(settings)
     listening = bound_socket(settings)
     try:
-        _loop(_served(settings, listening, prepare, stop_with_parent=stop_with_parent))
+        run_until_told(_served(settings, listening, prepare, stop_with_parent=stop_with_parent))
     finally:
         listening.close()
-
-
-def _loop(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop  # noqa: PLC0415 - heavy, and not for every system
-    except ImportError:
-        asyncio.run(work)
-    else:
-        uvloop.run(work)
 
 
 async def _served(
@@ -124,11 +117,11 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 
 
 async def _check_migrated(services: "Services") -> None:
-    from app.db.migrations import current, head  # noqa: PLC0415 - heavy
+    from app.db.migrations import current, lacking  # noqa: PLC0415 - heavy
     from app.errors import ConfigurationError  # noqa: PLC0415 - heavy
 
-    if await current(services.database) != head():
-        raise ConfigurationError("the database lacks migrations; run `priors migrate` first")
+    if mend := lacking(await current(services.database)):
+        raise ConfigurationError(mend)
 
 
 async def _bring_up(services: "Services") -> None:
@@ -147,7 +140,7 @@ async def _take_in_examples(services: "Services", workspace: str) -> None:
     from app.reports.ingest import ingest  # noqa: PLC0415 - heavy
 
     typer.echo("preparing the embedding model and taking in the example reports …")
-    await services.provider.start()
+    await _started(services)
     result = await ingest(
         services.database,
         services.provider,
@@ -160,12 +153,23 @@ async def _take_in_examples(services: "Services", workspace: str) -> None:
     typer.echo(f"{len(result.outcomes)} files, {result.chunks} chunks in {result.seconds:.1f} s")
 
 
+async def _started(services: "Services") -> None:
+    """The model made ready; without it the service still finds by words."""
+    from app.errors import EmbeddingUnavailable  # noqa: PLC0415 - heavy
+
+    try:
+        await services.provider.start()
+    except EmbeddingUnavailable as error:
+        typer.echo(f"without embeddings for now: {error}", err=True)
+
+
 async def _greet(services: "Services", where: str) -> None:
     """The address, an example and its real answer."""
     from app.retrieval.history import history  # noqa: PLC0415 - heavy
     from app.retrieval.query import Query  # noqa: PLC0415 - heavy
 
-    await services.provider.start()
+    typer.echo(f"\nPriors serves on {where}\n")
+    await _started(services)
     settings = services.settings
     result = await history(
         services.database,
@@ -176,7 +180,6 @@ async def _greet(services: "Services", where: str) -> None:
         query=Query(text=EXAMPLE_QUERY, k=1, agent="director", purpose="history"),
         budget_tokens=300,
     )
-    typer.echo(f"\nPriors serves on {where}\n")
     typer.echo(f'  priors history "{EXAMPLE_QUERY}" --agent director -k 1')
     typer.echo(
         f"  curl -s {where}/api/history -H 'content-type: application/json'"
@@ -198,6 +201,6 @@ async def _worker() -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with open_services(settings) as services:
         await _check_migrated(services)
-        await services.provider.start()
+        await _started(services)
         typer.echo("the worker is running", err=True)
         await run_worker(services, stop)

@@ -8,7 +8,14 @@ from typing import Any
 import psycopg
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    DisconnectionError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
@@ -34,7 +41,7 @@ def sqlalchemy_url(url: str) -> URL:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ConfigurationError("PRIORS_DATABASE_URL is not a URL; write postgresql://user@host/database") from None
     if parsed.get_backend_name() not in {"postgresql", "postgres"}:
         raise ConfigurationError(
@@ -125,6 +132,8 @@ class _translated:  # noqa: N801 - reads as a word where it is used
             raise DatabaseUnavailable(
                 "every database connection is in use; try again, or raise PRIORS_POOL_SIZE"
             ) from error
+        if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
+            raise ConfigurationError(f"PRIORS_DATABASE_URL is refused: {_first_line(error.orig)}") from error
         if isinstance(error, OperationalError | InterfaceError) and _lost(error):
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error.orig)}") from error
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import Database
-from app.errors import DatabaseUnavailable
+from app.errors import ConfigurationError, DatabaseUnavailable
 
 SCRIPTS = Path(__file__).parents[2] / "migrations"
 
@@ -29,6 +30,17 @@ def head() -> str:
     return revision
 
 
+def lacking(revision: str | None) -> str:
+    """What is to be done before a database at this revision can be used; "" if nothing."""
+    if revision == head():
+        return ""
+    try:
+        ScriptDirectory.from_config(configuration()).get_revision(revision or "base")
+    except CommandError:
+        return f"the database is at {revision}, which this version of Priors does not know: upgrade Priors"
+    return f"the database is at {revision or 'nothing'}, {head()} is needed: run `priors migrate`"
+
+
 async def current(database: Database) -> str | None:
     """The revision that the database is at; None for an empty database."""
     async with database.statements() as connection:
@@ -42,10 +54,13 @@ def upgrade(url: str) -> None:
     """Apply every migration that the database lacks. Two at once wait for each other.
 
     Raises:
+        ConfigurationError: the database is newer than this version.
         DatabaseUnavailable: the database does not answer, or refuses a statement.
     """
     try:
         command.upgrade(configuration(url), "head")
+    except CommandError as error:
+        raise ConfigurationError(f"{error}: the database is newer; upgrade Priors") from error
     except DBAPIError as error:
         raise DatabaseUnavailable(f"the migrations were not applied: {str(error.orig).splitlines()[0]}") from error
 

@@ -84,6 +84,14 @@ async def list_waiting(connection: AsyncConnection, model: StoredModel) -> None:
     )
 
 
+async def drop(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Forget the vectors of memories whose text has changed."""
+    await connection.execute(
+        text("DELETE FROM embeddings WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))"),
+        {"workspace_id": workspace_id, "ids": list(ids)},
+    )
+
+
 async def wait_for_vectors(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
     """Put memories on the waiting list."""
     statement = text(

@@ -10,8 +10,8 @@ from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory
 BODY_LIMIT = 200_000
 """Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
 TITLE_LIMIT = 1_000
-URI_LIMIT = 1_000
-"""Characters; an index row holds at most 2,700 bytes."""
+URI_LIMIT = 2_000
+"""Bytes; an index row holds at most 2,700."""
 TAG_LIMIT = 100
 TAGS_LIMIT = 64
 METADATA_DEPTH = 32
@@ -47,6 +47,12 @@ def _too_long(field: str, text: str, limit: int) -> Iterator[str]:
         yield f"{field}: has {len(text):,} characters; at most {limit:,} are taken, so split it"
 
 
+def too_long_uri(uri: str) -> str:
+    """Why no index can hold this URI; "" if it can."""
+    size = len(uri.encode(errors="replace"))
+    return f"has {size:,} bytes; at most {URI_LIMIT:,} are taken, so shorten it" if size > URI_LIMIT else ""
+
+
 def _source_reasons(memory: NewMemory) -> Iterator[str]:
     source = memory.source
     if source is None:
@@ -55,7 +61,8 @@ def _source_reasons(memory: NewMemory) -> Iterator[str]:
         yield f"source.kind: must be one of {', '.join(SOURCE_KINDS)}"
     if not source.uri.strip():
         yield "source.uri: is empty; it names the source"
-    yield from _too_long("source.uri", source.uri, URI_LIMIT)
+    if reason := too_long_uri(source.uri):
+        yield f"source.uri: {reason}"
     yield from _too_long("source.title", source.title, TITLE_LIMIT)
     yield from unstorable({"source.uri": source.uri, "source.title": source.title})
 

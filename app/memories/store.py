@@ -112,7 +112,8 @@ RETURNING memory_id
 UPDATE = text("""
 UPDATE memories m
 SET tags = ARRAY(SELECT jsonb_array_elements_text(given.tags)), metadata = given.metadata, run_id = given.run_id,
-    final_score = given.final_score, occurred_at = given.occurred_at, ordinal = given.ordinal
+    final_score = given.final_score, occurred_at = given.occurred_at, ordinal = given.ordinal,
+    valid_until = CASE WHEN :revive THEN NULL ELSE m.valid_until END
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS given(
     memory_id uuid, ordinal integer, tags jsonb, metadata jsonb, run_id text, final_score real,
     occurred_at timestamptz
@@ -148,11 +149,16 @@ async def insert(connection: AsyncConnection, workspace_id: int, rows: Sequence[
     return set(result.scalars())
 
 
-async def update(connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]) -> None:
-    """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal."""
+async def update(
+    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], *, revive: bool = False
+) -> None:
+    """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
+
+    `revive` makes them live again as well; they still have to be indexed.
+    """
     if not rows:
         return
-    await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(rows)})
+    await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(rows), "revive": revive})
 
 
 def _as_json(rows: Sequence[MemoryRow]) -> str:

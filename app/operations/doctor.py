@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from app.db.engine import Database
-from app.db.migrations import current, head
+from app.db.migrations import current, lacking
 from app.embeddings import store as vectors
 from app.embeddings.factory import provider_from
 from app.embeddings.provider import EmbeddingProvider
@@ -106,10 +106,10 @@ async def _words(database: Database) -> Finding:
 
 async def _migrations(database: Database) -> Finding:
     revision = await current(database)
-    if revision == head():
+    mend = lacking(revision)
+    if not mend:
         return Finding(status=OK, subject="migrations", message=f"at {revision}")
-    message = f"at {revision or 'nothing'}, {head()} is needed: run `priors migrate`"
-    return Finding(status=FAIL, subject="migrations", message=message)
+    return Finding(status=FAIL, subject="migrations", message=mend)
 
 
 async def _extension(database: Database) -> Finding:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.db.engine import Database
-from app.db.migrations import current, head
+from app.db.migrations import current, head, lacking
 from app.embeddings.backfill import backfill_state
 from app.errors import DatabaseUnavailable
 
@@ -41,8 +41,8 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
         return Readiness(
             database=False, migrations=None, head=wanted, model=model_loaded, waiting=0, reasons=(*reasons, str(error))
         )
-    if revision != wanted:
-        reasons.append(f"migrations are at {revision or 'nothing'}, not at {wanted}: run `priors migrate`")
+    if mend := lacking(revision):
+        reasons.append(mend)
     return Readiness(
         database=True,
         migrations=revision,

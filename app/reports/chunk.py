@@ -18,6 +18,8 @@ class Chunk:
     occurred_at: datetime | None = None
     final_score: float | None = None
     """The evaluator's score, 0 to 10."""
+    left_out: int = 0
+    """Chunks of the document that were not kept after this one."""
 
     @property
     def title(self) -> str:

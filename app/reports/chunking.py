@@ -1,6 +1,9 @@
 """The entry to chunking: bytes in, chunks out. Pure."""
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
+
+import structlog
 
 from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
@@ -10,8 +13,12 @@ from app.reports.markdown import chunk_markdown
 
 MAX_TOKENS = 254
 """The model's window of 256, less the two tokens that frame a sequence."""
+TOKEN_CHARACTERS = 16
+"""Characters that count as a token at least; prose has 4 to 5, a padded table 10. A chunk has at most 4,064."""
 TITLE_PARTS = 3
 """Parts of its path that stand for a file without a title: a run's folders say which run it was."""
+
+logger = structlog.get_logger()
 
 
 def chunk_report(
@@ -26,7 +33,29 @@ def chunk_report(
     """
     text = _decoded(content)
     chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
-    return chunker(text, readable(path), counter, max_tokens)
+    try:
+        return chunker(text, readable(path), _Bounded(counter), max_tokens)
+    except InvalidInput:
+        raise
+    except Exception as error:  # one document that nobody thought of must not stop the others
+        logger.exception("a report could not be chunked", path=str(path))
+        raise InvalidInput("", f"could not be chunked ({type(error).__name__}: {error}); please report it") from error
+
+
+class _Bounded:
+    """Counts tokens, and characters where a token has very many: a word of a thousand letters is one to the model."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+
+    def count(self, text: str) -> int:
+        """Tokens of the text, or what it is as long as."""
+        return self.count_many([text])[0]
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """`count` of each text."""
+        counts = self._counter.count_many(texts)
+        return [max(count, len(text) // TOKEN_CHARACTERS) for text, count in zip(texts, counts, strict=True)]
 
 
 def readable(path: PurePosixPath) -> str:

@@ -3,12 +3,15 @@
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from app.memories.admission import too_long_uri
+
 SUFFIXES = frozenset({".md", ".json"})
-SHOWN_PARTS = 3
-"""Parts of the path of a single file that stand for it where no folder was named."""
+SHOWN_FOLDERS = 2
+"""Folders that a file's name shows at least: which case, which version. More where more lie below the given folder."""
 
 
 class UnreadableFile(Exception):
@@ -22,7 +25,7 @@ class ReportFile:
     path: Path
     """Absolute, links resolved: the source's URI."""
     shown: PurePosixPath
-    """Relative to the folder that was named: what people call it, and where its tags come from."""
+    """What people call it, and where its tags come from."""
 
 
 @dataclass(slots=True)
@@ -35,61 +38,76 @@ class Discovery:
     roots: list[Path] = field(default_factory=list)
     """The given paths that exist, resolved."""
 
+    @contextmanager
+    def naming(self, path: Path) -> Iterator[None]:
+        """What goes wrong within is noted as this path's failure, and ends there."""
+        try:
+            yield
+        except UnreadableFile as error:
+            self.failures[printable(path)] = str(error)
+        except (OSError, RuntimeError) as error:
+            self.failures[printable(path)] = _reason(error)
+
 
 def discover(paths: Sequence[Path]) -> Discovery:
     """Every report file below these paths, each once, in the order of their paths."""
     found = Discovery()
     for path in paths:
-        if not path.exists():
-            reason = "is a link to nothing" if path.is_symlink() else "does not exist"
-            found.failures[str(path)] = reason
-            continue
-        root = path.resolve()
-        found.roots.append(root)
-        if root.is_dir():
-            _walk(root, PurePosixPath(), found, ())
-        else:
-            _add(root, _shown(root), found)
+        with found.naming(path):
+            _discover(path, found)
     return found
 
 
-def _walk(folder: Path, shown: PurePosixPath, found: Discovery, above: tuple[tuple[int, int], ...]) -> None:
-    try:
-        identity = folder.stat().st_dev, folder.stat().st_ino
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        found.failures[str(folder)] = _reason(error)
-        return
-    if identity in above:
-        found.failures[str(folder)] = "is a link to a folder above it; the loop is not followed"
-        return
-    for entry in entries:
-        path, name = Path(entry.path), shown / entry.name
-        if entry.is_dir():
-            _walk(path, name, found, (*above, identity))
-        elif path.suffix.lower() in SUFFIXES:
-            _add(path, name, found)
-
-
-def _add(path: Path, shown: PurePosixPath, found: Discovery) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        found.failures[str(path)] = "is not a report; .md and .json files are"
-    elif not path.exists():
-        found.failures[str(path)] = "is a link to nothing"
+def _discover(path: Path, found: Discovery) -> None:
+    if not path.exists():
+        raise UnreadableFile("is a link to nothing" if path.is_symlink() else "does not exist")
+    root = path.resolve()
+    found.roots.append(root)
+    if root.is_dir():
+        _walk(root, (), found, ())
     else:
-        resolved = path.resolve()
-        found.files.setdefault(resolved, ReportFile(path=resolved, shown=_printable(shown)))
+        _add(root, (), found)
 
 
-def _shown(path: Path) -> PurePosixPath:
+def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[tuple[int, int], ...]) -> None:
+    """`below` are the folders between the one that was named and this one's entries."""
+    identity = folder.stat().st_dev, folder.stat().st_ino
+    if identity in above:
+        raise UnreadableFile("is a link to a folder above it; the loop is not followed")
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        path = Path(entry.path)
+        with found.naming(path):
+            if entry.is_dir():
+                _walk(path, (*below, entry.name), found, (*above, identity))
+            elif path.suffix.lower() in SUFFIXES:
+                _add(path, below, found)
+
+
+def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
+    if path.suffix.lower() not in SUFFIXES:
+        raise UnreadableFile("is not a report; .md and .json files are")
+    if not path.exists():
+        raise UnreadableFile("is a link to nothing")
+    resolved = path.resolve()
+    if (reason := too_long_uri(os.fsencode(resolved).decode(errors="replace"))) or not _is_text(resolved):
+        raise UnreadableFile(reason or "has a path that is not UTF-8; rename it")
+    shown = _shown(path.parent, below) / path.name
+    found.files.setdefault(resolved, ReportFile(path=resolved, shown=shown))
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in str(path)
+
+
+def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
+    """What a folder is called: the same whether it or one above it was named."""
     here = Path.cwd()
-    relative = path.relative_to(here) if path.is_relative_to(here) else Path(*path.parts[-SHOWN_PARTS:])
-    return PurePosixPath(relative.as_posix())
-
-
-def _printable(path: PurePosixPath) -> PurePosixPath:
-    """A name that is not UTF-8 (its bytes come as surrogates) cannot be stored as text."""
-    return PurePosixPath(os.fsencode(str(path)).decode(errors="replace").replace("\0", "\ufffd"))
+    known = folder.relative_to(here).parts if folder.is_relative_to(here) and folder != here else folder.parts[1:]
+    return PurePosixPath(*known[-max(SHOWN_FOLDERS, len(below)) :])
 
 
 def read(path: Path, *, max_bytes: int) -> bytes:
@@ -113,8 +131,13 @@ def read(path: Path, *, max_bytes: int) -> bytes:
     return content
 
 
-def _reason(error: OSError) -> str:
-    return f"cannot be read: {error.strerror or error}"
+def printable(path: Path) -> str:
+    """A name that is not UTF-8 (its bytes come as surrogates) cannot be shown as it is."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _reason(error: Exception) -> str:
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def gone(uris: Sequence[str]) -> Iterator[str]:

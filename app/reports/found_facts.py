@@ -56,7 +56,7 @@ def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON or YAML v
 
 
 def _epoch(value: float) -> datetime | None:
-    if not math.isfinite(value):
+    if not finite(value):
         return None
     if int(value) in SECONDS:
         return datetime.fromtimestamp(value, UTC)
@@ -68,11 +68,16 @@ def _score(value: Any) -> float | None:  # noqa: ANN401 - any JSON or YAML value
         return None
     if isinstance(value, str):
         return _written_score(value)
-    if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= PERCENT:
+    if not isinstance(value, int | float) or not finite(value) or not 0 <= value <= PERCENT:
         return None
     if isinstance(value, float) and value <= 1:
         return value * LARGEST
     return value / LARGEST if value > LARGEST else float(value)
+
+
+def finite(value: float) -> bool:
+    """Whether it is a number; an integer always is, also one too large for a float."""
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def _written_score(text: str) -> float | None:

@@ -5,22 +5,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from uuid import UUID
 
 import structlog
 
 from app.db.engine import Database
-from app.embeddings.backfill import build_indexes, serving_model
+from app.embeddings.backfill import build_indexes, embed_waiting, serving_model
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.embeddings.store import StoredModel, as_literals
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories import lexical_index
-from app.memories.admission import URI_LIMIT, unstorable
+from app.memories.admission import too_long_uri, unstorable
 from app.memories.scored_text import embedded_text
 from app.reports import store
-from app.reports.files import Discovery, ReportFile, UnreadableFile, discover, gone, read
+from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
-from app.reports.path_tags import path_tags
 from app.reports.prepare import Prepared, file_hash, prepare
+from app.reports.rename import rename
 from app.reports.store import KnownFile
 from app.reports.write import write_files
 from app.workspaces import store as workspaces
@@ -54,9 +55,11 @@ class _Run:
     on_progress: OnProgress = lambda _done, _total, _path: None
     live: dict[str, KnownFile] = field(default_factory=dict)
     """Live files by path."""
-    by_hash: dict[bytes, KnownFile] = field(default_factory=dict)
+    by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files whose path is empty now, by content: where a moved file came from."""
     outcomes: list[FileOutcome] = field(default_factory=list)
+    retitled: list[UUID] = field(default_factory=list)
+    """Chunks that wait for the vector of their new title."""
     waiting: int = 0
     degraded: str = ""
 
@@ -106,7 +109,7 @@ async def ingest(
         on_progress=on_progress,
     )
     await _take_in(run, await asyncio.to_thread(discover, paths))
-    if not dry_run and any(outcome.status not in {UNCHANGED, FAILED} for outcome in run.outcomes):
+    if not dry_run and (run.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in run.outcomes)):
         await _settle(run)
     return Ingestion(
         outcomes=tuple(run.outcomes),
@@ -164,10 +167,10 @@ def _checked_path(path: str) -> PurePosixPath:
     shown = PurePosixPath(path.strip().lstrip("/"))
     for reason in unstorable(path, "path"):
         raise InvalidInput("path", reason.removeprefix("path: "))
-    if shown.suffix.lower() not in {".md", ".json"} or ".." in shown.parts or len(path) > URI_LIMIT:
-        raise InvalidInput(
-            "path", f"names a .md or .json file by a relative path without .., of at most {URI_LIMIT} characters"
-        )
+    if shown.suffix.lower() not in SUFFIXES or ".." in shown.parts:
+        raise InvalidInput("path", "names a .md or .json file by a relative path without ..")
+    if reason := too_long_uri(path):
+        raise InvalidInput("path", reason)
     return shown
 
 
@@ -238,7 +241,9 @@ async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
     run.live = {file.uri: file for file in live}
     absolute = [file.uri for file in live if file.uri.startswith("/") and Path(file.uri) not in found.files]
     empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
-    run.by_hash = {file.content_hash: file for file in live if file.uri in empty}
+    for file in live:
+        if file.uri in empty:
+            run.by_hash.setdefault(file.content_hash, []).append(file)
     return [
         file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in found.roots)
     ]
@@ -252,10 +257,14 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
         digest = file_hash(content, run.language)
         known = run.live.get(uri)
         if known is not None and known.content_hash == digest:
+            if known.title != str(file.shown):
+                await _rename(run, known, file)
             run.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
             return None
-        if known is None and digest in run.by_hash:
-            await _move(run, run.by_hash.pop(digest), file)
+        if known is None and run.by_hash.get(digest):
+            known = run.by_hash[digest].pop()
+            await _rename(run, known, file)
+            run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
             return None
         return await asyncio.to_thread(
             prepare, content, uri=uri, shown=file.shown, language=run.language, counter=run.counter
@@ -265,18 +274,9 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
         return None
 
 
-async def _move(run: _Run, known: KnownFile, file: ReportFile) -> None:
+async def _rename(run: _Run, known: KnownFile, file: ReportFile) -> None:
     if not run.dry_run:
-        async with run.database.transaction() as connection:
-            await store.move(
-                connection,
-                run.target.workspace_id,
-                known,
-                uri=str(file.path),
-                title=str(file.shown),
-                tags=path_tags(file.shown),
-            )
-    run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+        run.retitled += await rename(run.database, run.counter, run.target, known, file)
 
 
 async def _write(run: _Run, window: Sequence[Prepared], literals: Mapping[bytes, str]) -> None:
@@ -297,6 +297,7 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
         chunks=len(prepared.rows),
         stored=len(prepared.rows),
         tokens=sum(row.tokens for row in prepared.rows),
+        left_out=prepared.left_out,
     )
 
 
@@ -330,4 +331,9 @@ async def _settle(run: _Run) -> None:
     """What a worker would do soon is done at once, so that the store is at its best when the command ends."""
     async with run.database.transaction() as connection:
         await lexical_index.refresh_statistics(connection, run.target.workspace_id)
+    if run.retitled and run.model is not None:
+        try:
+            await embed_waiting(run.database, run.provider, ids=run.retitled)
+        except EmbeddingUnavailable as error:
+            run.degraded, run.waiting = str(error), run.waiting + len(run.retitled)
     await build_indexes(run.database)

@@ -4,17 +4,17 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
 from app.reports.chunk import Chunk
 from app.reports.found_facts import found_date, found_score
 from app.reports.plot import is_plot, plot_summary
-from app.reports.splitting import packed, says_something, split_prose
+from app.reports.splitting import packed, says_something, shortened, split_prose
 from app.reports.trail import fitted
 
 TITLE_KEYS = ("title", "name", "task")
@@ -25,14 +25,18 @@ PROSE_WORDS = 6
 """Words in a string from which on it is something that a person or a model said."""
 NUMBERS_SHOWN = 12
 """A longer list of numbers is told by its count, least, greatest and mean."""
-OPAQUE = re.compile(r"\S{120,}")
-"""Longer runs without a blank are hashes, encoded data or paths that nobody asks by."""
-OPAQUE_SHOWN = 40
-WITHOUT_PROSE = 6
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""A letter of a script that puts no blanks between words; two of them count as a word."""
+WITHOUT_PROSE = 12
 """Chunks that a document without a sentence may have: enough to be found, too few to flood the store."""
+ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
+"""An element of a list that has one of these is quoted by itself, however short it is."""
 LEAST_ROOM = 64
-DIGITS = 1_000
-"""Of a number; Python refuses to read longer ones, and nobody asks for them."""
+DIGITS = 300
+"""Of a number; longer ones are beyond every float, and kept as text."""
+
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,10 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     chunks = list(_chunks(pieces, counter, max_tokens))
     if not chunks:
         raise InvalidInput("", "is empty: it has no value that says anything")
-    return chunks if _has_prose(document) else chunks[:WITHOUT_PROSE]
+    if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
+        return chunks
+    left_out = len(chunks) - WITHOUT_PROSE
+    return [*chunks[: WITHOUT_PROSE - 1], replace(chunks[WITHOUT_PROSE - 1], left_out=left_out)]
 
 
 def _is_title(value: object) -> bool:
@@ -107,7 +114,7 @@ def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
 def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     match value:
         case str():
-            return len(value.split()) >= PROSE_WORDS
+            return len(value.split()) >= PROSE_WORDS or len(UNSPACED.findall(value)) >= 2 * PROSE_WORDS
         case dict():
             return any(_has_prose(item) for item in value.values())
         case list():
@@ -136,7 +143,7 @@ def _object_pieces(
     value: Mapping[str, Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
 ) -> Iterator[_Piece]:
     own_date = found_date(value) or date
-    own_score = found_score({"final_score": value["final_score"]}) if "final_score" in value else score
+    own_score = _own_score(value, score)
     flat = {key: item for key, item in value.items() if _is_flat(item)}
     told = {key: item for key, item in flat.items() if item != trail[-1]}
     if told:
@@ -148,18 +155,24 @@ def _object_pieces(
             yield from _pieces(item, (*trail, key), place, own_date, own_score)
 
 
+def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
+    """That of a nested object; what else is called a score there is often one criterion's."""
+    return found_score({"final_score": value["final_score"]}) if "final_score" in value else score
+
+
 def _list_pieces(
     value: Sequence[Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
 ) -> Iterator[_Piece]:
     for place, item in enumerate(value):
         where = f"{pointer}/{place}"
-        if isinstance(item, dict) and _has_prose(item):
+        if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
             lines = "\n".join(_lines(item, ""))
-            own_date = found_date(item) or date
-            yield _Piece(trail=trail, pointer=where, text=lines, date=own_date, score=score, alone=True)
+            own_date, own_score = found_date(item) or date, _own_score(item, score)
+            yield _Piece(trail=trail, pointer=where, text=lines, date=own_date, score=own_score, alone=True)
         elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
             row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
-            yield _Piece(trail=trail, pointer=pointer, text=row, date=date, score=score)
+            own_date, own_score = found_date(item) or date, _own_score(item, score)
+            yield _Piece(trail=trail, pointer=pointer, text=row, date=own_date, score=own_score)
         elif isinstance(item, str) and _has_prose(item):
             yield _Piece(trail=trail, pointer=where, text=_shown(item), date=date, score=score, alone=True)
         else:
@@ -191,7 +204,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
         case None | bool():
             return json.dumps(value)
         case str():
-            return OPAQUE.sub(lambda match: f"{match[0][:OPAQUE_SHOWN]}…", value)
+            return shortened(value)
         case list():
             return _shown_list(value)
         case dict():
@@ -200,7 +213,11 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _shown_list(values: Sequence[Any]) -> str:
-    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    numbers = [
+        value
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    ]
     if len(values) > NUMBERS_SHOWN and len(numbers) == len(values):
         mean = sum(numbers) / len(numbers)
         return f"{len(numbers)} numbers from {min(numbers)} to {max(numbers)}, mean {mean:.6g}"
@@ -246,9 +263,15 @@ def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> I
     trail, used = fitted(first.trail, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
+    date, score = _common({piece.date for piece in group}), _common({piece.score for piece in group})
     for part in parts:
         if says_something(part):
-            yield Chunk(trail=trail, text=part, pointer=first.pointer, occurred_at=first.date, final_score=first.score)
+            yield Chunk(trail=trail, text=part, pointer=first.pointer, occurred_at=date, final_score=score)
+
+
+def _common(values: Set[Value]) -> Value | None:
+    """What all pieces of a chunk share; none speaks for the others."""
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:

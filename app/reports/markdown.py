@@ -1,8 +1,10 @@
 """Markdown by its headings. Pure: text stays as it stands in the file."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import frontmatter
@@ -13,11 +15,13 @@ from markdown_it.token import Token
 from app.embeddings.provider import TokenCounter
 from app.reports.chunk import Chunk
 from app.reports.found_facts import found_date, found_score
-from app.reports.splitting import packed, says_something, split_prose
+from app.reports.splitting import lines_of, packed, says_something, shortened, split_prose
 from app.reports.trail import fitted
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Blocks only: nothing inside a line is looked at, and parsing that takes half of the time."""
+PARAGRAPH = Token("paragraph_open", "p", 1)
+SCALARS = (str, int, float, date)
 NEWLINE = "\n"
 SMALL = 16
 """Tokens: neighbouring sections under one heading that are shorter stand together, headings and all."""
@@ -37,8 +41,10 @@ class _Section:
 
 def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
     """The chunks of a Markdown text; `name` is its title where it has none of its own."""
-    facts, body = _front_matter(text)
-    sections = _sections(body, _title(facts), name)
+    facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
+    sections = _sections(shortened(body), _title(facts), name)
+    if said := _said(facts):
+        sections[0].blocks.insert(0, (PARAGRAPH, said))
     occurred_at, final_score = found_date(facts), found_score(facts)
     return [
         Chunk(trail=trail, text=piece, occurred_at=occurred_at, final_score=final_score)
@@ -56,20 +62,36 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
 
 
 def _title(facts: Mapping[str, Any]) -> str:
-    return " ".join(str(facts.get("title", "")).split())
+    title = facts.get("title", "")
+    return " ".join(str(title).split()) if isinstance(title, SCALARS) else ""
+
+
+def _said(facts: Mapping[str, Any]) -> str:
+    """What front matter says beside the title; nested values are left out, for aliases may make them endless."""
+    flat = {key: value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
+    lines = [
+        f"{key}: {', '.join(map(str, values))}\n"
+        for key, values in flat.items()
+        if values and all(isinstance(value, SCALARS) for value in values)
+    ]
+    return shortened("".join(lines))
 
 
 def _sections(body: str, title: str, name: str) -> list[_Section]:
-    lines = body.splitlines(keepends=True)
+    lines = lines_of(body)
     tokens = PARSER.parse(body)
     first = next((_heading_text(tokens, place) for place, token in enumerate(tokens) if token.tag == "h1"), "")
     top = title or first or name
     sections = [_Section(trail=(top,), heading="")]
     above: list[tuple[int, str]] = []
+    told = 0
     for place, token in enumerate(tokens):
         if token.level != 0 or token.map is None:
             continue
         source = "".join(lines[token.map[0] : token.map[1]])
+        # Definitions of links make no token, and are often a report's list of sources.
+        sections[-1].blocks += _untold(lines[told : token.map[0]])
+        told = token.map[1]
         if token.type != "heading_open":
             sections[-1].blocks.append((token, source))
             continue
@@ -78,7 +100,22 @@ def _sections(body: str, title: str, name: str) -> list[_Section]:
         above.append((depth, heading))
         trail = tuple(text for _, text in above if text)
         sections.append(_Section(trail=trail if trail[:1] == (top,) else (top, *trail), heading=source))
-    return sections
+    sections[-1].blocks += _untold(lines[told:])
+    return _with_bare_headings(sections)
+
+
+def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
+    text = "".join(lines)
+    return [(PARAGRAPH, text)] if says_something(text) else []
+
+
+def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
+    """A heading with nothing below it says what it says by itself."""
+    for section, following in itertools.zip_longest(sections, sections[1:]):
+        leads = following is not None and following.trail[: len(section.trail)] == section.trail != following.trail
+        if section.heading and not section.blocks and not leads:
+            section.blocks, section.heading = [(PARAGRAPH, section.heading)], ""
+    return list(sections)
 
 
 def _heading_text(tokens: Sequence[Token], place: int) -> str:
@@ -89,19 +126,11 @@ def _pieces(
     sections: Sequence[_Section], counter: TokenCounter, max_tokens: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     spoken = [section for section in sections if says_something("".join(text for _, text in section.blocks))]
-    if not spoken:
-        # Nothing but headings: they are all that the file says.
-        heading = "".join(section.heading for section in sections)
-        yield from _cut(sections[0].trail, [(Token("paragraph_open", "p", 1), heading)], counter, max_tokens)
-        return
     for group in _together(spoken, counter):
         if len(group) == 1:
             yield from _cut(group[0].trail, group[0].blocks, counter, max_tokens)
         else:
-            blocks = [
-                (Token("paragraph_open", "p", 1), section.heading + "".join(text for _, text in section.blocks))
-                for section in group
-            ]
+            blocks = [(PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
             yield from _cut(group[0].trail[:-1], blocks, counter, max_tokens)
 
 
@@ -147,13 +176,13 @@ def _split_block(token: Token, text: str, room: int, counter: TokenCounter) -> l
 
 
 def _split_table(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     header = "".join(lines[:2])
     return _repeated(header, lines[2:], "", room, counter)
 
 
 def _split_fence(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     closed = len(lines) > 1 and lines[-1].strip().startswith(token.markup)
     return _repeated(lines[0], lines[1:-1] if closed else lines[1:], f"{token.markup}\n", room, counter)
 

@@ -32,8 +32,7 @@ class Matching:
 def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
     """Match a file's chunks with its known memories by text.
 
-    Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one: so no
-    two memories ever swap their ordinals, which the unique index on them would refuse half-way.
+    Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one.
     """
     pools: dict[bytes, list[KnownChunk]] = defaultdict(list)
     for chunk in sorted(known, key=lambda chunk: (not chunk.live, chunk.memory_id)):

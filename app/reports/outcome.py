@@ -20,6 +20,8 @@ class FileOutcome:
     """Chunks that were not known before."""
     tokens: int = 0
     """Model tokens of the stored chunks."""
+    left_out: int = 0
+    """Chunks of machine noise that were not kept."""
     reason: str = ""
     """Why it failed, and how to mend it."""
 
@@ -56,6 +58,11 @@ class Ingestion:
     def tokens(self) -> int:
         """Model tokens of the stored chunks."""
         return sum(outcome.tokens for outcome in self.outcomes)
+
+    @property
+    def left_out(self) -> int:
+        """Chunks of machine noise that were not kept."""
+        return sum(outcome.left_out for outcome in self.outcomes)
 
     @property
     def failed(self) -> tuple[FileOutcome, ...]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-DRAWING_KEYS = frozenset({"mark", "layer", "facet", "hconcat", "vconcat", "concat", "encoding", "spec", "traces"})
+PARTS = ("layer", "hconcat", "vconcat", "concat")
+DATA = frozenset({"values", "url", "name"})
 SAID_BY = ("title", "description", "field", "text", "subtitle")
 LONGEST = 200
 """Characters of a title; what is longer is data."""
@@ -15,7 +16,16 @@ def is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value
         return False
     schema = str(document.get("$schema", "")).lower()
     plotly = isinstance(document.get("data"), list) and isinstance(document.get("layout"), Mapping)
-    return "vega" in schema or plotly or (len(DRAWING_KEYS & document.keys()) > 0 and "data" in document)
+    return "vega" in schema or plotly or (_draws(document) and _has_data(document.get("data")))
+
+
+def _draws(document: Mapping[str, Any]) -> bool:
+    marked = "mark" in document and isinstance(document.get("encoding"), Mapping)
+    return marked or any(isinstance(document.get(part), list) for part in PARTS)
+
+
+def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return isinstance(data, Mapping) and bool(DATA & data.keys())
 
 
 def plot_summary(document: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from app.reports.chunk import Chunk
 from app.reports.chunking import chunk_report
 from app.reports.path_tags import path_tags
 
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 2
 """Part of every file's hash: raising it chunks everything anew at the next ingestion."""
 HASH_BYTES = 16
 
@@ -31,6 +31,8 @@ class Prepared:
     content_hash: bytes
     rows: tuple[MemoryRow, ...]
     """One a chunk, without a source yet."""
+    left_out: int = 0
+    """Chunks of machine noise that are not stored."""
 
 
 def file_hash(content: bytes, language: str) -> bytes:
@@ -57,6 +59,7 @@ def prepare(content: bytes, *, uri: str, shown: PurePosixPath, language: str, co
             row_of(memory, source_id=None, language=language, tokens=count)
             for memory, count in zip(memories, tokens, strict=True)
         ),
+        left_out=sum(chunk.left_out for chunk in chunks),
     )
 
 

@@ -7,7 +7,11 @@ from semantic_text_splitter import TextSplitter
 
 from app.embeddings.provider import TokenCounter
 
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
 SPEAKS = re.compile(r"\w")
+OPAQUE = re.compile(r"https?://\S{1,2000}|[A-Za-z0-9+/=_-]{120,}")
+"""Addresses, which stay, and runs that are hashes or encoded data, which nobody asks by."""
+OPAQUE_SHOWN = 40
 UNCUT_CHARACTERS = 20_000
 """A longer text is cut at line ends or blanks into such pieces first: the splitter's work outgrows its text."""
 
@@ -15,6 +19,20 @@ UNCUT_CHARACTERS = 20_000
 def says_something(text: str) -> bool:
     """Whether there is a letter or digit in it: bare punctuation is no text."""
     return SPEAKS.search(text) is not None
+
+
+def shortened(text: str) -> str:
+    """`text` with encoded data (Base64, hashes) cut to its beginning."""
+    return OPAQUE.sub(lambda match: match[0] if _stays(match[0]) else f"{match[0][:OPAQUE_SHOWN]}…", text)
+
+
+def _stays(run: str) -> bool:
+    return run.startswith("http") or not says_something(run.replace("_", ""))
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines with their ends, by line feeds alone: `str.splitlines` also cuts at characters that stand within a line."""
+    return LINE.findall(text)
 
 
 def packed(pieces: Sequence[str], counts: Sequence[int], room: int, separator: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,12 +22,35 @@ class KnownFile:
 
     source_id: UUID
     uri: str
+    title: str
+    """Its path as people know it."""
     content_hash: bytes
     live: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveChunk:
+    """What a chunk's title is made of."""
+
+    memory_id: UUID
+    body: str
+    language: str
+    trail: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retitled:
+    """A chunk under its new title."""
+
+    memory_id: UUID
+    title: str
+    trail: tuple[str, ...]
+    content_hash: bytes
+    tokens: int
+
+
 FILES = text("""
-SELECT source_id, uri, content_hash, retired_at IS NULL AS live FROM sources
+SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources
 WHERE workspace_id = :workspace_id AND kind = 'report' AND content_hash IS NOT NULL
 ORDER BY retired_at NULLS LAST
 """)
@@ -47,7 +71,7 @@ ON CONFLICT DO NOTHING
 
 # Locked in the order of the paths: two ingestions of the same files wait for each other, but never in a circle.
 LOCK = text("""
-SELECT source_id, uri, content_hash, retired_at IS NULL AS live FROM sources
+SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources
 WHERE workspace_id = :workspace_id AND kind = 'report' AND uri = ANY(CAST(:uris AS text[]))
 ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
 """)
@@ -70,13 +94,28 @@ UPDATE memories SET tags = CAST(:tags AS text[])
 WHERE workspace_id = :workspace_id AND source_id = :source_id AND kind = 'chunk'
 """)
 
+LIVE_CHUNKS = text("""
+SELECT memory_id, body, language, metadata FROM memories
+WHERE workspace_id = :workspace_id AND source_id = :source_id AND kind = 'chunk' AND valid_until IS NULL
+""")
+
+RETITLE = text("""
+UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = decode(given.content_hash, 'hex'),
+    metadata = jsonb_set(m.metadata, '{trail}', given.trail)
+FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS given(
+    memory_id uuid, title text, trail jsonb, content_hash text, tokens integer
+)
+WHERE m.workspace_id = :workspace_id AND m.memory_id = given.memory_id AND m.valid_until IS NULL
+""")
+
 RETIRE = text("""
 UPDATE sources SET retired_at = now()
 WHERE workspace_id = :workspace_id AND source_id = :source_id AND retired_at IS NULL
 """)
 
-REVIVE = text("""
-UPDATE memories SET valid_until = NULL WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+PARK = text("""
+UPDATE memories SET valid_until = now()
+WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND valid_until IS NULL
 """)
 
 
@@ -84,7 +123,13 @@ async def known_files(connection: AsyncConnection, workspace_id: int) -> list[Kn
     """Every report file ever ingested, the retired ones first and the live ones last."""
     rows = await connection.execute(FILES, {"workspace_id": workspace_id})
     return [
-        KnownFile(source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash), live=row.live)
+        KnownFile(
+            source_id=row.source_id,
+            uri=row.uri,
+            title=row.title,
+            content_hash=bytes(row.content_hash),
+            live=row.live,
+        )
         for row in rows
     ]
 
@@ -132,7 +177,11 @@ def _by_path(rows: Iterable[Row[Any]]) -> dict[str, KnownFile]:
     files: dict[str, KnownFile] = {}
     for row in rows:
         known = KnownFile(
-            source_id=row.source_id, uri=row.uri, content_hash=bytes(row.content_hash or b""), live=row.live
+            source_id=row.source_id,
+            uri=row.uri,
+            title=row.title,
+            content_hash=bytes(row.content_hash or b""),
+            live=row.live,
         )
         files.setdefault(row.uri, known)
     return files
@@ -160,6 +209,32 @@ async def move(
     await connection.execute(RETAG, {**given, "tags": list(tags)})
 
 
+async def live_chunks(connection: AsyncConnection, workspace_id: int, source_id: UUID) -> list[LiveChunk]:
+    """The live chunks of a file, as they are called."""
+    rows = await connection.execute(LIVE_CHUNKS, {"workspace_id": workspace_id, "source_id": source_id})
+    return [
+        LiveChunk(
+            memory_id=row.memory_id, body=row.body, language=row.language, trail=tuple(row.metadata.get("trail", ()))
+        )
+        for row in rows
+    ]
+
+
+async def retitle(connection: AsyncConnection, workspace_id: int, chunks: Sequence[Retitled]) -> None:
+    """Give chunks their new titles; they still have to be indexed and embedded."""
+    rows = [
+        {
+            "memory_id": chunk.memory_id,
+            "title": chunk.title,
+            "trail": chunk.trail,
+            "content_hash": chunk.content_hash.hex(),
+            "tokens": chunk.tokens,
+        }
+        for chunk in chunks
+    ]
+    await connection.execute(RETITLE, {"workspace_id": workspace_id, "rows": msgspec.json.encode(rows).decode()})
+
+
 async def retire(connection: AsyncConnection, workspace_id: int, source_id: UUID) -> int:
     """Take a deleted file's chunks out of retrieval. How many there were."""
     given = {"workspace_id": workspace_id, "source_id": source_id}
@@ -169,11 +244,10 @@ async def retire(connection: AsyncConnection, workspace_id: int, source_id: UUID
     return await memories.retire(connection, workspace_id, live)
 
 
-async def revive(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """Make retired memories live again; they still have to be indexed."""
-    if not ids:
-        return
-    await connection.execute(REVIVE, {"workspace_id": workspace_id, "ids": list(ids)})
+async def park(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Take memories out of the live ones' unique index until they are updated, so that they may swap their places."""
+    if ids:
+        await connection.execute(PARK, {"workspace_id": workspace_id, "ids": list(ids)})
 
 
 async def known_vectors(

@@ -16,6 +16,8 @@ from app.reports.outcome import Ingestion
 
 DEBOUNCE_MS = 400
 """A burst of saves is taken in together; well within the 2 s after which a saved file should be retrievable."""
+RETRY_SECONDS = 1.0
+"""Between two attempts while the database is away."""
 
 logger = structlog.get_logger()
 
@@ -51,20 +53,27 @@ async def watch(
             on_progress=on_progress,
         )
 
-    existing = [path for path in paths if path.exists()]
-    changes = awatch(*existing, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
+    # A file is replaced by many editors, so it is its folder that is watched.
+    watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
+    if not watched:
+        yield await once()
+        return
+    changes = awatch(*watched, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
     # The watch stands before the first look, so that nothing saved between them is missed.
     pending = asyncio.ensure_future(anext(changes, None))
     yield await once()
     while await pending is not None:
         pending = asyncio.ensure_future(anext(changes, None))
-        try:
-            yield await once()
-        except DatabaseUnavailable as error:
-            logger.warning("changes wait for the database", reason=str(error))
+        while not stop.is_set():
+            try:
+                yield await once()
+                break
+            except DatabaseUnavailable as error:
+                logger.warning("changes wait for the database", reason=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
 
 
-def _is_report(_change: Change, path: str) -> bool:
-    """A folder may have come or gone with its reports inside, so a path without a suffix counts too."""
+def _is_report(change: Change, path: str) -> bool:
+    """A folder may have come or gone with its reports inside; what is gone can have been one."""
     suffix = Path(path).suffix.lower()
-    return suffix in SUFFIXES or not suffix
+    return suffix in SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

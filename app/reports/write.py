@@ -111,8 +111,9 @@ async def _carry_out(
     await memories.retire(connection, workspace_id, plan.retired)
     kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in plan.kept]
     revived = [row for (chunk, _), row in zip(plan.kept, kept, strict=True) if not chunk.live]
-    await store.revive(connection, workspace_id, [row.memory_id for row in revived])
-    await memories.update(connection, workspace_id, kept)
+    moving = [chunk.memory_id for chunk, row in plan.kept if chunk.ordinal != row.memory.ordinal]
+    await store.park(connection, workspace_id, moving)
+    await memories.update(connection, workspace_id, kept, revive=True)
     await memories.insert(connection, workspace_id, plan.new)
     await lexical_index.index(connection, workspace_id, [row.memory_id for row in (*kept, *plan.new)])
     return await _give_vectors(connection, workspace_id, [*revived, *plan.new], model, literals)
@@ -150,4 +151,5 @@ def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow] = ()) -> 
         chunks=len(prepared.rows),
         stored=len(new),
         tokens=sum(row.tokens for row in new),
+        left_out=prepared.left_out,
     )

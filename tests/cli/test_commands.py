@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_a_bad_file_makes_the_exit_code_1(folder: Path, reports: Path) -> None:
     result = call(folder, "ingest", str(reports))
     (reports / "bad.json").unlink()
     assert result.returncode == 1
-    assert "failed: bad.json: is not JSON" in result.stderr
+    assert "bad.json: is not JSON" in result.stderr
     assert "unchanged" in result.stdout
 
 
@@ -85,6 +86,20 @@ def test_a_dry_run_stores_nothing(folder: Path, reports: Path) -> None:
     result = call(folder, "ingest", str(reports), "--dry-run", "--workspace", "dry", "--json")
     assert json.loads(result.stdout)["new"] == 1
     assert "dry" not in call(folder, "stats").stdout
+
+
+def test_a_dry_run_is_not_watched(folder: Path, reports: Path) -> None:
+    found = call(folder, "ingest", str(reports), "--dry-run", "--watch")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "leave out --dry-run" in found.stderr
+
+
+def test_brackets_in_a_memory_are_no_markup(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "route.md").write_text("# Route [/api] [red]\n\nThe zeppelin route answered with nothing.\n")
+    assert call(folder, "ingest", str(tmp_path)).returncode == 0
+    found = call(folder, "search", "zeppelin route")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "Route [/api] [red]" in found.stdout
 
 
 def test_the_doctor_finds_a_sound_installation(folder: Path) -> None:
@@ -114,6 +129,8 @@ def test_migrations_are_told_and_applied(tmp_path: Path) -> None:
     [
         (["stats"], {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}, "database does not answer"),
         (["stats"], {"DATABASE_URL": "mysql://x/y"}, "postgresql://"),
+        (["stats"], {"DATABASE_URL": "postgresql://localhost:abc/x"}, "PRIORS_DATABASE_URL"),
+        (["stats"], {"DATABASE_URL": "postgresql://localhost/x?nonsense=1"}, "PRIORS_DATABASE_URL"),
         (["stats"], {"PORT": "many"}, "PRIORS_PORT"),
         (["stats"], {"NONSENSE": "1"}, "PRIORS_NONSENSE is not a setting"),
         (["serve"], {"HOST": "0.0.0.0"}, "PRIORS_API_KEY"),  # noqa: S104 - what is refused
@@ -140,19 +157,21 @@ def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> Non
 class Service:
     """`priors run` as a process."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, wait: bool = True, **settings: object) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
             [PRIORS, "run", *options],
-            env=environment(folder, PORT=self.port),
+            env=environment(folder, PORT=self.port, **settings),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
         assert self.process.stdout is not None
         self.greeting = ""
+        if not wait:
+            return
         for line in self.process.stdout:
             self.greeting += line
             if "Relevant History" in line or "Nothing in the store" in line:
@@ -186,6 +205,24 @@ def test_the_service_starts_answers_and_stops_cleanly(folder: Path, number: sign
     assert (taken.returncode, "in use" in taken.stderr) == (2, True)
     assert service.end(number) == 0
     assert not running(folder)
+
+
+def test_a_signal_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None:
+    service = Service(tmp_path, wait=False)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "postgres").is_dir() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert service.end(signal.SIGTERM) != 0
+    assert not running(tmp_path)
+
+
+def test_without_its_provider_the_service_still_starts(tmp_path: Path) -> None:
+    service = Service(tmp_path, EMBEDDING_PROVIDER="ollama", EMBEDDING_BASE_URL="http://127.0.0.1:9")
+    try:
+        assert "Priors serves on" in service.greeting
+        assert "Relevant History" in service.greeting
+    finally:
+        assert service.end(signal.SIGTERM) == 0
 
 
 def test_after_kill_9_of_the_service_the_next_start_goes_on(folder: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_plot_is_one_chunk_of_what_it_shows(counter: TokenCounter) -> None:
 
 def test_machine_noise_does_not_flood(counter: TokenCounter) -> None:
     dump = {"runs": [{"id": f"{number:032x}", "t": number / 7, "ok": True} for number in range(5000)]}
-    assert 1 <= len(chunks_of("state.json", json.dumps(dump), counter)) <= 6
+    assert 1 <= len(chunks_of("state.json", json.dumps(dump), counter)) <= 12
     (numbers,) = chunks_of("n.json", json.dumps({"samples": list(range(10_000))}), counter)
     assert "10000 numbers from 0 to 9999" in numbers.text
 
@@ -227,3 +227,112 @@ def test_real_reports_give_sound_chunks(shared_data: Path, counter: TokenCounter
     assert reasons
     tables = [chunk for chunk in found if "| Model | Tier | Subtests |" in chunk.text]
     assert tables
+
+
+SECTION = "The judge asked for sources in each of the versions, and none of them had any that could be opened."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.json", '{"score": 1' + "0" * 400 + "}"),
+        ("x.json", '{"v": [1' + "0" * 400 + ", 2]}"),
+        ("x.json", '{"v": [' + ", ".join(["1" + "0" * 299] * 40) + "]}"),
+        ("x.md", "---\nscore: 1" + "0" * 400 + "\n---\n\nThe report passes.\n"),
+    ],
+)
+def test_a_number_beyond_every_float_stops_nothing(name: str, content: str, counter: TokenCounter) -> None:
+    assert all(chunk.final_score is None for chunk in chunks_of(name, content, counter))
+
+
+def test_aliases_of_front_matter_are_not_expanded(counter: TokenCounter) -> None:
+    levels = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 12))
+    text = f"---\na0: &a0 [x, y]\n{levels}title: *a11\n---\n\nThe report passes.\n"
+    chunks = chunks_of("v1/report.md", text, counter)
+    assert {chunk.title for chunk in chunks} == {"v1/report"}
+    assert sum(len(chunk.text) for chunk in chunks) < 200
+
+
+def test_what_front_matter_says_can_be_found(counter: TokenCounter) -> None:
+    text = "---\ntitle: Verdict\nverdict: FAIL\nstages: [scout, judge]\n---\n\nThe report rests on guesses.\n"
+    (chunk,) = chunks_of("x.md", text, counter)
+    assert chunk.text == "verdict: FAIL\nstages: scout, judge\n\nThe report rests on guesses."
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\r", "\r\n"])
+def test_separators_within_a_line_lose_no_text(separator: str, counter: TokenCounter) -> None:
+    text = f"# T\n\nfirst{separator}still first{separator}and more\n\n## B\n\nsecond para\n\nlast para\n"
+    told = " ".join(chunk.text for chunk in chunks_of("x.md", text, counter))
+    assert all(word in told for word in ("first", "still", "more", "second", "last"))
+
+
+def test_headings_without_text_and_link_definitions_are_kept(counter: TokenCounter) -> None:
+    text = (
+        "# Known issues\n\nIntro.\n\n## P0: Scout returned 0 actors\n\n## P1: TAM without methodology\n\n"
+        f'## Other\n\n{SECTION}\n\n[1]: https://ok.ru/listicle "penalised"\n'
+    )
+    told = "\n".join(chunk.text for chunk in chunks_of("x.md", text, counter))
+    for part in ("Scout returned 0 actors", "TAM without methodology", "https://ok.ru/listicle", "Intro."):
+        assert told.count(part) == 1
+
+
+def test_encoded_data_is_shortened_and_addresses_are_not(counter: TokenCounter) -> None:
+    address = "https://example.org/" + "a-long-name/" * 20
+    text = f"# Plot\n\n![plot](data:image/png;base64,{'iVBORw0KGgo' * 6000})\n\nSee {address} for the figures.\n"
+    chunks = chunks_of("x.md", text, counter)
+    assert len(chunks) == 1
+    assert address in chunks[0].text
+
+
+@pytest.mark.parametrize("letter", ["я", "a_b", "中"])
+def test_a_chunk_is_never_long_without_tokens(letter: str, counter: TokenCounter) -> None:
+    assert all(len(chunk.text) <= 4_100 for chunk in chunks_of("x.md", f"# T\n\n{letter * 60_000}\n", counter))
+
+
+def test_scripts_without_blanks_are_prose(counter: TokenCounter) -> None:
+    issues = [
+        {"problem": f"第{number}版报告没有给出市场规模的计算方法，评审认为这是反复出现的问题。" * 3}
+        for number in range(60)
+    ]
+    chunks = chunks_of("x.json", json.dumps({"issues": issues}, ensure_ascii=False), counter)
+    assert len(chunks) == 60
+    assert all(chunk.text.endswith("问题。") for chunk in chunks)
+
+
+def test_short_issues_stand_alone(counter: TokenCounter) -> None:
+    issues = [{"severity": "P0", "title": "Scout returned 0 actors"}, {"severity": "P1", "title": "TAM unexplained"}]
+    assert [chunk.pointer for chunk in chunks_of("x.json", json.dumps({"issues": issues}), counter)] == [
+        "/issues/0",
+        "/issues/1",
+    ]
+
+
+def test_a_score_is_that_of_its_own_element(counter: TokenCounter) -> None:
+    runs = [{"run": f"v{number}", "final_score": number, "summary": SECTION} for number in (3, 8)]
+    assert [chunk.final_score for chunk in chunks_of("x.json", json.dumps(runs), counter)] == [3, 8]
+    (mixed,) = chunks_of("x.json", json.dumps({"v1": {"final_score": 3, "d": 1}, "v2": {"final_score": 8}}), counter)
+    assert mixed.final_score is None
+
+
+def test_truth_values_are_no_numbers(counter: TokenCounter) -> None:
+    (chunk,) = chunks_of("x.json", json.dumps({"passed": [True, False] * 8}), counter)
+    assert chunk.text.startswith("passed: true, false, true")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"spec": "v2", "data": {"issues": [{"severity": "P0", "title": "Scout returned 0 actors and went on"}]}},
+        {"encoding": "utf-8", "data": {"rows": [{"severity": "P0", "title": "Scout returned 0 actors and went on"}]}},
+    ],
+)
+def test_a_document_with_data_is_no_plot(document: dict[str, object], counter: TokenCounter) -> None:
+    told = " ".join(chunk.text for chunk in chunks_of("x.json", json.dumps(document), counter))
+    assert "severity: P0" in told
+
+
+def test_what_is_left_out_is_told(counter: TokenCounter) -> None:
+    rows = [{"task": f"scout actors {number}", "score": number / 7} for number in range(2000)]
+    chunks = chunks_of("x.json", json.dumps(rows), counter)
+    assert [chunk.left_out for chunk in chunks[:-1]] == [0] * (len(chunks) - 1)
+    assert chunks[-1].left_out > 50

@@ -93,7 +93,8 @@ def tree(
 
 
 def statuses(ingestion: Ingestion) -> dict[str, str]:
-    return {outcome.path: outcome.status for outcome in ingestion.outcomes}
+    """By path below the tree."""
+    return {outcome.path.split("reports/", 1)[-1]: outcome.status for outcome in ingestion.outcomes}
 
 
 async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:
@@ -152,7 +153,7 @@ async def test_text_that_comes_back_brings_its_rating(tree: Tree) -> None:
     await tree.ingest()
     before = await tree.memories()
     path.unlink()
-    assert statuses(await tree.ingest()) == {str(path): "retired"}
+    assert statuses(await tree.ingest()) == {"a.md": "retired"}
     assert await tree.memories() == {}
     assert await tree.find("scout returned zero actors") == []
     tree.write("a.md", REPORT)
@@ -175,7 +176,65 @@ async def test_a_moved_file_is_recognised(tree: Tree) -> None:
     assert statuses(result) == {"v6/b.md": "moved"}
     after = await tree.memories()
     assert {memory.memory_id for memory in after.values()} == {memory.memory_id for memory in before.values()}
-    assert {(memory.source_title, memory.tags) for memory in after.values()} == {("v6/b.md", ("v6",))}
+    assert {(memory.source_title, memory.tags) for memory in after.values()} == {("reports/v6/b.md", ("reports", "v6"))}
+
+
+async def test_a_file_called_by_its_path_is_called_by_the_new_one_after_a_move(tree: Tree) -> None:
+    path = tree.write("case/v5/judgement.json", json.dumps({"reason": "No actors were found at all in any register."}))
+    await tree.ingest()
+    (before,) = (await tree.memories()).values()
+    (tree.folder / "case" / "v6").mkdir()
+    path.rename(tree.folder / "case" / "v6" / "judgement.json")
+    assert statuses(await tree.ingest()) == {"case/v6/judgement.json": "moved"}
+    (after,) = (await tree.memories()).values()
+    assert (before.title, after.title) == ("case/v5/judgement", "case/v6/judgement")
+    assert after.memory_id == before.memory_id
+    assert statuses(await tree.ingest(provider=Refusing())) == {"case/v6/judgement.json": "unchanged"}
+    recall = await search(
+        tree.database, tree.provider, workspace=tree.workspace, language="english", query=Query(text="v6 actors", k=3)
+    )
+    assert [hit.memory.memory_id for hit in recall.hits] == [after.memory_id]
+    assert (recall.mode, recall.degraded) == ("hybrid", ())
+
+
+async def test_copies_that_move_keep_their_memories(tree: Tree) -> None:
+    for name in ("a/v1/x.md", "a/v2/x.md"):
+        tree.write(name, REPORT)
+    await tree.ingest()
+    before = {memory.memory_id for memory in await list_memories(tree.database, workspace=tree.workspace, limit=50)}
+    (tree.folder / "a").rename(tree.folder / "b")
+    assert set(statuses(await tree.ingest(provider=Refusing())).values()) == {"moved"}
+    after = {memory.memory_id for memory in await list_memories(tree.database, workspace=tree.workspace, limit=50)}
+    assert after == before
+
+
+async def test_a_file_is_called_the_same_whichever_folder_is_named(tree: Tree) -> None:
+    tree.write("case/v6/judgement.json", JUDGEMENT)
+    first = await tree.ingest(tree.folder / "case" / "v6")
+    again = await tree.ingest(provider=Refusing())
+    assert [outcome.path for outcome in first.outcomes] == [outcome.path for outcome in again.outcomes]
+    assert {memory.tags for memory in (await tree.memories()).values()} == {("case", "v6")}
+
+
+async def test_equal_elements_come_and_go(tree: Tree) -> None:
+    """Each history once broke the unique index on a live memory's text and place."""
+    same, other = {"severity": "P0", "t": "Scout found nobody."}, {"severity": "P1", "t": "No method was given."}
+    for document in ([same, same], [same], [other, same], [other, same, same], [same, other, same], [same, same]):
+        tree.write("case/v1/issues.json", json.dumps(document))
+        assert not (await tree.ingest()).failed
+        found = await list_memories(tree.database, workspace=tree.workspace, limit=50)
+        assert sorted(memory.ordinal or 0 for memory in found) == list(range(len(document)))
+
+
+async def test_hostile_names_are_named_and_stop_nothing(tree: Tree) -> None:
+    tree.write("good.md", REPORT)
+    (tree.folder / "loop.md").symlink_to("loop.md")
+    (tree.folder / os.fsdecode(b"caf\xe9.md")).write_text(REPORT)
+    result = await tree.ingest(tree.folder, Path("a" * 300))
+    assert (result.counts["new"], result.counts["failed"]) == (1, 3)
+    reasons = " ".join(outcome.reason for outcome in result.failed)
+    assert "UTF-8" in reasons
+    assert "too long" in reasons
 
 
 def _link_to_above(folder: Path) -> Path:

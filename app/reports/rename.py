@@ -1,0 +1,63 @@
+"""A file that stands at another path now, its content unchanged."""
+
+from pathlib import PurePosixPath
+from uuid import UUID
+
+from app.db.engine import Database
+from app.db.queue import enqueue
+from app.embeddings import store as vectors
+from app.embeddings.provider import TokenCounter
+from app.memories import lexical_index
+from app.memories.identity import content_hash
+from app.memories.memory import NewMemory
+from app.memories.scored_text import embedded_text
+from app.reports import store
+from app.reports.chunk import TRAIL_SEPARATOR
+from app.reports.chunking import readable
+from app.reports.files import ReportFile
+from app.reports.path_tags import path_tags
+from app.reports.store import KnownFile, LiveChunk, Retitled
+from app.workspaces.workspace import Workspace
+
+
+async def rename(
+    database: Database, counter: TokenCounter, target: Workspace, known: KnownFile, file: ReportFile
+) -> list[UUID]:
+    """Give a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
+
+    Where a file has no title of its own its chunks are called by its path, and that changes with it: they are indexed
+    anew. The ids of those that wait for a new vector.
+    """
+    old, new = readable(PurePosixPath(known.title)), readable(file.shown)
+    async with database.statements() as connection:
+        chunks = await store.live_chunks(connection, target.workspace_id, known.source_id)
+    retitled = [_retitled(chunk, new, counter) for chunk in chunks if chunk.trail[:1] == (old,)] if old != new else []
+    ids = [chunk.memory_id for chunk in retitled]
+    async with database.transaction() as connection:
+        await store.move(
+            connection,
+            target.workspace_id,
+            known,
+            uri=str(file.path),
+            title=str(file.shown),
+            tags=path_tags(file.shown),
+        )
+        if ids:
+            await store.retitle(connection, target.workspace_id, retitled)
+            await lexical_index.index(connection, target.workspace_id, ids)
+            await vectors.drop(connection, target.workspace_id, ids)
+            await vectors.wait_for_vectors(connection, target.workspace_id, ids)
+            await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    return ids
+
+
+def _retitled(chunk: LiveChunk, name: str, counter: TokenCounter) -> Retitled:
+    trail = (name, *chunk.trail[1:])
+    memory = NewMemory(kind="chunk", body=chunk.body, title=TRAIL_SEPARATOR.join(trail))
+    return Retitled(
+        memory_id=chunk.memory_id,
+        title=memory.title,
+        trail=trail,
+        content_hash=content_hash(memory, chunk.language),
+        tokens=counter.count(embedded_text(memory.title, memory.body)),
+    )
