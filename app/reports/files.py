@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from app.memories.admission import too_long_uri
 
 SUFFIXES = frozenset({".md", ".json"})
+REPORTS = "reports"
+"""The folder that holds reports and says nothing of them."""
 SHOWN_FOLDERS = 2
 """Folders that a file's name shows at least: which case, which version. More where more lie below the given folder."""
 
@@ -104,7 +106,13 @@ def _is_text(path: Path) -> bool:
 
 
 def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
-    """What a folder is called: the same whether it or one above it was named."""
+    """What a folder is called: the same whether it or one above it was named.
+
+    Its path below a folder `reports` if it is in one, else its last names.
+    """
+    if REPORTS in folder.parts:
+        place = len(folder.parts) - folder.parts[::-1].index(REPORTS)
+        return PurePosixPath(*folder.parts[place:])
     here = Path.cwd()
     known = folder.relative_to(here).parts if folder.is_relative_to(here) and folder != here else folder.parts[1:]
     return PurePosixPath(*known[-max(SHOWN_FOLDERS, len(below)) :])

@@ -176,7 +176,7 @@ async def test_a_moved_file_is_recognised(tree: Tree) -> None:
     assert statuses(result) == {"v6/b.md": "moved"}
     after = await tree.memories()
     assert {memory.memory_id for memory in after.values()} == {memory.memory_id for memory in before.values()}
-    assert {(memory.source_title, memory.tags) for memory in after.values()} == {("reports/v6/b.md", ("reports", "v6"))}
+    assert {(memory.source_title, memory.tags) for memory in after.values()} == {("v6/b.md", ("v6",))}
 
 
 async def test_a_file_called_by_its_path_is_called_by_the_new_one_after_a_move(tree: Tree) -> None:
