@@ -2,15 +2,19 @@
 
     PriorsError
     ├── InvalidInput          the caller sent something that cannot be taken; names the field
+    │   └── Refused           it could be taken, but would not be worth or safe to keep; names the reason
     ├── NotFound              the thing asked for is not in this workspace
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
-    │   └── EmbeddingUnavailable
+    │   ├── EmbeddingUnavailable
+    │   └── LLMUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
 
 A message says what is wrong and how to mend it. What a door makes of an error (a status code, an exit
 code) is that door's business.
 """
+
+from collections.abc import Mapping
 
 
 class PriorsError(Exception):
@@ -29,6 +33,20 @@ class InvalidInput(PriorsError):
         self.message = message
 
 
+class Refused(InvalidInput):
+    """Something that would not be worth or safe to keep.
+
+    `reason` is the short name that statistics count it by; `details` say more of it, each a flat mapping.
+    """
+
+    def __init__(
+        self, field: str, message: str, *, reason: str, details: tuple[Mapping[str, object], ...] = ()
+    ) -> None:
+        super().__init__(field, message)
+        self.reason = reason
+        self.details = details
+
+
 class NotFound(PriorsError):
     """The thing asked for does not exist in this workspace."""
 
@@ -43,6 +61,10 @@ class DatabaseUnavailable(Unavailable):
 
 class EmbeddingUnavailable(Unavailable):
     """The embedding provider did not give vectors; retrieval goes on by words alone."""
+
+
+class LLMUnavailable(Unavailable):
+    """The language model did not answer; compression goes on without it."""
 
 
 class ConfigurationError(PriorsError):

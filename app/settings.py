@@ -9,6 +9,8 @@ from typing import Any
 from app.errors import ConfigurationError
 
 PREFIX = "PRIORS_"
+COMPRESS_MODEL = "COMPRESS_MODEL"
+"""The name under which existing pipelines set it, without the prefix."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -40,6 +42,13 @@ class Settings:
         0, "threads that embed documents; 0: one a core; a query always takes one", "threads"
     )
     embedding_timeout: float = _setting(10.0, "longest wait for a remote provider", "seconds")
+    llm_base_url: str = _setting("", "an OpenAI-compatible endpoint that compresses; empty: extracts instead")
+    llm_api_key: str = _setting("", "key of that endpoint")
+    llm_timeout: float = _setting(30.0, "longest wait for one of its answers", "seconds")
+    compress_model: str = _setting("qwen3:8b", "the model there; also read from COMPRESS_MODEL")
+    evaluator: str = _setting("wiggum", "the evaluator's name, before each of its issues among the facts")
+    mask_secrets: bool = _setting(True, "keys, tokens and passwords are masked before anything is stored")
+    trash_days: int = _setting(30, "deleted memories can be restored for so long", "days")
     pool_size: int = _setting(8, "database connections of one process", "connections")
     max_file_bytes: int = _setting(10_000_000, "a larger report file is refused", "bytes")
     embedded_worker: bool = _setting(True, "the API process runs one background worker itself")
@@ -51,11 +60,14 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
     Raises:
         ConfigurationError: a value that does not fit, or a `PRIORS_` variable that no setting has.
     """
+    environment = os.environ if environ is None else environ
     given = {
         name.removeprefix(PREFIX).lower(): value
-        for name, value in (os.environ if environ is None else environ).items()
+        for name, value in environment.items()
         if name.startswith(PREFIX) and not name.startswith(PREFIX + "TEST_")
     }
+    if COMPRESS_MODEL in environment:
+        given.setdefault("compress_model", environment[COMPRESS_MODEL])
     known = {item.name: item for item in fields(Settings)}
     values: dict[str, Any] = {}
     for name, text in given.items():
@@ -86,6 +98,8 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.pool_size < 1:
         raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
+    if settings.trash_days < 0:
+        raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
     choices = {
         "log_format": ("auto", "console", "json"),
         "log_level": ("debug", "info", "warning", "error"),

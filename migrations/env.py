@@ -1,5 +1,6 @@
 """Alembic's entry point, for `priors migrate` and for plain `alembic` alike."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ from app.db.engine import sqlalchemy_url
 from app.db.tables import metadata
 from app.settings import from_environment
 
+ATTEMPT_SECONDS = 0.1
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
 
@@ -34,7 +36,10 @@ def _ours(_object: object, name: str | None, kind: str, *_: object) -> bool:
 
 def _run(connection: Connection) -> None:
     # Two processes that start at once migrate one after the other; the second finds nothing to do.
-    connection.execute(text("SELECT pg_advisory_lock(hashtext('priors.migrations'))"))
+    # Asked again and again: a statement that waits for the lock would be waited for by an index built CONCURRENTLY.
+    while not connection.execute(text("SELECT pg_try_advisory_lock(hashtext('priors.migrations'))")).scalar_one():
+        connection.commit()
+        time.sleep(ATTEMPT_SECONDS)
     connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
     connection.commit()
     context.configure(

@@ -109,12 +109,17 @@ memories = Table(
     _moment("created_at", now=True),
     _moment("valid_until", nullable=True),
     Column("content_hash", LargeBinary, nullable=False),
+    Column("retired_as", Text),
+    Column("findings", JSONB),
+    Column("uses", Integer, nullable=False, server_default="0"),
+    Column("released", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("workspace_id", "memory_id"),
     ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
     ForeignKeyConstraint(["workspace_id", "source_id"], ["sources.workspace_id", "sources.source_id"]),
     CheckConstraint("kind IN ('observation', 'chunk', 'message', 'cue', 'note')", name="kind"),
     CheckConstraint("quality BETWEEN -3 AND 3", name="quality"),
     CheckConstraint("final_score BETWEEN 0 AND 10", name="final_score"),
+    CheckConstraint("retired_as IN ('gone', 'deleted', 'superseded', 'quarantined')", name="retired_as"),
     Index(
         "memories_live_identity_uq",
         "workspace_id",
@@ -130,6 +135,19 @@ memories = Table(
     Index("memories_created_ix", "workspace_id", "created_at", "memory_id"),
     Index("memories_occurred_ix", "workspace_id", "occurred_at", postgresql_where=text("occurred_at IS NOT NULL")),
     Index("memories_tags_ix", "tags", postgresql_using="gin"),
+    Index(
+        "memories_deleted_ix",
+        "workspace_id",
+        "valid_until",
+        postgresql_where=text("retired_as IN ('deleted', 'quarantined')"),
+    ),
+    Index(
+        "memories_low_ix",
+        "workspace_id",
+        "memory_id",
+        postgresql_where=text("quality < 0 AND valid_until IS NULL"),
+    ),
+    Index("memories_run_ix", "workspace_id", "run_id", postgresql_where=text("run_id IS NOT NULL")),
 )
 
 lexical = Table(
@@ -231,4 +249,111 @@ recall_hits = Table(
         ["workspace_id", "recall_id"], ["recalls.workspace_id", "recalls.recall_id"], ondelete="CASCADE"
     ),
     Index("recall_hits_memory_ix", "workspace_id", "memory_id"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("task", Text, nullable=False, server_default=""),
+    Column("task_type", Text, nullable=False, server_default=""),
+    Column("agent", Text),
+    Column("queries", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("output", Text),
+    Column("output_path", Text),
+    Column("lines", Integer),
+    Column("bytes", BigInteger),
+    Column("round_scores", ARRAY(REAL), nullable=False, server_default="{}"),
+    Column("final_score", REAL),
+    Column("verdict", Text, nullable=False, server_default=""),
+    Column("issues", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("stages", JSONB, nullable=False, server_default="{}"),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    _moment("started_at", nullable=True),
+    _moment("finished_at", nullable=True),
+    _moment("created_at", now=True),
+    _moment("updated_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "run_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    CheckConstraint("final_score BETWEEN 0 AND 10", name="final_score"),
+    Index("runs_created_ix", "workspace_id", "created_at", "run_id"),
+)
+
+observations = Table(
+    "observations",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("task_type", Text, nullable=False),
+    Column("narrative", Text, nullable=False),
+    Column("facts", ARRAY(Text), nullable=False),
+    Column("output_path", Text),
+    Column("verdict", Text, nullable=False),
+    Column("compressor", Text, nullable=False),
+    Column("model", Text),
+    Column("prompt", Text),
+    Column("superseded_by", UUID(as_uuid=True)),
+    PrimaryKeyConstraint("workspace_id", "memory_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    CheckConstraint("compressor IN ('llm', 'extractive', 'given')", name="compressor"),
+    Index("observations_task_ix", "workspace_id", text("md5(task)")),
+)
+
+# A run is compressed once; its observation's id is known before the work is done.
+compressions = Table(
+    "compressions",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("observation_id", UUID(as_uuid=True), nullable=False),
+    Column("run_id", Text),
+    Column("request", JSONB, nullable=False),
+    Column("outcome", Text),
+    Column("reason", Text, nullable=False, server_default=""),
+    Column("memory_id", UUID(as_uuid=True)),
+    _moment("created_at", now=True),
+    _moment("finished_at", nullable=True),
+    PrimaryKeyConstraint("workspace_id", "observation_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    CheckConstraint("outcome IN ('stored', 'joined', 'refused')", name="outcome"),
+    Index("compressions_run_ix", "workspace_id", "run_id", unique=True, postgresql_where=text("run_id IS NOT NULL")),
+    Index("compressions_waiting_ix", "created_at", postgresql_where=text("outcome IS NULL")),
+)
+
+# Only ever appended to: an undo is a row that names the row it undoes, so that the log replays to every quality.
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("feedback_id", UUID(as_uuid=True), nullable=False),
+    Column("position", BigInteger, Identity(always=True), nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("rating", SmallInteger),
+    Column("undoes", UUID(as_uuid=True)),
+    Column("comment", Text, nullable=False, server_default=""),
+    Column("run_id", Text),
+    Column("idempotency_key", Text),
+    _moment("created_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "feedback_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    CheckConstraint("(rating IN (-1, 1)) <> (undoes IS NOT NULL)", name="rating"),
+    UniqueConstraint("workspace_id", "undoes", name="feedback_undoes_uq"),
+    UniqueConstraint("workspace_id", "idempotency_key", name="feedback_idempotency_key_uq"),
+    Index("feedback_memory_ix", "workspace_id", "memory_id", "position"),
+)
+
+refusals = Table(
+    "refusals",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    _moment("last_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "reason"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
 )

@@ -1,0 +1,1 @@
+"""What people say of memories, and what follows from it."""

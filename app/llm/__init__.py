@@ -1,0 +1,1 @@
+"""Chat models; absent unless configured."""

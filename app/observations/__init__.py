@@ -1,0 +1,1 @@
+"""Finished runs compressed to a title, a narrative and facts."""

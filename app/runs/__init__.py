@@ -1,0 +1,1 @@
+"""Runs: what a pipeline did, what it was given and how it was judged."""
