@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.llm.chat import Chat, chat_from
+from app.observations.record import Compressor
 from app.settings import Settings
 
 
@@ -19,8 +21,21 @@ class Services:
     provider: EmbeddingProvider
     """Not started yet: `await provider.start()` where the model is needed at once."""
     counter: TokenCounter
+    chat: Chat | None = None
+    """The language model that compresses; None where none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres should it have died; None where another database is used."""
+
+    @property
+    def compressor(self) -> Compressor:
+        """What compressing a run needs."""
+        return Compressor(
+            provider=self.provider,
+            counter=self.counter,
+            chat=self.chat,
+            evaluator=self.settings.evaluator,
+            mask=self.settings.mask_secrets,
+        )
 
 
 @asynccontextmanager
@@ -62,4 +77,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(database.close)
         provider = provider_from(settings)
         stack.push_async_callback(provider.close)
-        yield Services(settings=settings, database=database, provider=provider, counter=counter(), revive=revive)
+        chat = chat_from(settings)
+        if chat is not None:
+            stack.push_async_callback(chat.close)
+        yield Services(
+            settings=settings, database=database, provider=provider, counter=counter(), chat=chat, revive=revive
+        )

@@ -12,13 +12,17 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from app.api.context import Context
+from app.api.feedback import FeedbackController
 from app.api.frame import Frame
 from app.api.health import HealthController
+from app.api.lifecycle import LifecycleController
 from app.api.memories import MemoriesController
 from app.api.metrics import Metrics
+from app.api.novelty import NoveltyController
 from app.api.problems import problem_response
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
+from app.api.runs import RunsController
 from app.embeddings.backfill import serving_model
 from app.errors import PriorsError
 from app.settings import Settings
@@ -52,7 +56,16 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
                 loading.cancel()
 
     return Litestar(
-        route_handlers=[MemoriesController, RetrievalController, ReportsController, HealthController],
+        route_handlers=[
+            MemoriesController,
+            RetrievalController,
+            ReportsController,
+            RunsController,
+            FeedbackController,
+            LifecycleController,
+            NoveltyController,
+            HealthController,
+        ],
         state=State({"context": context}),
         lifespan=[opened],
         exception_handlers={Exception: problem_response},

@@ -26,10 +26,11 @@ from app.api.schemas import (
     StoredView,
 )
 from app.embeddings.backfill import embed_waiting, serving_model
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import EmbeddingUnavailable, InvalidInput, Refused
 from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_sources
-from app.memories.memory import NewMemory
+from app.memories.memory import NewMemory, Rejection
 from app.memories.remember import BATCH, remember
+from app.memories.screening import INVALID
 from app.retrieval.recall import VECTOR
 
 LINE_BYTES = 1_000_000
@@ -48,6 +49,7 @@ class _Sent:
     updated: int = 0
     unchanged: int = 0
     rejected: list[RejectedLine] = field(default_factory=list)
+    refused: list[Rejection] = field(default_factory=list)
     ids: list[UUID | None] = field(default_factory=list)
 
 
@@ -77,9 +79,8 @@ class MemoriesController(Controller):
         sent = _Sent()
         sent.ids.append(None)
         await _remember(context, context.workspace(workspace), [_Line(number=1, place=0, memory=data.memory())], sent)
-        if sent.rejected:
-            field_name, _, message = sent.rejected[0].reason.partition(": ")
-            raise InvalidInput(field_name, message)
+        if sent.refused:
+            raise as_error(sent.refused[0])
         return await _answer(context, sent, wait)
 
     @post("/memories:bulk", status_code=200, responses=PROBLEMS)
@@ -193,6 +194,14 @@ def _parsed(line: bytes | None) -> NewMemory | str:
         return f"is not JSON: {error}"
 
 
+def as_error(rejection: Rejection) -> InvalidInput:
+    """Why a memory was not stored, as the error of its call."""
+    field_name, _, message = rejection.reason.partition(": ")
+    if rejection.code == INVALID:
+        return InvalidInput(field_name, message)
+    return Refused(field_name, message, reason=rejection.code, details=rejection.details)
+
+
 async def _remember(context: Context, workspace: str, batch: Sequence[_Line], sent: _Sent) -> None:
     if not batch:
         return
@@ -203,14 +212,18 @@ async def _remember(context: Context, workspace: str, batch: Sequence[_Line], se
         workspace=workspace,
         language=services.settings.language,
         memories=[line.memory for line in batch],
+        mask=services.settings.mask_secrets,
     )
+    sent.refused += result.rejected
     context.metrics.note_remembered(result)
     sent.stored += result.stored
     sent.updated += result.updated
     sent.unchanged += result.unchanged
     for line, memory_id in zip(batch, result.ids, strict=True):
         sent.ids[line.place] = memory_id
-    sent.rejected += [RejectedLine(line=batch[item.index].number, reason=item.reason) for item in result.rejected]
+    sent.rejected += [
+        RejectedLine(line=batch[item.index].number, reason=item.reason, code=item.code) for item in result.rejected
+    ]
 
 
 async def _answer(context: Context, sent: _Sent, wait: str | None) -> StoredView:

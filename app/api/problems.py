@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
-from app.errors import InvalidInput, NotFound, Unavailable
+from app.errors import InvalidInput, NotFound, Refused, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -40,6 +40,10 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     type: str = "about:blank"
     request_id: str = ""
     errors: tuple[FieldError, ...] = ()
+    reason: str = ""
+    """Short name of why something is not kept: `injection`, `echo`, `empty`, `boilerplate`, `stack_trace`, …"""
+    findings: tuple[dict[str, Any], ...] = ()
+    """Each with its rule and span, or whatever the reason points at."""
 
 
 def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
@@ -59,6 +63,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(404, "there is no such thing in this workspace"),
     **_documented(405, "the route does not take this method"),
     **_documented(413, "the body is too large"),
+    **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
     **_documented(503, "the database does not answer"),
 }
 
@@ -79,6 +84,8 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         instance=request.url.path,
         request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
         errors=errors,
+        reason=error.reason if isinstance(error, Refused) else "",
+        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused) else (),
     )
     return Response(problem, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
@@ -93,7 +100,8 @@ def field_error(text: str) -> FieldError:
 def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
     match error:
         case InvalidInput():
-            return HTTPStatus.BAD_REQUEST, str(error), (FieldError(field=error.field, message=error.message),)
+            status = HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(error, Refused) else HTTPStatus.BAD_REQUEST
+            return status, str(error), (FieldError(field=error.field, message=error.message),)
         case NotFound():
             return HTTPStatus.NOT_FOUND, str(error), ()
         case Unavailable():

@@ -35,6 +35,7 @@ class ReportsController(Controller):
             path=data.path,
             content=data.content.encode(errors="surrogatepass"),
             max_file_bytes=services.settings.max_file_bytes,
+            mask=services.settings.mask_secrets,
         )
         context.metrics.reports.labels(outcome.status).inc()
         return OutcomeView(
@@ -43,4 +44,6 @@ class ReportsController(Controller):
             chunks=outcome.chunks,
             stored=outcome.stored,
             tokens=outcome.tokens,
+            left_out=outcome.left_out,
+            quarantined=outcome.quarantined,
         )

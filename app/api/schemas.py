@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
-from app.memories.memory import Memory, NewMemory, Source, SourceReference
+from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference
 from app.retrieval.browse import LoggedRecall
 from app.retrieval.filters import GLOB_LIMIT, Filters
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
@@ -32,11 +32,33 @@ class SourceInput(Struct, forbid_unknown_fields=True):
     title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
 
 
+class ObservationInput(Struct, forbid_unknown_fields=True):
+    """What an observation has beyond a memory's text, already compressed."""
+
+    task: Annotated[str, Meta(max_length=20_000)] = ""
+    task_type: Name = ""
+    narrative: Annotated[str, Meta(max_length=BODY_LIMIT)] = ""
+    facts: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
+    output_path: Annotated[str, Meta(max_length=URI_LIMIT)] | None = None
+    verdict: Name = ""
+
+    def detail(self) -> ObservationDetail:
+        """The value that the verb takes."""
+        return ObservationDetail(
+            task=self.task,
+            task_type=self.task_type,
+            narrative=self.narrative,
+            facts=tuple(self.facts),
+            output_path=self.output_path,
+            verdict=self.verdict,
+        )
+
+
 class MemoryInput(Struct, forbid_unknown_fields=True):
     """One memory to store."""
 
     kind: Kind
-    body: Annotated[str, Meta(min_length=1, max_length=BODY_LIMIT)]
+    body: Annotated[str, Meta(max_length=BODY_LIMIT, description="may be empty where an observation says it all")] = ""
     title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
     source: SourceInput | None = None
     ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
@@ -46,15 +68,17 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
     run_id: Name | None = None
     final_score: Score | None = None
+    observation: ObservationInput | None = None
 
     def memory(self) -> NewMemory:
         """The value that the verb takes."""
         source = None
         if self.source is not None:
             source = SourceReference(kind=self.source.kind, uri=self.source.uri, title=self.source.title)
+        detail = None if self.observation is None else self.observation.detail()
         return NewMemory(
             kind=self.kind,
-            body=self.body,
+            body=self.body or (detail.body if detail else ""),
             title=self.title,
             source=source,
             ordinal=self.ordinal,
@@ -64,6 +88,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
             language=self.language,
             run_id=self.run_id,
             final_score=self.final_score,
+            observation=detail,
         )
 
 
@@ -182,15 +207,25 @@ class MemoryView(Struct, frozen=True):
     final_score: float | None
     quality: int
     tokens: int
+    uses: int
     created_at: datetime
     valid_until: datetime | None
+    retired_as: str | None
+    findings: Sequence[dict[str, Any]] | None
 
     @classmethod
     def of(cls, memory: Memory) -> "MemoryView":
         """The view of a stored memory."""
-        left_out = {"memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata"}
+        left_out = {"memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata", "findings"}
+        findings = None if memory.findings is None else [dict(finding) for finding in memory.findings]
         shared = {name: getattr(memory, name) for name in Memory.__slots__ if name not in left_out}
-        return cls(id=memory.memory_id, source=source_view(memory), metadata=dict(memory.metadata), **shared)
+        return cls(
+            id=memory.memory_id,
+            source=source_view(memory),
+            metadata=dict(memory.metadata),
+            findings=findings,
+            **shared,
+        )
 
 
 class HitView(Struct, frozen=True):
@@ -266,6 +301,8 @@ class RejectedLine(Struct, frozen=True):
     line: int
     """From 1."""
     reason: str
+    code: str = "invalid"
+    """What statistics count it by."""
 
 
 class StoredView(Struct, frozen=True, omit_defaults=True):
@@ -327,6 +364,8 @@ class OutcomeView(Struct, frozen=True):
     chunks: int
     stored: int
     tokens: int
+    left_out: int
+    quarantined: int
 
 
 class MemoryPage(Struct, frozen=True):

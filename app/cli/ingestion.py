@@ -43,6 +43,7 @@ def ingest(
             "default_language": services.settings.language,
             "paths": paths,
             "max_file_bytes": services.settings.max_file_bytes,
+            "mask": services.settings.mask_secrets,
         }
         if watch:
             return await _follow(services, options, as_json=as_json)
@@ -100,6 +101,9 @@ def _show(result: "Ingestion", *, as_json: bool) -> None:
         typer.echo(json.dumps(_summary(result), ensure_ascii=False))
     else:
         _table(result)
+    for outcome in result.outcomes:
+        if outcome.quarantined:
+            typer.echo(f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors quarantine`", err=True)
     for outcome in result.failed:
         typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     if result.degraded:
@@ -107,13 +111,14 @@ def _show(result: "Ingestion", *, as_json: bool) -> None:
 
 
 def _summary(result: "Ingestion") -> dict[str, Any]:
-    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "reason")
+    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason")
     return {
         **result.counts,
         "chunks": result.chunks,
         "stored": result.stored,
         "tokens": result.tokens,
         "left_out": result.left_out,
+        "quarantined": result.quarantined,
         "seconds": round(result.seconds, 3),
         "dry_run": result.dry_run,
         "waiting": result.waiting,
@@ -134,6 +139,7 @@ def _table(result: "Ingestion") -> None:
         "chunks stored": result.stored,
         "tokens stored": result.tokens,
         "chunks of machine noise left out": result.left_out,
+        "chunks quarantined": result.quarantined,
         "seconds": f"{result.seconds:.1f}",
     }
     for name, value in figures.items():

@@ -149,6 +149,7 @@ async def _take_in_examples(services: "Services", workspace: str) -> None:
         default_language=services.settings.language,
         paths=[EXAMPLES],
         max_file_bytes=services.settings.max_file_bytes,
+        mask=services.settings.mask_secrets,
     )
     typer.echo(f"{len(result.outcomes)} files, {result.chunks} chunks in {result.seconds:.1f} s")
 

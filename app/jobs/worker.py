@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import structlog
 from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
@@ -10,7 +11,9 @@ from procrastinate.blueprints import Blueprint
 from app.db.engine import libpq_url
 from app.embeddings.backfill import build_indexes, embed_waiting
 from app.errors import Unavailable
+from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
+from app.observations.record import compress_all_waiting, compress_waiting
 from app.wiring import Services
 
 CONCURRENCY = 2
@@ -46,6 +49,13 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
     await refresh_workspace_statistics(_services(context).database, workspace_id)
 
 
+@tasks.task(name="compress", pass_context=True, retry=RETRY, queue="default")
+async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
+    """Compress a finished run."""
+    services = _services(context)
+    await compress_waiting(services.database, services.compressor, workspace_id, UUID(observation_id))
+
+
 @tasks.periodic(cron="*/5 * * * *")
 @tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default")
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
@@ -53,6 +63,8 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     services = _services(context)
     for job in await context.app.job_manager.get_stalled_jobs():
         await context.app.job_manager.retry_job(job)
+    await compress_all_waiting(services.database, services.compressor)
+    await empty_trash(services.database, days=services.settings.trash_days)
     await embed_waiting(services.database, services.provider)
     await refresh_all_statistics(services.database)
     await build_indexes(services.database)

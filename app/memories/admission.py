@@ -75,11 +75,12 @@ def _number_reasons(memory: NewMemory) -> Iterator[str]:
     score = memory.final_score
     if score is not None and not (math.isfinite(score) and 0 <= score <= LARGEST_SCORE):
         yield f"final_score: must be from 0 to {LARGEST_SCORE}"
-    if memory.occurred_at is not None and not _in_calendar(memory.occurred_at):
+    if memory.occurred_at is not None and not in_calendar(memory.occurred_at):
         yield "occurred_at: is outside the years 1 to 9999"
 
 
-def _in_calendar(moment: datetime) -> bool:
+def in_calendar(moment: datetime) -> bool:
+    """Whether a database can hold the moment."""
     try:
         moment.astimezone(UTC)
     except (OverflowError, ValueError):

@@ -1,6 +1,6 @@
 """A memory before it is stored, as it is stored, and where it comes from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -22,6 +22,28 @@ class SourceReference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationDetail:
+    """What an observation has beyond a memory's text."""
+
+    task: str = ""
+    task_type: str = ""
+    narrative: str = ""
+    facts: tuple[str, ...] = ()
+    output_path: str | None = None
+    verdict: str = ""
+    compressor: str = "given"
+    """`llm`, `extractive`, or `given` where the writer compressed."""
+    model: str | None = None
+    prompt: str | None = None
+    """What the language model was asked; training data is made of it."""
+
+    @property
+    def body(self) -> str:
+        """The text that is stored and found: the narrative above the facts."""
+        return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory as its writer gives it. The text is kept word for word."""
 
@@ -39,6 +61,7 @@ class NewMemory:
     run_id: str | None = None
     final_score: float | None = None
     """The evaluator's score, 0 to 10."""
+    observation: ObservationDetail | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +100,14 @@ class Memory:
     final_score: float | None
     quality: int
     tokens: int
+    uses: int
+    """How often what it says came back in the output of a run that it was given to."""
     created_at: datetime
     valid_until: datetime | None
+    retired_as: str | None
+    """Why it is retired: `gone` from its source, `deleted`, `superseded`, or `quarantined`; None while it is live."""
+    findings: Sequence[Mapping[str, Any]] | None
+    """What the injection scan found in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +130,7 @@ class Rejection:
     index: int
     """Its place in the batch, from 0."""
     reason: str
+    code: str = "invalid"
+    """What statistics count it by: `invalid`, `empty`, `punctuation`, `boilerplate`, `stack_trace`, `echo`,
+    `injection`."""
+    details: tuple[Mapping[str, Any], ...] = ()

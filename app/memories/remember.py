@@ -13,9 +13,11 @@ from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.provider import TokenCounter
 from app.memories import lexical_index, sources, store
-from app.memories.admission import reason_to_reject
+from app.memories.echoes import note_echoes
 from app.memories.memory import NewMemory, Rejection, Remembered
+from app.memories.refusals import count_refusals
 from app.memories.scored_text import embedded_text
+from app.memories.screening import Objection, Screened, screened
 from app.memories.store import MemoryRow, row_of
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -26,19 +28,29 @@ BATCH = 500
 
 
 @dataclass(slots=True)
-class _Counts:
+class Counts:
+    """What became of memories so far."""
+
     stored: int = 0
     updated: int = 0
     unchanged: int = 0
 
 
 async def remember(
-    database: Database, counter: TokenCounter, *, workspace: str, language: str, memories: Sequence[NewMemory]
+    database: Database,
+    counter: TokenCounter,
+    *,
+    workspace: str,
+    language: str,
+    memories: Sequence[NewMemory],
+    mask: bool = True,
 ) -> Remembered:
     """Store memories. Each is findable by its words at once, by its meaning when a worker has embedded it.
 
     Known text (same kind, source, ordinal, title and body) is not stored twice; date, tags, metadata, score and run of
-    such a memory become those given here. What cannot be stored is rejected with its reason, and the rest goes on.
+    such a memory become those given here. What cannot be stored, would be worthless or instructs its reader is
+    rejected with its reason, and so is what a run was given and says again: that counts as a use of the memory which
+    it came from. The rest goes on. Secrets are masked unless `mask` is off.
     `language` is that of a workspace which this call makes.
 
     Raises:
@@ -48,16 +60,18 @@ async def remember(
     checked_name(workspace)
     ids: list[UUID | None] = [None] * len(memories)
     rejected: list[Rejection] = []
-    counts = _Counts()
+    counts = Counts()
     for start in range(0, len(memories), BATCH):
-        reasons = [reason_to_reject(memory) for memory in memories[start : start + BATCH]]
-        taken = [start + place for place, reason in enumerate(reasons) if reason is None]
-        rejected += [Rejection(index=start + place, reason=reason) for place, reason in enumerate(reasons) if reason]
-        batch = [memories[index] for index in taken]
+        batch = [screened(memory, mask=mask) for memory in memories[start : start + BATCH]]
+        batch = await note_echoes(database, workspace, batch)
+        rejected += [_rejection(start + place, item.objection) for place, item in enumerate(batch) if item.objection]
+        taken = [start + place for place, item in enumerate(batch) if item.objection is None]
+        kept = [item for item in batch if item.objection is None]
         for index, memory_id in zip(
-            taken, await _store_batch(database, counter, workspace, language, batch, counts), strict=True
+            taken, await _store_batch(database, counter, workspace, language, kept, counts), strict=True
         ):
             ids[index] = memory_id
+    await count_refusals(database, workspace, language, rejected)
     return Remembered(
         ids=tuple(ids),
         stored=counts.stored,
@@ -72,39 +86,45 @@ async def _store_batch(
     counter: TokenCounter,
     workspace: str,
     language: str,
-    batch: Sequence[NewMemory],
-    counts: _Counts,
+    batch: Sequence[Screened],
+    counts: Counts,
 ) -> list[UUID]:
     if not batch:
         return []
-    tokens = counter.count_many([embedded_text(memory.title, memory.body) for memory in batch])
+    tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in batch])
     async with database.transaction() as connection:
         target = await workspaces.ensure(connection, workspace, configuration(language))
         rows = await _rows(connection, target, batch, tokens)
-        ids = await _write(connection, target, rows, counts)
+        ids = await write(connection, target, rows, counts)
         await workspaces.add_languages(connection, target, {row.language for row in rows})
     return ids
 
 
 async def _rows(
-    connection: AsyncConnection, target: Workspace, batch: Sequence[NewMemory], tokens: Sequence[int]
+    connection: AsyncConnection, target: Workspace, batch: Sequence[Screened], tokens: Sequence[int]
 ) -> list[MemoryRow]:
-    references = [memory.source for memory in batch if memory.source is not None]
+    references = [item.memory.source for item in batch if item.memory.source is not None]
     known = await sources.ensure(connection, target.workspace_id, references)
     return [
         row_of(
-            memory,
-            source_id=None if memory.source is None else known[memory.source.kind, memory.source.uri],
-            language=target.language if memory.language is None else configuration(memory.language),
+            item.memory,
+            source_id=None if item.memory.source is None else known[item.memory.source.kind, item.memory.source.uri],
+            language=target.language if item.memory.language is None else configuration(item.memory.language),
             tokens=count,
+            findings=item.findings,
         )
-        for memory, count in zip(batch, tokens, strict=True)
+        for item, count in zip(batch, tokens, strict=True)
     ]
 
 
-async def _write(
-    connection: AsyncConnection, target: Workspace, rows: Sequence[MemoryRow], counts: _Counts
+def _rejection(index: int, objection: Objection) -> Rejection:
+    return Rejection(index=index, reason=objection.message, code=objection.code, details=objection.details)
+
+
+async def write(
+    connection: AsyncConnection, target: Workspace, rows: Sequence[MemoryRow], counts: Counts
 ) -> list[UUID]:
+    """Store memories or find those that they are already; the id of each. Counts what became of them."""
     workspace_id = target.workspace_id
     known = await store.find_known(connection, workspace_id, rows)
     fresh = {row.identity: row for row in rows if row.identity not in known}
@@ -120,6 +140,9 @@ async def _write(
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     if inserted:
+        await store.insert_observations(
+            connection, workspace_id, [row for row in fresh.values() if row.memory_id in inserted]
+        )
         await make_findable(connection, workspace_id, sorted(inserted))
     counts.stored += len(inserted)
     counts.updated += len(changed)

@@ -50,6 +50,7 @@ class _Run:
     language: str
     model: StoredModel | None
     max_file_bytes: int
+    mask: bool
     dry_run: bool
     total: int = 0
     on_progress: OnProgress = lambda _done, _total, _path: None
@@ -68,7 +69,7 @@ class _Run:
         self.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
 
 
-async def ingest(
+async def ingest(  # noqa: PLR0913 - one an option of the command
     database: Database,
     provider: EmbeddingProvider,
     counter: TokenCounter,
@@ -78,6 +79,7 @@ async def ingest(
     default_language: str = "english",
     paths: Sequence[Path],
     max_file_bytes: int,
+    mask: bool = True,
     dry_run: bool = False,
     on_progress: OnProgress = lambda _done, _total, _path: None,
 ) -> Ingestion:
@@ -105,6 +107,7 @@ async def ingest(
         language=target.language if language is None else configuration(language),
         model=model,
         max_file_bytes=max_file_bytes,
+        mask=mask,
         dry_run=dry_run,
         on_progress=on_progress,
     )
@@ -131,6 +134,7 @@ async def ingest_content(
     path: str,
     content: bytes,
     max_file_bytes: int,
+    mask: bool = True,
 ) -> FileOutcome:
     """Take in one file's content under a name of the caller's, as `ingest` does a file.
 
@@ -150,11 +154,12 @@ async def ingest_content(
         language=target.language if language is None else configuration(language),
         model=await serving_model(database, provider),
         max_file_bytes=max_file_bytes,
+        mask=mask,
         dry_run=False,
     )
     try:
         prepared = await asyncio.to_thread(
-            prepare, content, uri=str(shown), shown=shown, language=run.language, counter=counter
+            prepare, content, uri=str(shown), shown=shown, language=run.language, counter=counter, mask=mask
         )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
@@ -267,7 +272,13 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
             run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
             return None
         return await asyncio.to_thread(
-            prepare, content, uri=uri, shown=file.shown, language=run.language, counter=run.counter
+            prepare,
+            content,
+            uri=uri,
+            shown=file.shown,
+            language=run.language,
+            counter=run.counter,
+            mask=run.mask,
         )
     except (UnreadableFile, InvalidInput) as error:
         run.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))

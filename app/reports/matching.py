@@ -16,6 +16,10 @@ class KnownChunk:
     content_hash: bytes
     ordinal: int
     live: bool
+    barred: bool = False
+    """A person deleted it, or it is quarantined: its text stays out for as long as nobody brings it back."""
+    released: bool = False
+    """A person let it out of quarantine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,8 @@ class Matching:
     new: tuple[MemoryRow, ...]
     retired: tuple[UUID, ...]
     """Live memories whose text is gone."""
+    barred: int = 0
+    """Chunks of the file that are known and stay out."""
 
 
 def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
@@ -35,22 +41,26 @@ def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
     Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one.
     """
     pools: dict[bytes, list[KnownChunk]] = defaultdict(list)
-    for chunk in sorted(known, key=lambda chunk: (not chunk.live, chunk.memory_id)):
+    for chunk in sorted(known, key=lambda chunk: (not chunk.live, not chunk.barred, chunk.memory_id)):
         pools[chunk.content_hash].append(chunk)
     partners = _by_place(rows, pools)
     new: list[MemoryRow] = []
+    barred = 0
     for row in rows:
         if row.memory_id in partners:
             continue
         pool = pools[row.content_hash]
-        if pool:
+        if pool and pool[0].barred:
+            pool.pop(0)
+            barred += 1
+        elif pool:
             partners[row.memory_id] = pool.pop(0)
         else:
             new.append(row)
     kept = tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners)
     stay = {chunk.memory_id for chunk, _ in kept}
     retired = tuple(chunk.memory_id for chunk in known if chunk.live and chunk.memory_id not in stay)
-    return Matching(kept=kept, new=tuple(new), retired=retired)
+    return Matching(kept=kept, new=tuple(new), retired=retired, barred=barred)
 
 
 def _by_place(rows: Sequence[MemoryRow], pools: dict[bytes, list[KnownChunk]]) -> dict[UUID, KnownChunk]:

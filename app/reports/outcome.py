@@ -22,6 +22,8 @@ class FileOutcome:
     """Model tokens of the stored chunks."""
     left_out: int = 0
     """Chunks of machine noise that were not kept."""
+    quarantined: int = 0
+    """Chunks that instruct their reader: stored, never retrieved, shown to people."""
     reason: str = ""
     """Why it failed, and how to mend it."""
 
@@ -58,6 +60,11 @@ class Ingestion:
     def tokens(self) -> int:
         """Model tokens of the stored chunks."""
         return sum(outcome.tokens for outcome in self.outcomes)
+
+    @property
+    def quarantined(self) -> int:
+        """Chunks that are stored and never retrieved until a person releases them."""
+        return sum(outcome.quarantined for outcome in self.outcomes)
 
     @property
     def left_out(self) -> int:

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
-from app.memories.admission import reason_to_reject
 from app.memories.memory import NewMemory
 from app.memories.scored_text import embedded_text
+from app.memories.screening import INJECTION, INVALID, Screened, screened
 from app.memories.store import MemoryRow, row_of
 from app.reports.chunk import Chunk
 from app.reports.chunking import chunk_report
@@ -41,23 +41,32 @@ def file_hash(content: bytes, language: str) -> bytes:
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
-def prepare(content: bytes, *, uri: str, shown: PurePosixPath, language: str, counter: TokenCounter) -> Prepared:
-    """Chunk a file and make its rows.
+def prepare(
+    content: bytes, *, uri: str, shown: PurePosixPath, language: str, counter: TokenCounter, mask: bool = True
+) -> Prepared:
+    """Chunk a file and make its rows. A chunk in which the injection scan finds something is to be quarantined.
 
     Raises:
         InvalidInput: the content is no report; the message says why.
     """
     chunks = chunk_report(shown, content, counter)
     tags = path_tags(shown)
-    memories = [_admitted(_memory(chunk, ordinal, tags)) for ordinal, chunk in enumerate(chunks)]
-    tokens = counter.count_many([embedded_text(memory.title, memory.body) for memory in memories])
+    passed = [_passed(_memory(chunk, ordinal, tags), mask=mask) for ordinal, chunk in enumerate(chunks)]
+    tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
         uri=uri,
         title=str(shown),
         content_hash=file_hash(content, language),
         rows=tuple(
-            row_of(memory, source_id=None, language=language, tokens=count)
-            for memory, count in zip(memories, tokens, strict=True)
+            row_of(
+                item.memory,
+                source_id=None,
+                language=language,
+                tokens=count,
+                findings=item.findings,
+                quarantined=item.objection is not None,
+            )
+            for item, count in zip(passed, tokens, strict=True)
         ),
         left_out=sum(chunk.left_out for chunk in chunks),
     )
@@ -79,10 +88,11 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
     )
 
 
-def _admitted(memory: NewMemory) -> NewMemory:
-    """The gate through which every chunk passes before it is stored."""
-    reason = reason_to_reject(memory)
-    # The source is named at the write; a chunk's ordinal is right without it.
-    if reason is not None and not reason.startswith("ordinal: is a place in a source"):
-        raise InvalidInput("", f"chunk {memory.ordinal}: {reason}")
-    return memory
+def _passed(memory: NewMemory, *, mask: bool) -> Screened:
+    """The gate through which every chunk passes; only what an instruction blocks goes on, to be quarantined."""
+    # The source is named at the write; until then the ordinal stands for itself.
+    result = screened(replace(memory, ordinal=None), mask=mask)
+    if result.objection is not None and result.objection.code == INVALID:
+        raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
+    kept = result.objection if result.objection is not None and result.objection.code == INJECTION else None
+    return replace(result, memory=replace(result.memory, ordinal=memory.ordinal), objection=kept)

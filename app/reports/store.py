@@ -56,7 +56,9 @@ ORDER BY retired_at NULLS LAST
 """)
 
 CHUNKS = text("""
-SELECT source_id, memory_id, content_hash, ordinal, valid_until IS NULL AS live FROM memories
+SELECT source_id, memory_id, content_hash, ordinal, valid_until IS NULL AS live, released,
+    coalesce(retired_as IN ('deleted', 'quarantined'), false) AS barred
+FROM memories
 WHERE workspace_id = :workspace_id AND source_id = ANY(CAST(:source_ids AS uuid[])) AND kind = 'chunk'
 ORDER BY source_id, ordinal, memory_id
 """)
@@ -142,7 +144,12 @@ async def known_chunks(
     for row in await connection.execute(CHUNKS, {"workspace_id": workspace_id, "source_ids": list(source_ids)}):
         chunks[row.source_id].append(
             KnownChunk(
-                memory_id=row.memory_id, content_hash=bytes(row.content_hash), ordinal=row.ordinal, live=row.live
+                memory_id=row.memory_id,
+                content_hash=bytes(row.content_hash),
+                ordinal=row.ordinal,
+                live=row.live,
+                barred=row.barred,
+                released=row.released,
             )
         )
     return chunks

@@ -22,7 +22,7 @@ RETRY_SECONDS = 1.0
 logger = structlog.get_logger()
 
 
-async def watch(
+async def watch(  # noqa: PLR0913 - one an option of the command
     database: Database,
     provider: EmbeddingProvider,
     counter: TokenCounter,
@@ -32,6 +32,7 @@ async def watch(
     default_language: str = "english",
     paths: Sequence[Path],
     max_file_bytes: int,
+    mask: bool = True,
     stop: asyncio.Event,
     on_progress: OnProgress = lambda _done, _total, _path: None,
 ) -> AsyncIterator[Ingestion]:
@@ -50,6 +51,7 @@ async def watch(
             default_language=default_language,
             paths=paths,
             max_file_bytes=max_file_bytes,
+            mask=mask,
             on_progress=on_progress,
         )
 

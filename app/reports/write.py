@@ -109,14 +109,18 @@ async def _carry_out(
     literals: Mapping[bytes, str],
 ) -> int:
     await memories.retire(connection, workspace_id, plan.retired)
-    kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in plan.kept]
-    revived = [row for (chunk, _), row in zip(plan.kept, kept, strict=True) if not chunk.live]
-    moving = [chunk.memory_id for chunk, row in plan.kept if chunk.ordinal != row.memory.ordinal]
+    caught = [chunk.memory_id for chunk, row in plan.kept if row.quarantined and not chunk.released]
+    await memories.mark_retired(connection, workspace_id, caught, reason=memories.QUARANTINED)
+    pairs = [(chunk, row) for chunk, row in plan.kept if chunk.released or not row.quarantined]
+    kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in pairs]
+    revived = [row for (chunk, _), row in zip(pairs, kept, strict=True) if not chunk.live]
+    moving = [chunk.memory_id for chunk, row in pairs if chunk.ordinal != row.memory.ordinal]
     await store.park(connection, workspace_id, moving)
     await memories.update(connection, workspace_id, kept, revive=True)
     await memories.insert(connection, workspace_id, plan.new)
-    await lexical_index.index(connection, workspace_id, [row.memory_id for row in (*kept, *plan.new)])
-    return await _give_vectors(connection, workspace_id, [*revived, *plan.new], model, literals)
+    findable = [row for row in plan.new if not row.quarantined]
+    await lexical_index.index(connection, workspace_id, [row.memory_id for row in (*kept, *findable)])
+    return await _give_vectors(connection, workspace_id, [*revived, *findable], model, literals)
 
 
 async def _give_vectors(
@@ -152,4 +156,5 @@ def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow] = ()) -> 
         stored=len(new),
         tokens=sum(row.tokens for row in new),
         left_out=prepared.left_out,
+        quarantined=sum(row.quarantined for row in prepared.rows),
     )

@@ -17,6 +17,13 @@ async def find(connection: AsyncConnection, name: str) -> Workspace | None:
     return None if row is None else workspace_of(row)
 
 
+async def get(connection: AsyncConnection, workspace_id: int) -> Workspace | None:
+    """The workspace of that id."""
+    statement = text(f"SELECT {COLUMNS} FROM workspaces WHERE workspace_id = :workspace_id")  # noqa: S608 - a constant
+    row = (await connection.execute(statement, {"workspace_id": workspace_id})).one_or_none()
+    return None if row is None else workspace_of(row)
+
+
 async def ensure(connection: AsyncConnection, name: str, language: str) -> Workspace:
     """The workspace of that name, made now if need be."""
     found = await find(connection, name)

@@ -21,6 +21,37 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories:bulk"): lambda client, _: client.post(
         "/api/memories:bulk", content=json.dumps({"kind": "note", "body": PRIVATE}).encode()
     ),
+    ("GET", "/api/runs"): lambda client, _: client.get("/api/runs"),
+    ("GET", "/api/runs/{run_id}"): lambda client, _: client.get("/api/runs/zebra-run"),
+    ("PATCH", "/api/runs/{run_id}"): lambda client, _: client.patch("/api/runs/zebra-run", json={"verdict": "x"}),
+    ("POST", "/api/runs"): lambda client, _: client.post("/api/runs", json={"run_id": "zebra-run"}),
+    ("GET", "/api/memories/{memory_id}/runs"): lambda client, known: client.get(f"/api/memories/{known['id']}/runs"),
+    ("POST", "/api/observations"): lambda client, _: client.post(
+        "/api/observations?wait=true", json={"task": "zebra", "output": PRIVATE}
+    ),
+    ("GET", "/api/observations/{observation_id}"): lambda client, known: client.get(
+        f"/api/observations/{known['observation_id']}"
+    ),
+    ("POST", "/api/memories/{memory_id}/feedback"): lambda client, known: client.post(
+        f"/api/memories/{known['id']}/feedback", json={"rating": 1}
+    ),
+    ("GET", "/api/memories/{memory_id}/feedback"): lambda client, known: client.get(
+        f"/api/memories/{known['id']}/feedback"
+    ),
+    ("DELETE", "/api/feedback/{feedback_id}"): lambda client, known: client.delete(
+        f"/api/feedback/{known['feedback_id']}"
+    ),
+    ("GET", "/api/feedback/export"): lambda client, _: client.get("/api/feedback/export"),
+    ("GET", "/api/memories/prune-candidates"): lambda client, _: client.get("/api/memories/prune-candidates"),
+    ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
+    ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
+    ("POST", "/api/memories:delete"): lambda client, known: client.post(
+        "/api/memories:delete", json={"ids": [known["id"]]}
+    ),
+    ("POST", "/api/memories:restore"): lambda client, known: client.post(
+        "/api/memories:restore", json={"ids": [known["deleted_id"]]}
+    ),
+    ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
     ),
@@ -34,16 +65,31 @@ WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")}
 async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str, route: tuple[str, str]) -> None:
     ours = {"id": (await client.post("/api/memories", json={"kind": "note", "body": PRIVATE})).json()["ids"][0]}
     await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
+    await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE})
+    observed = await client.post("/api/observations", json={"task": "zebra", "output": PRIVATE})
+    rated = await client.post(f"/api/memories/{ours['id']}/feedback", json={"rating": -1})
+    gone = (await client.post("/api/memories", json={"kind": "note", "body": "Zebra, deleted."})).json()["ids"][0]
+    await client.post("/api/memories:delete", json={"ids": [gone]})
+    ours |= {
+        "observation_id": observed.json()["observation_id"],
+        "feedback_id": rated.json()["rating"]["feedback_id"],
+        "deleted_id": gone,
+    }
     recall = (await client.post("/api/search", json={"query": "zebra protocol"})).json()
     assert recall["hits"]
     client.headers["X-Workspace"] = f"{workspace}-stranger"
     answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
-    known = {ours["id"], *(hit["id"] for hit in recall["hits"])}
+    known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
     assert answer.status_code in {200, 404}
+    if route[1] in {"/api/memories:delete", "/api/memories:restore"}:
+        assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
+        return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
     if route[0] == "GET" or route[1] in {"/api/search", "/api/history"}:
         assert "zebra protocol was" not in answer.text
-    else:
+    elif route[1] == "/api/novelty":
+        assert answer.json()["novelty"] == 1
+    elif answer.status_code == 200:
         # What a stranger stores is new: the same text of another workspace is not theirs.
         assert answer.json().get("stored", 1) == 1
 

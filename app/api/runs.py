@@ -1,0 +1,382 @@
+"""`/api/runs`, `/api/runs/{run_id}`, `/api/memories/{id}/runs`, `/api/observations`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from litestar import Controller, Response, get, patch, post
+from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.api.context import Context, WorkspaceHeader, context_of
+from app.api.cursors import cursor_of, run_place_of
+from app.api.problems import PROBLEMS
+from app.api.schemas import MemoryView, Name, Score, Tags
+from app.errors import InvalidInput
+from app.memories.browse import LARGEST_PAGE
+from app.observations.observation import Outcome
+from app.observations.record import Recorded, compress_requested, get_observation, request_observation
+from app.runs.browse import get_run, list_runs, memory_uses
+from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, TASK_LIMIT, record_run
+from app.runs.run import Compression, MemoryUses, NewRun, Run, RunStory
+
+Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
+Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
+Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
+Wait = Annotated[bool, QueryParameter(description="answer once the observation is made")]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class RunChange(Struct, forbid_unknown_fields=True):
+    """What is new of a run; what is left out stays as it is."""
+
+    task: Text | None = None
+    task_type: Name | None = None
+    agent: Name | None = None
+    queries: Texts | None = None
+    output: Output | None = None
+    output_path: Text | None = None
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    round_scores: Annotated[list[Score], Meta(max_length=LIST_LIMIT)] | None = None
+    final_score: Score | None = None
+    verdict: Name | None = None
+    issues: Texts | None = None
+    stages: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    remember: bool = False
+    """Compress it to an observation."""
+
+    def run(self, run_id: str) -> NewRun:
+        """The value that the verb takes."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in NewRun.__slots__ if name != "run_id"}
+        lists = {name: tuple(given[name]) for name in _LISTS if given[name] is not None}
+        return NewRun(run_id=run_id, **{**given, **lists})
+
+
+_LISTS = ("queries", "round_scores", "issues")
+
+
+class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
+    """A run, started or complete."""
+
+    run_id: Annotated[str, Meta(min_length=1, max_length=200, description="the pipeline's own")]
+
+
+class OutcomeInput(Struct, forbid_unknown_fields=True):
+    """A finished run to compress."""
+
+    output: Annotated[str, Meta(min_length=1, max_length=LARGEST_OUTPUT)]
+    task: Text = ""
+    task_type: Name = ""
+    queries: Texts = []
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    output_path: Text | None = None
+    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    final_score: Score | None = None
+    verdict: Name = ""
+    issues: Texts = []
+    tags: Tags = []
+    language: Name | None = None
+    occurred_at: datetime | None = None
+
+    def outcome(self) -> Outcome:
+        """The value that the verb takes."""
+        given = {name: getattr(self, name) for name in Outcome.__slots__}
+        return Outcome(**{**given, **{name: tuple(given[name]) for name in ("queries", "issues", "tags")}})
+
+
+class RunView(Struct, frozen=True):
+    """A stored run."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    queries: Sequence[str]
+    output: str | None
+    output_path: str | None
+    lines: int | None
+    bytes: int | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    stages: dict[str, Any]
+    metadata: dict[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, run: Run) -> "RunView":
+        """The view of a stored run."""
+        return cls(**{name: getattr(run, name) for name in Run.__slots__})
+
+
+class ObservationState(Struct, frozen=True):
+    """What became of an observation that was asked for."""
+
+    observation_id: UUID
+    outcome: str | None
+    """`stored`, `joined`, `refused`; null while it waits."""
+    reason: str
+    memory_id: UUID | None
+    """The memory that holds it."""
+
+    @classmethod
+    def of(cls, state: Recorded | Compression) -> "ObservationState":
+        """The view of either."""
+        return cls(
+            observation_id=state.observation_id,
+            outcome=state.outcome,
+            reason=state.reason,
+            memory_id=state.memory_id,
+        )
+
+
+class SavedRunView(Struct, frozen=True, omit_defaults=True):
+    """A run as it is stored now."""
+
+    run: RunView
+    observation: ObservationState | UnsetType = UNSET
+
+
+class GivenView(Struct, frozen=True):
+    """A memory that a recall gave to the run."""
+
+    recall_id: UUID
+    rank: int
+    score: float
+    id: UUID
+    title: str | None
+    """null where it is no longer stored."""
+    agent: str | None
+    given_at: datetime
+
+
+class RunStoryView(Struct, frozen=True):
+    """A run with the chain around it."""
+
+    run_id: str
+    stored: bool
+    """Whether the run itself is; older data can name one that is not."""
+    run: RunView | None
+    given: Sequence[GivenView]
+    observation: ObservationState | None
+    observations: Sequence[MemoryView]
+
+    @classmethod
+    def of(cls, story: RunStory) -> "RunStoryView":
+        """The view of a run's story."""
+        return cls(
+            run_id=story.run_id,
+            stored=story.run is not None,
+            run=None if story.run is None else RunView.of(story.run),
+            given=[
+                GivenView(
+                    recall_id=item.recall_id, rank=item.rank, score=item.score, id=item.memory_id, title=item.title,
+                    agent=item.agent, given_at=item.given_at,
+                )
+                for item in story.given
+            ],
+            observation=None if story.compression is None else ObservationState.of(story.compression),
+            observations=[MemoryView.of(memory) for memory in story.observations],
+        )  # fmt: skip
+
+
+class UseView(Struct, frozen=True):
+    """A run that the memory was given to."""
+
+    run_id: str
+    stored: bool
+    recall_id: UUID
+    rank: int
+    score: float
+    given_at: datetime
+    task: str | None
+    agent: str | None
+    final_score: float | None
+    verdict: str | None
+
+
+class MemoryUsesView(Struct, frozen=True):
+    """The runs around a memory."""
+
+    id: UUID
+    made_by: str | None
+    made_by_stored: bool
+    uses: int
+    given_to: Sequence[UseView]
+
+    @classmethod
+    def of(cls, uses: MemoryUses) -> "MemoryUsesView":
+        """The view of a memory's uses."""
+        given = [UseView(**{name: getattr(use, name) for name in UseView.__struct_fields__}) for use in uses.given_to]
+        return cls(
+            id=uses.memory_id, made_by=uses.made_by, made_by_stored=uses.made_by_stored, uses=uses.uses, given_to=given
+        )
+
+
+class RunPage(Struct, frozen=True):
+    """Runs, newest first."""
+
+    runs: Sequence[RunView]
+    next: str | None
+
+
+class RunsController(Controller):
+    """What pipelines did, what they were given, and what it left behind."""
+
+    path = "/api"
+    tags = ("runs",)
+
+    @post("/runs", status_code=200, responses=PROBLEMS)
+    async def record(
+        self,
+        state: State,
+        data: JSONBody[RunInput],
+        workspace: WorkspaceHeader = None,
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> SavedRunView:
+        """Start or complete a run. The same run sent twice is one run."""
+        return await _record(context_of(state), data.run(data.run_id), data, workspace, wait=wait, must_exist=False)
+
+    @patch("/runs/{run_id:path}", responses=PROBLEMS)
+    async def complete(
+        self,
+        state: State,
+        run_id: FromPath[str],
+        data: JSONBody[RunChange],
+        workspace: WorkspaceHeader = None,
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> SavedRunView:
+        """Complete a run."""
+        return await _record(context_of(state), data.run(_named(run_id)), data, workspace, wait=wait, must_exist=True)
+
+    @get("/runs", responses=PROBLEMS)
+    async def page(
+        self,
+        state: State,
+        workspace: WorkspaceHeader = None,
+        task_type: FromQuery[str | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        cursor: Annotated[str | None, QueryParameter(max_length=400)] = None,
+    ) -> RunPage:
+        """Runs, newest first."""
+        context = context_of(state)
+        found = await list_runs(
+            context.opened.database,
+            workspace=context.workspace(workspace),
+            task_type=task_type,
+            limit=limit,
+            before=run_place_of(cursor),
+        )
+        following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
+        return RunPage(runs=[RunView.of(run) for run in found], next=following)
+
+    @get("/runs/{run_id:path}", responses=PROBLEMS)
+    async def show(self, state: State, run_id: FromPath[str], workspace: WorkspaceHeader = None) -> RunStoryView:
+        """A run: which memories it was given, what it produced, how it was judged, and what it left."""
+        context = context_of(state)
+        story = await get_run(context.opened.database, workspace=context.workspace(workspace), run_id=_named(run_id))
+        return RunStoryView.of(story)
+
+    @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS)
+    async def uses(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryUsesView:
+        """Every run that a memory was given to, and how each was judged."""
+        context = context_of(state)
+        found = await memory_uses(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
+        return MemoryUsesView.of(found)
+
+    @post("/observations", status_code=202, responses=PROBLEMS)
+    async def observe(
+        self,
+        state: State,
+        data: JSONBody[OutcomeInput],
+        workspace: WorkspaceHeader = None,
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> Response[ObservationState]:
+        """Compress a finished run. 202 at once, or 200 once it is made with `?wait=true`."""
+        found = await _observe(context_of(state), data.outcome(), workspace, wait=wait)
+        return Response(found, status_code=200 if found.outcome else 202)
+
+    @get("/observations/{observation_id:uuid}", responses=PROBLEMS)
+    async def observation(
+        self, state: State, observation_id: FromPath[UUID], workspace: WorkspaceHeader = None
+    ) -> ObservationState:
+        """What became of an observation that was asked for."""
+        context = context_of(state)
+        found = await get_observation(
+            context.opened.database, workspace=context.workspace(workspace), observation_id=observation_id
+        )
+        return ObservationState.of(found)
+
+
+def _named(run_id: str) -> str:
+    """A path parameter begins with its slash."""
+    return run_id.removeprefix("/")
+
+
+async def _record(
+    context: Context, run: NewRun, data: RunChange, workspace: str | None, *, wait: bool, must_exist: bool
+) -> SavedRunView:
+    services = context.opened
+    saved, _ = await record_run(
+        services.database,
+        workspace=context.workspace(workspace),
+        language=services.settings.language,
+        run=run,
+        must_exist=must_exist,
+        mask=services.settings.mask_secrets,
+    )
+    if not data.remember:
+        return SavedRunView(run=RunView.of(saved))
+    if not saved.output:
+        raise InvalidInput("remember", "needs the run's output, as text; the run itself is stored")
+    observed = await _observe(context, outcome_of(saved), workspace, wait=wait)
+    return SavedRunView(run=RunView.of(saved), observation=observed)
+
+
+def outcome_of(run: Run) -> Outcome:
+    """A stored run as it is compressed."""
+    return Outcome(
+        task=run.task,
+        output=run.output or "",
+        task_type=run.task_type,
+        queries=run.queries,
+        lines=run.lines,
+        bytes=run.bytes,
+        output_path=run.output_path,
+        run_id=run.run_id,
+        final_score=run.final_score,
+        verdict=run.verdict,
+        issues=run.issues,
+        occurred_at=run.finished_at,
+    )
+
+
+async def _observe(context: Context, outcome: Outcome, workspace: str | None, *, wait: bool) -> ObservationState:
+    services = context.opened
+    target = context.workspace(workspace)
+    observation_id = await request_observation(
+        services.database,
+        workspace=target,
+        language=services.settings.language,
+        outcome=outcome,
+        mask=services.settings.mask_secrets,
+    )
+    if wait:
+        found = await compress_requested(
+            services.database, services.compressor, workspace=target, observation_id=observation_id
+        )
+    else:
+        found = await get_observation(services.database, workspace=target, observation_id=observation_id)
+    return ObservationState.of(found)

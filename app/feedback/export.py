@@ -1,0 +1,143 @@
+"""The verbs that turn judgement into training data."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import numpy as np
+
+from app.db.engine import Database
+from app.embeddings.store import active_model
+from app.feedback import store
+from app.observations.observation import Outcome
+from app.observations.prompt import compression_prompt
+from app.workspaces import store as workspaces
+from app.workspaces.workspace import checked_name
+
+NEAR = 0.8
+"""Cosine from which on two observations are compressions of neighbouring things (docs/learning.md)."""
+MOST_RATED = 5_000
+"""Rated observations that are paired; the likeness of each with each is 100 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRating:
+    """A rating that stands, with what it is of."""
+
+    feedback_id: UUID
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    rating: int
+    comment: str
+    run_id: str | None
+    created_at: datetime
+    quality: int
+    final_score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferencePair:
+    """Two compressions of which people prefer one, as preference trainers read them."""
+
+    prompt: str
+    chosen: str
+    rejected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """A rated observation, as a pair is made of it."""
+
+    memory_id: UUID
+    task: str
+    prompt: str
+    reply: str
+    quality: int
+    vector: tuple[float, ...] | None = None
+
+
+async def exported_ratings(database: Database, *, workspace: str) -> list[ExportedRating]:
+    """Every rating that was not undone, in the order of the log."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        rows = [] if target is None else await store.standing(connection, target.workspace_id)
+    return [ExportedRating(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name for it
+
+
+async def preference_pairs(database: Database, *, workspace: str) -> list[PreferencePair]:
+    """Pairs of differently rated compressions of one task, or else of near neighbours; empty where nothing pairs."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if target is None:
+            return []
+        model = await active_model(connection)
+        rows = await store.rated_observations(connection, target.workspace_id, model, limit=MOST_RATED)
+    return list(paired([_compression(row) for row in rows]))
+
+
+def _compression(row: Any) -> Compression:  # noqa: ANN401 - a row
+    prompt = row.prompt
+    if prompt is None:
+        asked = Outcome(task=row.task, output="") if row.request is None else msgspec.convert(row.request, Outcome)
+        prompt = compression_prompt(asked)
+    return Compression(
+        memory_id=row.memory_id,
+        task=row.task,
+        prompt=prompt,
+        reply=_reply(row.title, row.narrative, row.facts),
+        quality=row.quality,
+        vector=None if row.vector is None else tuple(msgspec.json.decode(row.vector)),
+    )
+
+
+def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
+    """The compression as the model would have had to answer."""
+    return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
+
+
+def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
+    """Each two of one task that were rated differently; what has no such partner, with its nearest that was. Pure."""
+    by_task: dict[str, list[Compression]] = defaultdict(list)
+    for item in compressions:
+        by_task[item.task].append(item)
+    alone: list[Compression] = []
+    for task, group in by_task.items():
+        pairs = [_pair(one, other) for one, other in itertools.combinations(group, 2) if task and _differ(one, other)]
+        yield from pairs
+        if not pairs:
+            alone += group
+    yield from _neighbours(alone)
+
+
+def _neighbours(alone: Sequence[Compression]) -> Iterator[PreferencePair]:
+    located = [item for item in alone if item.vector is not None]
+    if len(located) < 2:  # noqa: PLR2004 - a pair
+        return
+    matrix = np.asarray([item.vector for item in located], np.float32)
+    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
+    likeness = matrix @ matrix.T
+    done: set[frozenset[UUID]] = set()
+    for place, item in enumerate(located):
+        order = np.argsort(-likeness[place], kind="stable")
+        near = (located[at] for at in order if at != place and likeness[place, at] >= NEAR)
+        partner = next((other for other in near if _differ(item, other)), None)
+        if partner is not None and (key := frozenset({item.memory_id, partner.memory_id})) not in done:
+            done.add(key)
+            yield _pair(item, partner)
+
+
+def _differ(one: Compression, other: Compression) -> bool:
+    return one.quality != other.quality and one.reply != other.reply
+
+
+def _pair(one: Compression, other: Compression) -> PreferencePair:
+    """The better one's prompt stands for both: it is what a better compression of it answers."""
+    chosen, rejected = (one, other) if one.quality > other.quality else (other, one)
+    return PreferencePair(prompt=chosen.prompt, chosen=chosen.reply, rejected=rejected.reply)

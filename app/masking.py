@@ -1,0 +1,104 @@
+"""Secrets in text: keys, tokens, private keys, passwords in addresses. Found by detect-secrets' own expressions."""
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+MASK = "[secret masked: {kind}]"
+LIKELY = re.compile(r"[A-Za-z0-9_/+=.\-]{16}|://[^\s/]*@|PRIVATE KEY|[0-9]:[A-Za-z0-9_-]{8}")
+"""What every detector's finding contains; most text has none of it, and is done after one pass."""
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----[^-]{0,20000}"
+    r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+MORE = {
+    "API key": re.compile(r"\b(?:sk|pk|rk)-(?:[a-z0-9]{2,12}-){0,3}[A-Za-z0-9_-]{20,200}\b"),
+    "Google API key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    "JSON web token": re.compile(
+        r"\beyJ[A-Za-z0-9_=-]{8,4096}\.[A-Za-z0-9_=-]{4,8192}(?:\.[A-Za-z0-9_.+/=-]{0,4096})?"
+    ),
+    "GitHub token": re.compile(r"\bgithub_pat_[0-9A-Za-z_]{22,255}\b"),
+    "bearer token": re.compile(r"(?i)\bauthorization:\s{0,3}(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"),
+    "password": re.compile(r"(?i)\b(?:password|passwd|pwd)\b[\"']?\s{0,3}[:=]\s{0,3}[\"']([^\s\"']{6,200})[\"']"),
+    "password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/@]{1,200})@"),
+}
+"""Kinds that the library does not know, or knows by an older form; a group is the part that is secret."""
+LEFT_OUT = frozenset(
+    {"IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector", "KeywordDetector", "JwtTokenDetector"}
+)
+"""Of the library's: an address is no secret, passwords in addresses and private keys are masked whole here, and words
+such as `secret:` stand in innocent prose."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """A text without its secrets, and which kinds there were."""
+
+    text: str
+    kinds: tuple[str, ...] = ()
+
+
+def mask(text: str) -> Masked:
+    """`text` with each secret replaced by what kind of secret stood there. Pure, and linear in the text's length."""
+    if not LIKELY.search(text):
+        return Masked(text=text)
+    kinds: list[str] = []
+
+    def replaced(kind: str, match: Any) -> str:  # noqa: ANN401 - of either engine
+        kinds.append(kind)
+        if kind not in MORE or match.re.groups != 1:
+            return MASK.format(kind=kind)
+        start, end = match.span(1)
+        whole = match.string
+        return f"{whole[match.start() : start]}{MASK.format(kind=kind)}{whole[end : match.end()]}"
+
+    for kind, pattern in (("private key", PRIVATE_KEY), *MORE.items(), *_detectors()):
+        text = pattern.sub(functools.partial(replaced, kind), text)
+    return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
+
+
+def masked(text: str) -> str:
+    """`mask`'s text; what was found goes to the log by its kind alone."""
+    result = mask(text)
+    if result.kinds:
+        logger.warning("a secret was masked before it was stored", kinds=list(result.kinds))
+    return result.text
+
+
+@functools.cache
+def _detectors() -> tuple[tuple[str, Any], ...]:
+    """The library's expressions, each with the name of its kind; they are loaded when text first looks likely."""
+    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a tenth of a second
+        get_mapping_from_secret_type_to_class,
+    )
+    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - takes a tenth of a second
+
+    found: list[tuple[str, Any]] = []
+    detector: Any
+    for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
+        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in LEFT_OUT:
+            # Their groups tell parts apart, not what is secret: the whole match is.
+            found += [(kind, _linear(pattern)) for pattern in detector().denylist]
+    return tuple(found)
+
+
+def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 carries no types
+    """The same expression for an engine whose time is linear in the text whatever the expression.
+
+    Those that look ahead are not for it; they have bounds of their own.
+    """
+    import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text looks likely
+
+    # The one place where the library looks behind: at the start of a word.
+    source = pattern.pattern.replace(r"(?:(?<=\W)|(?<=^))", r"\b")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(f"(?i:{source})" if pattern.flags & re.IGNORECASE else source, options)
+    except re2.error:
+        return pattern

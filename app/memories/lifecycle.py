@@ -1,0 +1,115 @@
+"""The verbs by which people take memories out and bring them back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.engine import Database
+from app.errors import InvalidInput
+from app.memories import store
+from app.memories.memory import Memory
+from app.memories.remember import make_findable
+from app.memories.store import DELETED, QUARANTINED
+from app.workspaces import store as workspaces
+from app.workspaces.workspace import checked_name
+
+MOST_AT_ONCE = 10_000
+LOW_QUALITY = -2
+"""At or below it a memory is a prune candidate whatever its score,"""
+LOW_SCORE = 6.0
+"""and below it as soon as ratings speak against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneCandidate:
+    """A memory that people and scores speak against."""
+
+    memory: Memory
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What became of memories that were named."""
+
+    changed: tuple[UUID, ...]
+    missing: tuple[UUID, ...]
+    """Not in the workspace, or not in the state from which this leads."""
+
+
+async def delete_memories(database: Database, *, workspace: str, ids: Sequence[UUID]) -> Changed:
+    """Take memories out of every answer, all in one transaction; they can be restored until the trash is emptied."""
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
+        found = [] if target is None else await store.lock_deletable(connection, target.workspace_id, ids)
+        if target is not None:
+            await store.mark_retired(connection, target.workspace_id, found, reason=DELETED)
+    return _changed(ids, found)
+
+
+async def restore_memories(database: Database, *, workspace: str, ids: Sequence[UUID]) -> Changed:
+    """Bring back what was deleted, superseded or quarantined; a released memory is never quarantined again.
+
+    One whose text is live elsewhere stays where it is.
+    """
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
+        found = [] if target is None else await store.restore(connection, target.workspace_id, ids)
+        if target is not None and found:
+            await make_findable(connection, target.workspace_id, sorted(found))
+    return _changed(ids, found)
+
+
+async def quarantined(database: Database, *, workspace: str, limit: int = 200) -> Sequence[Memory]:
+    """Memories that the injection scan took out, newest first, each with its findings."""
+    return await _retired(database, workspace, QUARANTINED, limit)
+
+
+async def deleted(database: Database, *, workspace: str, limit: int = 200) -> Sequence[Memory]:
+    """Memories in the trash, newest first."""
+    return await _retired(database, workspace, DELETED, limit)
+
+
+async def _retired(database: Database, workspace: str, reason: str, limit: int) -> Sequence[Memory]:
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        return [] if target is None else await store.retired_as(connection, target.workspace_id, reason, limit)
+
+
+async def prune_candidates(database: Database, *, workspace: str, limit: int = 200) -> list[PruneCandidate]:
+    """Memories of quality -2 or less, and those below a score of 6 with ratings against them; the worst first."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if target is None:
+            return []
+        found = await store.low(
+            connection, target.workspace_id, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit
+        )
+    return [PruneCandidate(memory=memory, reason=_why(memory)) for memory in found]
+
+
+def _why(memory: Memory) -> str:
+    if memory.quality <= LOW_QUALITY:
+        return f"its quality is {memory.quality}, {LOW_QUALITY} or less"
+    return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
+
+
+async def empty_trash(database: Database, *, days: int) -> int:
+    """Destroy what was deleted longer ago than `days`. How many memories."""
+    async with database.transaction() as connection:
+        return await store.empty_trash(connection, days)
+
+
+def _checked(ids: Sequence[UUID], workspace: str) -> str:
+    if not 1 <= len(ids) <= MOST_AT_ONCE:
+        raise InvalidInput("ids", f"1 to {MOST_AT_ONCE:,} are taken at once")
+    return workspace
+
+
+def _changed(ids: Sequence[UUID], found: Sequence[UUID]) -> Changed:
+    done = set(found)
+    unique = tuple(dict.fromkeys(ids))
+    return Changed(
+        changed=tuple(memory_id for memory_id in unique if memory_id in done),
+        missing=tuple(memory_id for memory_id in unique if memory_id not in done),
+    )

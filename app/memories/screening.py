@@ -1,0 +1,118 @@
+"""The gate through which every memory passes before it is stored. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.errors import Refused
+from app.injection import Finding, blocking, scan
+from app.masking import masked
+from app.memories.admission import reason_to_reject
+from app.memories.gate import MEANINGS, worthless
+from app.memories.memory import NewMemory
+
+INVALID, INJECTION = "invalid", "injection"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """Why a memory is not stored."""
+
+    message: str
+    """Names the field, what is wrong and the mend."""
+    code: str
+    """What statistics count it by."""
+    details: tuple[dict[str, Any], ...] = ()
+
+    def as_error(self) -> Refused:
+        """The same as an error."""
+        field, _, message = self.message.partition(": ")
+        return Refused(field, message, reason=self.code, details=self.details)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """A memory as it may be stored."""
+
+    memory: NewMemory
+    objection: Objection | None = None
+    findings: tuple[dict[str, Any], ...] = ()
+    """What the injection scan found, by field; also what blocks nothing."""
+
+
+def screened(memory: NewMemory, *, mask: bool) -> Screened:
+    """The memory without its secrets, what was found in it, and why it must not be stored, if it must not."""
+    reason = reason_to_reject(memory)
+    if reason is not None:
+        return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
+    clean = without_secrets(memory) if mask else memory
+    useless = worthless(clean.body)
+    if useless is not None:
+        return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
+    found = tuple(_found(clean))
+    blocked = [(field, finding) for field, findings in found for finding in blocking(findings)]
+    details = tuple(as_detail(field, finding) for field, findings in found for finding in findings)
+    if not blocked:
+        return Screened(memory=clean, findings=details)
+    return Screened(memory=clean, findings=details, objection=_injection(blocked, details))
+
+
+def _injection(blocked: Sequence[tuple[str, Finding]], details: tuple[dict[str, Any], ...]) -> Objection:
+    field, first = blocked[0]
+    message = (
+        f"{field}: characters {first.start} to {first.end} look like an instruction to the reader (rule {first.rule});"
+        " quote it in a code block or a block quote if it is what you report on"
+    )
+    return Objection(message=message, code=INJECTION, details=details)
+
+
+def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    texts = {"title": memory.title, "body": memory.body}
+    if memory.observation is not None:
+        texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
+    for field, text in texts.items():
+        findings = scan(text)
+        if findings:
+            yield field, findings
+
+
+def as_detail(field: str, finding: Finding) -> dict[str, Any]:
+    """A finding as it is stored and shown."""
+    return {
+        "field": field,
+        "rule": finding.rule,
+        "family": finding.family,
+        "severity": finding.severity,
+        "start": finding.start,
+        "end": finding.end,
+    }
+
+
+def without_secrets(memory: NewMemory) -> NewMemory:
+    """The memory with its secrets masked."""
+    detail = memory.observation
+    if detail is not None:
+        detail = replace(
+            detail,
+            task=masked(detail.task),
+            narrative=masked(detail.narrative),
+            facts=tuple(masked(fact) for fact in detail.facts),
+        )
+    return replace(
+        memory,
+        title=masked(memory.title),
+        body=masked(memory.body),
+        metadata=_masked_values(dict(memory.metadata)),
+        observation=detail,
+    )
+
+
+def _masked_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    match value:
+        case str():
+            return masked(value)
+        case dict():
+            return {key: _masked_values(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_masked_values(item) for item in value]
+    return value

@@ -1,0 +1,109 @@
+"""The verb that stores a run, and what it must be to be stored."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.db.engine import Database
+from app.errors import InvalidInput, NotFound
+from app.masking import masked
+from app.memories.admission import NAME_LIMIT, in_calendar, unstorable
+from app.runs import store
+from app.runs.run import NewRun, Run
+from app.workspaces import store as workspaces
+from app.workspaces.language import configuration
+from app.workspaces.workspace import checked_name
+
+LARGEST_OUTPUT = 5_000_000
+"""Characters."""
+TASK_LIMIT = 20_000
+LIST_LIMIT = 1_000
+LARGEST_SCORE = 10
+TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
+LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
+
+
+async def record_run(
+    database: Database, *, workspace: str, language: str, run: NewRun, must_exist: bool = False, mask: bool = True
+) -> tuple[Run, bool]:
+    """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
+
+    Its observations take its score. `language` is that of a workspace which this call makes.
+
+    Raises:
+        InvalidInput: a field cannot be taken.
+        NotFound: `must_exist`, and it does not.
+    """
+    _check(run)
+    prepared = _counted(_masked(run) if mask else run)
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
+            raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
+        target = target or await workspaces.ensure(connection, workspace, configuration(language))
+        saved, is_new = await store.save(connection, target.workspace_id, prepared)
+        if run.final_score is not None:
+            await store.judge(connection, target.workspace_id, run.run_id, run.final_score)
+    return saved, is_new
+
+
+def _counted(run: NewRun) -> NewRun:
+    """Lines and bytes are the output's, where they are not given."""
+    if run.output is None:
+        return run
+    lines = run.output.count("\n") + (not run.output.endswith("\n") and bool(run.output))
+    return replace(
+        run,
+        lines=lines if run.lines is None else run.lines,
+        bytes=len(run.output.encode()) if run.bytes is None else run.bytes,
+    )
+
+
+def _masked(run: NewRun) -> NewRun:
+    return replace(
+        run,
+        task=None if run.task is None else masked(run.task),
+        output=None if run.output is None else masked(run.output),
+        queries=None if run.queries is None else tuple(masked(query) for query in run.queries),
+        issues=None if run.issues is None else tuple(masked(issue) for issue in run.issues),
+    )
+
+
+def _check(run: NewRun) -> None:
+    for reason in _reasons(run):
+        field, _, message = reason.partition(": ")
+        raise InvalidInput(field, message)
+
+
+def _reasons(run: NewRun) -> Iterator[str]:
+    yield from name_reasons(run.run_id)
+    limits = {"task": TASK_LIMIT, "task_type": NAME_LIMIT, "agent": NAME_LIMIT, "verdict": NAME_LIMIT}
+    for name, limit in {**limits, "output": LARGEST_OUTPUT, "output_path": TASK_LIMIT}.items():
+        if len(getattr(run, name) or "") > limit:
+            yield f"{name}: has more than {limit:,} characters"
+    for name in ("queries", "issues", "round_scores"):
+        if len(getattr(run, name) or ()) > LIST_LIMIT:
+            yield f"{name}: at most {LIST_LIMIT:,} are taken"
+    yield from _number_reasons(run)
+    yield from unstorable({name: getattr(run, name) for name in TEXTS})
+
+
+def _number_reasons(run: NewRun) -> Iterator[str]:
+    for score in (*(run.round_scores or ()), *((run.final_score,) if run.final_score is not None else ())):
+        if not (math.isfinite(score) and 0 <= score <= LARGEST_SCORE):
+            yield f"final_score: every score must be from 0 to {LARGEST_SCORE}"
+    for name, largest in (("lines", LARGEST_INT), ("bytes", LARGEST_BIGINT)):
+        if not 0 <= (getattr(run, name) or 0) <= largest:
+            yield f"{name}: must be from 0 to {largest}"
+    for name in ("started_at", "finished_at"):
+        if getattr(run, name) is not None and not in_calendar(getattr(run, name)):
+            yield f"{name}: is outside the years 1 to 9999"
+
+
+def name_reasons(run_id: str) -> Iterator[str]:
+    """Why no run can be called that."""
+    if not run_id.strip() or len(run_id) > NAME_LIMIT:
+        yield f"run_id: has 1 to {NAME_LIMIT} characters"
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in run_id):  # noqa: PLR2004 - control characters
+        yield "run_id: has a control character"
+    yield from unstorable({"run_id": run_id})

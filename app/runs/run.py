@@ -1,0 +1,130 @@
+"""A run before it is stored, as it is stored, and the chain around it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.memories.memory import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What a pipeline says of one of its runs; None: nothing is said of it, and what was said before holds."""
+
+    run_id: str
+    """The pipeline's own."""
+    task: str | None = None
+    task_type: str | None = None
+    agent: str | None = None
+    queries: tuple[str, ...] | None = None
+    output: str | None = None
+    output_path: str | None = None
+    lines: int | None = None
+    """Of the output; counted where the output is given and this is not."""
+    bytes: int | None = None
+    round_scores: tuple[float, ...] | None = None
+    """The evaluator's score after each round, 0 to 10."""
+    final_score: float | None = None
+    verdict: str | None = None
+    issues: tuple[str, ...] | None = None
+    """What the evaluator found wrong."""
+    stages: Mapping[str, Any] | None = None
+    """Tokens and cost by stage."""
+    metadata: Mapping[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A stored run."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    queries: tuple[str, ...]
+    output: str | None
+    output_path: str | None
+    lines: int | None
+    bytes: int | None
+    round_scores: tuple[float, ...]
+    final_score: float | None
+    verdict: str
+    issues: tuple[str, ...]
+    stages: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMemory:
+    """A memory that a recall gave to a run."""
+
+    recall_id: UUID
+    rank: int
+    score: float
+    memory_id: UUID
+    title: str | None
+    """None where the memory is no longer stored."""
+    agent: str | None
+    given_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """What became of a run's observation."""
+
+    observation_id: UUID
+    outcome: str | None
+    """`stored`, `joined` (an earlier memory says the same), `refused`; None while it waits."""
+    reason: str
+    memory_id: UUID | None
+    """The memory that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStory:
+    """A run with the chain around it; `run` is None where only its traces are stored."""
+
+    run_id: str
+    run: Run | None
+    given: tuple[GivenMemory, ...]
+    compression: Compression | None
+    observations: tuple[Memory, ...]
+    """Memories that were made of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """A run that a memory was given to, and how that run was judged."""
+
+    run_id: str
+    stored: bool
+    """Whether the run itself is stored; older data can name one that is not."""
+    recall_id: UUID
+    rank: int
+    score: float
+    given_at: datetime
+    task: str | None
+    agent: str | None
+    final_score: float | None
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUses:
+    """The runs around a memory: the one that made it, and those that it was given to."""
+
+    memory_id: UUID
+    made_by: str | None
+    """The run it was made of."""
+    made_by_stored: bool
+    uses: int
+    """How often what it says came back in the output of a run that it was given to."""
+    given_to: tuple[MemoryUse, ...]

@@ -1,0 +1,169 @@
+"""The SQL of runs."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.memories.identity import in_utc
+from app.memories.memory import Memory
+from app.memories.store import COLUMNS as MEMORY_COLUMNS
+from app.memories.store import JOINED, memory_of
+from app.runs.run import Compression, GivenMemory, MemoryUse, NewRun, Run
+
+NAMES = tuple(Run.__slots__)
+COLUMNS = ", ".join(NAMES)
+MERGED = (
+    "task", "task_type", "agent", "queries", "output", "output_path", "lines", "bytes", "round_scores", "final_score",
+    "verdict", "issues", "stages", "started_at", "finished_at",
+)  # fmt: skip
+"""What a second message about a run replaces, as far as it says something; metadata is merged by key."""
+MOST_SHOWN = 1_000
+
+# A column that may not be NULL has its default where nothing was said of it.
+SAVE = text(f"""
+INSERT INTO runs AS r (workspace_id, run_id, task, task_type, agent, queries, output, output_path, lines, bytes,
+    round_scores, final_score, verdict, issues, stages, metadata, started_at, finished_at)
+VALUES (:workspace_id, :run_id, coalesce(:task, ''), coalesce(:task_type, ''), :agent,
+    coalesce(CAST(:queries AS text[]), '{{}}'), :output, :output_path, :lines, :bytes,
+    coalesce(CAST(:round_scores AS real[]), '{{}}'), :final_score, coalesce(:verdict, ''),
+    coalesce(CAST(:issues AS text[]), '{{}}'), coalesce(CAST(:stages AS jsonb), '{{}}'),
+    coalesce(CAST(:metadata AS jsonb), '{{}}'), :started_at, :finished_at)
+ON CONFLICT (workspace_id, run_id) DO UPDATE SET
+    {
+    ", ".join(
+        f"{name} = CASE WHEN CAST(:has_{name} AS boolean) THEN EXCLUDED.{name} ELSE r.{name} END" for name in MERGED
+    )
+},
+    metadata = r.metadata || EXCLUDED.metadata, updated_at = now()
+RETURNING {COLUMNS}, (xmax = 0) AS is_new
+""")  # noqa: S608 - constants
+
+FIND = text(f"SELECT {COLUMNS} FROM runs WHERE workspace_id = :workspace_id AND run_id = :run_id")  # noqa: S608 - constants
+
+# The run's judgement is that of what was made of it.
+JUDGE = text("""
+UPDATE memories SET final_score = CAST(:final_score AS real)
+WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
+AND final_score IS DISTINCT FROM CAST(:final_score AS real)
+""")
+
+PAGE = """
+SELECT {columns} FROM runs
+WHERE workspace_id = :workspace_id AND {conditions} ORDER BY created_at DESC, run_id DESC LIMIT :limit
+"""
+
+GIVEN = text("""
+SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at
+FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+LEFT JOIN memories m ON m.workspace_id = h.workspace_id AND m.memory_id = h.memory_id
+WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_at, r.recall_id, h.rank LIMIT :limit
+""")
+
+COMPRESSION = text("""
+SELECT observation_id, outcome, reason, memory_id FROM compressions
+WHERE workspace_id = :workspace_id AND run_id = :run_id
+""")
+
+MADE = text(f"""
+SELECT {MEMORY_COLUMNS} FROM {JOINED}
+WHERE m.workspace_id = :workspace_id AND (m.run_id = :run_id OR m.memory_id = :memory_id)
+ORDER BY m.created_at, m.memory_id LIMIT :limit
+""")  # noqa: S608 - constants
+
+USES = text("""
+SELECT r.run_id, n.run_id IS NOT NULL AS stored, r.recall_id, h.rank, h.score, r.created_at AS given_at, n.task,
+    r.agent, n.final_score, n.verdict
+FROM recall_hits h JOIN recalls r USING (workspace_id, recall_id)
+LEFT JOIN runs n ON n.workspace_id = r.workspace_id AND n.run_id = r.run_id
+WHERE h.workspace_id = :workspace_id AND h.memory_id = :memory_id AND r.run_id IS NOT NULL
+ORDER BY r.created_at DESC, r.recall_id LIMIT :limit
+""")
+
+
+async def save(connection: AsyncConnection, workspace_id: int, run: NewRun) -> tuple[Run, bool]:
+    """Store a run, or what is new of it; whether it was not known."""
+    given = {name: getattr(run, name) for name in NewRun.__slots__}
+    flags = {f"has_{name}": given[name] is not None for name in MERGED}
+    values = {
+        **given,
+        **flags,
+        "workspace_id": workspace_id,
+        "queries": _array(run.queries),
+        "round_scores": _array(run.round_scores),
+        "issues": _array(run.issues),
+        "stages": _json(run.stages),
+        "metadata": _json(run.metadata),
+        "started_at": None if run.started_at is None else in_utc(run.started_at),
+        "finished_at": None if run.finished_at is None else in_utc(run.finished_at),
+    }
+    row = (await connection.execute(SAVE, values)).one()
+    return run_of(row), row.is_new
+
+
+async def find(connection: AsyncConnection, workspace_id: int, run_id: str) -> Run | None:
+    """One run."""
+    row = (await connection.execute(FIND, {"workspace_id": workspace_id, "run_id": run_id})).one_or_none()
+    return None if row is None else run_of(row)
+
+
+async def judge(connection: AsyncConnection, workspace_id: int, run_id: str, final_score: float) -> None:
+    """Give the run's observations its score."""
+    await connection.execute(JUDGE, {"workspace_id": workspace_id, "run_id": run_id, "final_score": final_score})
+
+
+async def page(
+    connection: AsyncConnection, workspace_id: int, *, conditions: list[str], values: dict[str, Any], limit: int
+) -> list[Run]:
+    """Runs, newest first."""
+    statement = PAGE.format(columns=COLUMNS, conditions=" AND ".join(["true", *conditions]))
+    rows = await connection.execute(text(statement), {**values, "workspace_id": workspace_id, "limit": limit})
+    return [run_of(row) for row in rows]
+
+
+async def given_to(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[GivenMemory]:
+    """The memories that recalls gave to a run, in the order in which they came."""
+    values = {"workspace_id": workspace_id, "run_id": run_id, "limit": MOST_SHOWN}
+    return [
+        GivenMemory(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+        for row in await connection.execute(GIVEN, values)
+    ]
+
+
+async def compression_of(connection: AsyncConnection, workspace_id: int, run_id: str) -> Compression | None:
+    """What became of the run's observation."""
+    values = {"workspace_id": workspace_id, "run_id": run_id}
+    row = (await connection.execute(COMPRESSION, values)).one_or_none()
+    return None if row is None else Compression(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+
+
+async def made_of(connection: AsyncConnection, workspace_id: int, run_id: str, memory_id: UUID | None) -> list[Memory]:
+    """The memories that were made of a run, and the one that its observation joined."""
+    values = {"workspace_id": workspace_id, "run_id": run_id, "memory_id": memory_id, "limit": MOST_SHOWN}
+    return [memory_of(row) for row in await connection.execute(MADE, values)]
+
+
+async def uses_of(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> list[MemoryUse]:
+    """The runs that a memory was given to, newest first."""
+    values = {"workspace_id": workspace_id, "memory_id": memory_id, "limit": MOST_SHOWN}
+    return [
+        MemoryUse(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+        for row in await connection.execute(USES, values)
+    ]
+
+
+def run_of(row: Row[Any]) -> Run:
+    """The value of a row that has COLUMNS."""
+    shared = {name: getattr(row, name) for name in NAMES}
+    lists = {name: tuple(shared[name]) for name in ("queries", "round_scores", "issues")}
+    return Run(**{**shared, **lists})
+
+
+def _array(values: tuple[Any, ...] | None) -> list[Any] | None:
+    return None if values is None else list(values)
+
+
+def _json(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+    return None if value is None else msgspec.json.encode(dict(value)).decode()
