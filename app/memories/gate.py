@@ -9,7 +9,7 @@ SHINGLE_WORDS = 4
 """Words of a shingle: three are found in unrelated texts, five miss an edited sentence."""
 ECHO_SHARE = 0.75
 """Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
-NEAR_SHARE = 0.7
+NEAR_SHARE = 0.6
 """Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
 ECHO_SIMILARITY = 0.92
 """Cosine from which on a text says what a given memory says, in other words, if it adds no number and no name."""

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from app.embeddings.provider import Matrix, Vector
@@ -63,10 +63,11 @@ def extracted(
     `vectors` has a unit row a sentence, `task` is the task's; without them likeness is that of words.
     """
     weighed = _weighed(outcome, sentences, vectors, task)
+    told = _narrative(weighed)
     return Compressed(
         title=extracted_title(outcome),
-        narrative=" ".join(item.sentence.text for item in _narrative(weighed)),
-        facts=tuple(_facts(weighed)),
+        narrative=" ".join(item.sentence.text for item in told),
+        facts=tuple(_facts(weighed, {item.sentence.place for item in told})),
         compressor=EXTRACTIVE,
     )
 
@@ -166,9 +167,13 @@ def _can_narrate(sentence: Sentence) -> bool:
     return sentence.is_prose and len(sentence.text.split()) in NARRATIVE_WORDS
 
 
-def _facts(weighed: Sequence[_Weighed]) -> list[str]:
-    """The most specific sentences, each once; central ones fill up where few are specific."""
-    order = sorted(weighed, key=lambda item: (-specificity(item.sentence.text), -item.centrality, item.sentence.place))
+def _facts(weighed: Sequence[_Weighed], told: Set[int]) -> list[str]:
+    """The most specific sentences, each once; the narrative's own only where too few others are left."""
+    others = [item for item in weighed if item.sentence.place not in told]
+    order = sorted(
+        others if len(others) >= MOST_FACTS else weighed,
+        key=lambda item: (-specificity(item.sentence.text), -item.centrality, item.sentence.place),
+    )
     chosen: list[Sentence] = []
     for item in order:
         sentence = item.sentence

@@ -1,0 +1,300 @@
+"""The learning loop over HTTP: run → observation → recall → judgement → ranking."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+OUTPUT = """# Market of food supplements in Russia
+
+The market of food supplements in Russia reached 221 billion rubles in 2025, after 198 billion in 2024. Pharmacies sell
+58 % of it, marketplaces 31 %. Evalar leads with a share of 17 %, followed by Otcpharm and Solgar.
+
+## Actors
+
+The scout verified twelve producers in the state register. Three of them lost their licence in March 2025. The director
+accepted the list after the second round.
+
+## Method
+
+The total addressable market was derived from retail audits, not from producers' statements. The judge had asked for this
+in each of the versions before.
+"""
+
+
+async def post(client: httpx.AsyncClient, path: str, body: Any, **headers: str) -> dict[str, Any]:
+    answer = await client.post(path, json=body, headers=headers)
+    assert answer.status_code in {200, 202}, answer.text
+    return dict(answer.json())
+
+
+async def get(client: httpx.AsyncClient, path: str) -> Any:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_chain_can_be_walked_in_both_directions(client: httpx.AsyncClient) -> None:
+    lesson = "The scout must verify producers in the state register before the director accepts them."
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": lesson}))["ids"]
+    await post(client, "/api/runs", {"run_id": "bads/v7", "task": "Market of food supplements", "agent": "director"})
+    history = await post(client, "/api/history", {"query": "verify producers register", "run_id": "bads/v7"})
+    assert [hit["id"] for hit in history["hits"]] == [memory_id]
+    completion = {
+        "output": OUTPUT, "final_score": 8.2, "verdict": "accept", "round_scores": [6.0, 8.2],
+        "issues": ["SOM without a method"], "stages": {"scout": {"tokens": 1200, "cost": 0.02}}, "remember": True,
+    }  # fmt: skip
+    answer = await client.patch("/api/runs/bads/v7?wait=true", json=completion)
+    assert answer.status_code == 200, answer.text
+    observed = answer.json()["observation"]
+    assert observed["outcome"] == "stored"
+    story = await get(client, "/api/runs/bads/v7")
+    assert (story["stored"], story["run"]["task"], story["run"]["lines"]) == (True, "Market of food supplements", 14)
+    assert [(given["id"], given["rank"]) for given in story["given"]] == [(memory_id, 1)]
+    (observation,) = story["observations"]
+    assert observation["id"] == observed["memory_id"]
+    assert (observation["run_id"], observation["final_score"]) == ("bads/v7", pytest.approx(8.2))
+    assert "[wiggum] SOM without a method" in observation["body"]
+    assert len(observation["title"]) <= 80
+    uses = await get(client, f"/api/memories/{memory_id}/runs")
+    assert [(use["run_id"], use["final_score"], use["verdict"]) for use in uses["given_to"]] == [
+        ("bads/v7", pytest.approx(8.2), "accept")
+    ]
+    made = await get(client, f"/api/memories/{observation['id']}/runs")
+    assert (made["made_by"], made["made_by_stored"]) == ("bads/v7", True)
+
+
+async def test_the_same_run_twice_is_one(client: httpx.AsyncClient) -> None:
+    run = {"run_id": "r1", "task": "t", "output": OUTPUT, "final_score": 7, "remember": True}
+    first = await post(client, "/api/runs?wait=true", run)
+    again = await post(client, "/api/runs?wait=true", run)
+    assert first["observation"] == again["observation"]
+    page = await get(client, "/api/runs")
+    assert [item["run_id"] for item in page["runs"]] == ["r1"]
+    assert len((await get(client, "/api/memories"))["memories"]) == 1
+
+
+async def test_a_run_that_only_a_memory_names_is_shown_as_such(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/memories", {"kind": "note", "body": "An older lesson.", "run_id": "old-1"})
+    story = await get(client, "/api/runs/old-1")
+    assert (story["stored"], story["run"], len(story["observations"])) == (False, None, 1)
+    assert (await client.get("/api/runs/never")).status_code == 404
+    assert (await client.patch("/api/runs/never", json={"verdict": "x"})).status_code == 404
+
+
+async def test_a_later_score_reaches_the_observation(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/runs?wait=true", {"run_id": "r1", "task": "t", "output": OUTPUT, "remember": True})
+    assert (await client.patch("/api/runs/r1", json={"final_score": 9.5})).status_code == 200
+    (memory,) = (await get(client, "/api/memories"))["memories"]
+    assert memory["final_score"] == pytest.approx(9.5)
+
+
+async def test_what_was_not_said_again_stays(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/runs", {"run_id": "r1", "task": "t", "queries": ["a"], "metadata": {"x": 1}})
+    saved = await post(client, "/api/runs", {"run_id": "r1", "verdict": "accept", "metadata": {"y": 2}})
+    run = saved["run"]
+    assert (run["task"], run["queries"], run["verdict"], run["metadata"]) == ("t", ["a"], "accept", {"x": 1, "y": 2})
+
+
+async def test_an_observation_waits_for_a_worker_or_is_made_at_once(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/api/observations", json={"task": "t", "output": OUTPUT})
+    assert (answer.status_code, answer.json()["outcome"]) == (202, None)
+    state = await get(client, f"/api/observations/{answer.json()['observation_id']}")
+    assert state["memory_id"] is None
+    made = await client.post("/api/observations?wait=true", json={"task": "t2", "output": OUTPUT})
+    assert (made.status_code, made.json()["outcome"]) == (200, "stored")
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("   \n", "empty"),
+        ("---- ***", "punctuation"),
+        ("I could not find any information on this topic.", "boilerplate"),
+        ('Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    run()\n', "stack_trace"),
+    ],
+)
+async def test_what_is_worthless_is_refused_with_its_reason(
+    client: httpx.AsyncClient, output: str, reason: str
+) -> None:
+    for path, body in (
+        ("/api/observations", {"task": "t", "output": output}),
+        ("/api/memories", {"kind": "note", "body": output}),
+    ):
+        answer = await client.post(path, json=body)
+        assert answer.status_code in {400, 422}, answer.text
+        if path == "/api/observations":
+            assert (answer.status_code, answer.json()["reason"]) == (422, reason)
+
+
+async def test_a_rating_changes_the_very_next_recall(client: httpx.AsyncClient) -> None:
+    bodies = ["Scouts check the register of producers first.", "Scouts check the register of importers first."]
+    ids = [
+        (await post(client, "/api/memories?wait=embedded", {"kind": "note", "body": body}))["ids"][0] for body in bodies
+    ]
+    asked = {"query": "scouts check the register first", "k": 2}
+    before = [hit["id"] for hit in (await post(client, "/api/search", asked))["hits"]]
+    assert set(before) == set(ids)
+    for _ in range(3):
+        rated = await post(client, f"/api/memories/{before[0]}/feedback", {"rating": -1, "comment": "misleading"})
+    assert rated["quality"] == -3
+    hits = (await post(client, "/api/search", asked))["hits"]
+    assert [hit["id"] for hit in hits] == before[::-1]
+    assert hits[1]["explain"]["q_adjust"] == pytest.approx(0.55)
+
+
+async def test_a_hundred_ratings_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": "A disputed lesson."}))["ids"]
+    ratings = [1] * 60 + [-1] * 40
+    await asyncio.gather(*(post(client, f"/api/memories/{memory_id}/feedback", {"rating": one}) for one in ratings))
+    log = await get(client, f"/api/memories/{memory_id}/feedback")
+    assert len(log) == 100
+    quality = 0
+    for entry in log:
+        quality = max(-3, min(3, quality + entry["rating"]))
+    assert (await get(client, f"/api/memories/{memory_id}"))["quality"] == quality
+
+
+async def test_a_rating_can_be_undone_and_retried(client: httpx.AsyncClient) -> None:
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": "A lesson."}))["ids"]
+    path = f"/api/memories/{memory_id}/feedback"
+    first = await post(client, path, {"rating": 1}, **{"Idempotency-Key": "k1"})
+    again = await post(client, path, {"rating": 1}, **{"Idempotency-Key": "k1"})
+    assert (first["rating"]["feedback_id"], again["quality"]) == (again["rating"]["feedback_id"], 1)
+    await post(client, path, {"rating": 1})
+    for _ in range(2):
+        undone = (await client.delete(f"/api/feedback/{first['rating']['feedback_id']}")).json()
+        assert undone["quality"] == 1
+    log = await get(client, path)
+    assert [entry["undone_at"] is not None for entry in log] == [True, False]
+    exported = (await client.get("/api/feedback/export")).text.splitlines()
+    assert [json.loads(line)["rating"] for line in exported] == [1]
+
+
+async def test_preference_pairs_are_made_of_judgement(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/feedback/export?format=dpo")
+    assert (answer.status_code, answer.text) == (200, "")
+    assert "nothing to pair" in answer.headers["X-Priors-Note"]
+    made = []
+    for output in (
+        OUTPUT,
+        OUTPUT.replace("221", "340").replace("Evalar", "Solgar") + "\nDemand fell by 4 % in 2026.\n",
+    ):
+        state = await post(client, "/api/observations?wait=true", {"task": "Market of supplements", "output": output})
+        made.append(state["memory_id"])
+    assert len(set(made)) == 2
+    await post(client, f"/api/memories/{made[0]}/feedback", {"rating": 1})
+    await post(client, f"/api/memories/{made[1]}/feedback", {"rating": -1})
+    (pair,) = [json.loads(line) for line in (await client.get("/api/feedback/export?format=dpo")).text.splitlines()]
+    assert set(pair) == {"prompt", "chosen", "rejected"}
+    assert "221" in pair["chosen"]
+    assert "340" in pair["rejected"]
+    assert "Market of supplements" in pair["prompt"]
+
+
+async def test_bad_memories_are_found_deleted_and_restored(client: httpx.AsyncClient) -> None:
+    low = {"kind": "note", "body": "A doubtful lesson about zebras.", "final_score": 5.0}
+    fine = {"kind": "note", "body": "A sound lesson about zebras.", "final_score": 9.0}
+    (bad,) = (await post(client, "/api/memories", low))["ids"]
+    (good,) = (await post(client, "/api/memories", fine))["ids"]
+    assert await get(client, "/api/memories/prune-candidates") == []
+    await post(client, f"/api/memories/{bad}/feedback", {"rating": -1})
+    await post(client, f"/api/memories/{good}/feedback", {"rating": -1})
+    (candidate,) = await get(client, "/api/memories/prune-candidates")
+    assert candidate["memory"]["id"] == bad
+    assert "below 6" in candidate["reason"]
+    gone = await post(client, "/api/memories:delete", {"ids": [bad, good]})
+    assert set(gone["changed"]) == {bad, good}
+    assert (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"] == []
+    assert {memory["id"] for memory in await get(client, "/api/memories/deleted")} == {bad, good}
+    back = await post(client, "/api/memories:restore", {"ids": [good]})
+    assert back["changed"] == [good]
+    hits = (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"]
+    assert [hit["id"] for hit in hits] == [good]
+    assert (await get(client, f"/api/memories/{good}"))["quality"] == -1
+
+
+async def test_an_echo_counts_as_a_use_and_is_not_stored(client: httpx.AsyncClient) -> None:
+    lesson = (
+        "The scout must verify every producer in the state register before the director accepts the list of actors."
+    )
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": lesson}))["ids"]
+    await post(client, "/api/history", {"query": "verify producers register", "run_id": "r1"})
+    echo = {"kind": "note", "body": lesson.replace("must verify", "should verify"), "run_id": "r1"}
+    answer = await client.post("/api/memories", json=echo)
+    assert (answer.status_code, answer.json()["reason"]) == (422, "echo")
+    assert memory_id in answer.text
+    refused = await post(client, "/api/observations?wait=true", {"task": "t", "output": lesson, "run_id": "r1"})
+    assert (refused["outcome"], refused["memory_id"]) == ("refused", None)
+    assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 2
+    mixed = {"task": "t", "output": f"{lesson}\n\n{OUTPUT}", "run_id": "r2"}
+    await post(client, "/api/history", {"query": "verify producers register", "run_id": "r2"})
+    stored = await post(client, "/api/observations?wait=true", mixed)
+    body = (await get(client, f"/api/memories/{stored['memory_id']}"))["body"]
+    assert lesson not in body
+
+
+async def test_near_duplicates_of_a_task_join_or_supersede(client: httpx.AsyncClient) -> None:
+    async def observe(output: str, score: float) -> dict[str, Any]:
+        return await post(
+            client, "/api/observations?wait=true", {"task": "Supplements", "output": output, "final_score": score}
+        )
+
+    first = await observe(OUTPUT, 6.5)
+    worse = await observe(OUTPUT + "\n", 5.0)
+    assert (worse["outcome"], worse["memory_id"]) == ("joined", first["memory_id"])
+    near = OUTPUT.replace("accepted the list after the second round", "accepted the list after a second round")
+    better = await observe(near, 8.5)
+    live = (await get(client, "/api/memories"))["memories"]
+    assert len(live) == 1
+    if better["memory_id"] != first["memory_id"]:
+        assert (await get(client, f"/api/memories/{first['memory_id']}"))["retired_as"] == "superseded"
+    other = await observe(OUTPUT.replace("221", "305").replace("198", "150").replace("58", "44"), 7.0)
+    assert other["outcome"] == "stored"
+
+
+async def test_secrets_are_masked_before_anything_is_stored(client: httpx.AsyncClient) -> None:
+    key = "AKIAIOSFODNN7EXAMPLE"
+    body = f"The scout used {key} and postgres://scout:hunter2pass@db/x to read the register of producers."
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": body, "metadata": {"k": key}}))["ids"]
+    memory = await get(client, f"/api/memories/{memory_id}")
+    assert key not in json.dumps(memory)
+    assert "hunter2pass" not in json.dumps(memory)
+    await post(client, "/api/runs", {"run_id": "r1", "output": body})
+    assert key not in json.dumps(await get(client, "/api/runs/r1"))
+
+
+async def test_structured_observations_are_stored_as_they_are(client: httpx.AsyncClient) -> None:
+    line = {
+        "kind": "observation", "title": "Literature: BM25", "run_id": "lit-1", "final_score": 8,
+        "observation": {"task": "review", "narrative": "BM25 holds up.", "facts": ["k1 is 1.2", "b is 0.4"]},
+    }  # fmt: skip
+    answer = await client.post("/api/memories:bulk", content=json.dumps(line).encode())
+    assert answer.json()["stored"] == 1
+    memory = await get(client, f"/api/memories/{answer.json()['ids'][0]}")
+    assert memory["body"] == "BM25 holds up.\n- k1 is 1.2\n- b is 0.4"
+
+
+async def test_novelty_is_told_apart(client: httpx.AsyncClient) -> None:
+    stored = "The market of food supplements in Russia reached 221 billion rubles in 2025, and Evalar leads with 17 %."
+    await post(client, "/api/memories?wait=embedded", {"kind": "note", "body": stored})
+
+    async def new(text: str) -> float:
+        answer = await post(client, "/api/novelty", {"task": "market", "results": [text]})
+        assert answer["path"] == "vector"
+        return float(answer["novelty"])
+
+    copy = await new(stored)
+    paraphrase = await new(
+        "Evalar is the leader with 17 % of Russia's food supplement market, which came to 221 billion rubles in 2025."
+    )
+    other = await new(
+        "The market of food supplements in Russia reached 305 billion rubles in 2027, and Solgar leads with 23 %."
+    )
+    unrelated = await new("Container ships cross the Panama canal in nine hours.")
+    assert copy == 0
+    assert copy < paraphrase < 0.35
+    assert other > 0.6
+    assert unrelated > 0.8
