@@ -69,13 +69,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.embeddings.factory import counter, provider_from  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.embeddings.factory import counter, following_provider  # noqa: PLC0415 - `priors --help` needs none of it
 
     async with AsyncExitStack() as stack:
         url, revive = await stack.enter_async_context(opened_database(settings))
         database = Database(url, pool_size=settings.pool_size)
         stack.push_async_callback(database.close)
-        provider = provider_from(settings)
+        provider = following_provider(settings)
         stack.push_async_callback(provider.close)
         chat = chat_from(settings)
         if chat is not None:

@@ -23,7 +23,8 @@ from app.api.problems import problem_response
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
-from app.embeddings.backfill import serving_model
+from app.embeddings.backfill import find_unlisted, serving_model
+from app.embeddings.following import follow_for_ever
 from app.errors import PriorsError
 from app.settings import Settings
 from app.version import VERSION
@@ -45,15 +46,13 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
     async def opened(_app: Litestar) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
             if services is not None:
-                loading = group.create_task(load_model(context))
-                yield
-                loading.cancel()
+                async with _in_the_background(group, context):
+                    yield
                 return
             async with open_services(settings) as own:
                 context.services = own
-                loading = group.create_task(load_model(context))
-                yield
-                loading.cancel()
+                async with _in_the_background(group, context):
+                    yield
 
     return Litestar(
         route_handlers=[
@@ -82,6 +81,19 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
     )
 
 
+@asynccontextmanager
+async def _in_the_background(group: asyncio.TaskGroup, context: Context) -> AsyncIterator[None]:
+    """The model is loaded, and followed from one to the next, while requests are answered."""
+    services = context.opened
+    tasks = [
+        group.create_task(load_model(context)),
+        group.create_task(follow_for_ever(services.provider, services.database)),
+    ]
+    yield
+    for task in tasks:
+        task.cancel()
+
+
 def _without_logging(config: AppConfig) -> AppConfig:
     """The log is configured by whoever runs the process."""
     config.logging_config = None
@@ -102,6 +114,7 @@ async def load_model(context: Context) -> None:
         try:
             await services.provider.start()
             await serving_model(services.database, services.provider)
+            await find_unlisted(services.database)
             context.model_loaded = True
         except PriorsError as error:
             logger.warning("the embedding model is not ready", reason=str(error))

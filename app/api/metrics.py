@@ -23,6 +23,7 @@ class Metrics:
         self.recalls = Counter("priors_recalls", "Recalls", ["purpose", "mode"], registry=registry)
         self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)
         self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
+        self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
 
@@ -41,6 +42,8 @@ class Metrics:
             ("rejected", len(result.rejected)),
         ):
             self.memories.labels(outcome).inc(count)
+        for item in result.rejected:
+            self.refused.labels(item.code).inc()
 
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""

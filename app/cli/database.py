@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+COLUMNS = (
+    "workspace", "language", "memories", "by kind", "retired", "quarantined", "sources", "runs", "recalls", "waiting",
+    "refused",
+)  # fmt: skip
+
 
 @commands.command()
 def migrate(
@@ -117,11 +122,15 @@ def stats(*, as_json: JsonOption = False) -> None:
         from rich.table import Table  # noqa: PLC0415 - heavy
 
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for name in ("workspace", "language", "memories", "by kind", "retired", "sources", "recalls", "waiting"):
+        for name in COLUMNS:
             table.add_column(name)
         for item in found:
             kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items()))
-            figures = (item.live, kinds, item.retired, item.sources, item.recalls, item.waiting)
+            refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "-"
+            figures = (
+                item.live, kinds, item.retired, item.quarantined, item.sources, item.runs, item.recalls, item.waiting,
+                refused,
+            )  # fmt: skip
             table.add_row(item.name, item.language, *(str(figure) for figure in figures))
         Console().print(table)
 

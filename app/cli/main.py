@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import database, ingestion, recalls, service
+from app.cli import database, ingestion, learning, recalls, service
 from app.errors import PriorsError
 
 USAGE = 2
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for room in (service, ingestion, recalls, database):
+for room in (service, ingestion, recalls, learning, database):
     app.registered_commands += room.commands.registered_commands
 
 

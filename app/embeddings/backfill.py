@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 
 from app.db.engine import Database
+from app.db.queue import enqueue
 from app.embeddings import store
 from app.embeddings.provider import EmbeddingProvider
 from app.embeddings.store import StoredModel, WaitingText
@@ -94,3 +95,20 @@ async def backfill_state(database: Database) -> int:
     """How many memories wait for a vector."""
     async with database.statements() as connection:
         return await store.waiting_count(connection)
+
+
+async def find_unlisted(database: Database) -> bool:
+    """Put on the waiting list what lacks a vector and is not on it, found by count, as after a restored backup.
+
+    Whether there was any.
+    """
+    async with database.transaction() as connection:
+        model = await store.active_model(connection)
+        if model is None:
+            return False
+        done, total = await store.progress(connection, model)
+        if done + await store.waiting_count(connection) >= total:
+            return False
+        await store.list_waiting(connection, model)
+        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    return True

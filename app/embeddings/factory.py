@@ -1,7 +1,37 @@
 """The provider and the token counter that the settings name. Nothing heavy is imported before it is wanted."""
 
+from dataclasses import replace
+
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.settings import Settings
+
+
+def following_provider(settings: Settings) -> EmbeddingProvider:
+    """The configured provider, which follows the database to another model; not started yet.
+
+    Raises:
+        ConfigurationError: the provider's own settings do not fit.
+    """
+    from app.embeddings.following import FollowingProvider  # noqa: PLC0415 - not wanted by `priors --help`
+
+    return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
+
+
+def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
+    """The provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
+    kind, _, model = name.partition(":")
+    if kind not in {"openai", "ollama"}:
+        kind, model = "local", name
+    base_url = settings.embedding_base_url if kind == settings.embedding_provider else ""
+    return provider_from(
+        replace(
+            settings,
+            embedding_provider=kind,
+            embedding_model=model,
+            embedding_dimension=dimension,
+            embedding_base_url=base_url,
+        )
+    )
 
 
 def provider_from(settings: Settings) -> EmbeddingProvider:

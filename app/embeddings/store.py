@@ -10,9 +10,12 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.embeddings.provider import Matrix, Vector
+from app.errors import ConfigurationError
 
 INDEXED_FROM = 20_000
 """Memories of one workspace from which on it gets an HNSW index: an exact scan of as many takes 5 ms."""
+LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
+LOCK_TIMEOUT = "10s"
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
 
 
@@ -51,24 +54,115 @@ async def active_model(connection: AsyncConnection) -> StoredModel | None:
     return None if row is None else StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownModel:
+    """A model that the database has vectors of, or is about to."""
+
+    name: str
+    dimension: int
+    active: bool
+
+
+async def models(connection: AsyncConnection) -> list[KnownModel]:
+    """Every model, the served one and those that it is moving to."""
+    rows = await connection.execute(text("SELECT name, dimension, active FROM embedding_models ORDER BY model_id"))
+    return [KnownModel(name=row.name, dimension=row.dimension, active=row.active) for row in rows]
+
+
+async def register_candidate(connection: AsyncConnection, name: str, dimension: int) -> StoredModel:
+    """The model of that name, its partition made now if need be; it does not serve yet unless it did.
+
+    Raises:
+        ConfigurationError: it is known with another dimension.
+    """
+    await connection.execute(text(LOCK_MODELS))
+    found = (
+        await connection.execute(
+            text("SELECT model_id, dimension FROM embedding_models WHERE name = :name"), {"name": name}
+        )
+    ).one_or_none()
+    if found is None:
+        return await _add(connection, name, dimension, active=False)
+    if found.dimension != dimension:
+        raise ConfigurationError(f"{name} is stored with {found.dimension} numbers a vector, not {dimension}")
+    return StoredModel(model_id=found.model_id, name=name, dimension=dimension)
+
+
+async def switch(connection: AsyncConnection, candidate: StoredModel) -> list[StoredModel]:
+    """Serve this model from now on; the others. What lacks a vector of it gets on the waiting list."""
+    await connection.execute(text(LOCK_MODELS))
+    await connection.execute(
+        text("UPDATE embedding_models SET active = (model_id = :model_id)"), {"model_id": candidate.model_id}
+    )
+    await connection.execute(text("DELETE FROM pending_embeddings"))
+    await list_waiting(connection, candidate)
+    others = await connection.execute(
+        text("SELECT model_id, name, dimension FROM embedding_models WHERE NOT active ORDER BY model_id")
+    )
+    return [StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension) for row in others]
+
+
+async def drop_model(connection: AsyncConnection, model: StoredModel) -> None:
+    """Drop a model's vectors. Waits at most LOCK_TIMEOUT for those who read them."""
+    await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+    await connection.execute(text(f"DROP TABLE IF EXISTS {model.partition}"))
+    await connection.execute(
+        text("DELETE FROM embedding_models WHERE model_id = :model_id AND NOT active"), {"model_id": model.model_id}
+    )
+
+
+async def lacking(
+    connection: AsyncConnection, model: StoredModel, *, limit: int, before: tuple[int, UUID] | None
+) -> list[WaitingText]:
+    """Live memories without a vector of this model, newest first in each workspace, after `before`."""
+    after = "" if before is None else "AND (l.workspace_id, l.memory_id) < (:workspace_id, :memory_id)"
+    statement = text(f"""
+        SELECT l.workspace_id, l.memory_id, m.title, m.body
+        FROM lexical l JOIN memories m USING (workspace_id, memory_id)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM {model.partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
+        ) {after}
+        ORDER BY l.workspace_id DESC, l.memory_id DESC LIMIT :limit
+        """)  # noqa: S608 - the partition's name is made of a number
+    given = {} if before is None else {"workspace_id": before[0], "memory_id": before[1]}
+    rows = await connection.execute(statement, {**given, "limit": limit})
+    return [
+        WaitingText(workspace_id=row.workspace_id, memory_id=row.memory_id, title=row.title, body=row.body)
+        for row in rows
+    ]
+
+
+async def progress(connection: AsyncConnection, model: StoredModel) -> tuple[int, int]:
+    """How many memories have a vector of this model, and how many there are."""
+    statement = f"SELECT (SELECT count(*) FROM {model.partition}), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
+    done, total = (await connection.execute(text(statement))).one()
+    return done, total
+
+
 async def register_model(connection: AsyncConnection, name: str, dimension: int) -> StoredModel:
     """Make `name` the active model if there is none yet; the active one, whichever it is.
 
     What was stored before gets on the waiting list.
     """
-    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"))
+    await connection.execute(text(LOCK_MODELS))
     found = await active_model(connection)
     if found is not None:
         return found
-    insert = text(
-        "INSERT INTO embedding_models (name, dimension, active) VALUES (:name, :dimension, true) RETURNING model_id"
+    model = await _add(connection, name, dimension, active=True)
+    await list_waiting(connection, model)
+    return model
+
+
+async def _add(connection: AsyncConnection, name: str, dimension: int, *, active: bool) -> StoredModel:
+    statement = text(
+        "INSERT INTO embedding_models (name, dimension, active) VALUES (:name, :dimension, :active) RETURNING model_id"
     )
-    model_id = (await connection.execute(insert, {"name": name, "dimension": dimension})).scalar_one()
+    given = {"name": name, "dimension": dimension, "active": active}
+    model_id = (await connection.execute(statement, given)).scalar_one()
     model = StoredModel(model_id=model_id, name=name, dimension=dimension)
     await connection.execute(
         text(f"CREATE TABLE {model.partition} PARTITION OF embeddings FOR VALUES IN ({model_id:d})")
     )
-    await list_waiting(connection, model)
     return model
 
 
@@ -131,10 +225,21 @@ async def waiting_count(connection: AsyncConnection) -> int:
 async def write(
     connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
 ) -> None:
-    """Store vectors, the literal i for memory i, and take those memories off the waiting list.
+    """`insert`, and take those memories off the waiting list."""
+    await insert(connection, model, workspace_id, ids, literals)
+    await connection.execute(
+        text(
+            "DELETE FROM pending_embeddings WHERE workspace_id = :workspace_id"
+            " AND memory_id = ANY(CAST(:ids AS uuid[]))"
+        ),
+        {"workspace_id": workspace_id, "ids": list(ids)},
+    )
 
-    A memory that was retired meanwhile gets none.
-    """
+
+async def insert(
+    connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
+) -> None:
+    """Store vectors, the literal i for memory i. A memory that was retired meanwhile gets none."""
     given = {"workspace_id": workspace_id, "ids": list(ids), "vectors": list(literals)}
     await connection.execute(
         text(f"""
@@ -145,13 +250,6 @@ async def write(
         ON CONFLICT DO NOTHING
         """),  # noqa: S608 - numbers only
         given,
-    )
-    await connection.execute(
-        text(
-            "DELETE FROM pending_embeddings WHERE workspace_id = :workspace_id"
-            " AND memory_id = ANY(CAST(:ids AS uuid[]))"
-        ),
-        {"workspace_id": workspace_id, "ids": list(ids)},
     )
 
 

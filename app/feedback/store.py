@@ -153,3 +153,14 @@ async def rated_observations(
         join = f"LEFT JOIN {model.partition} e ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id"
     statement = text(RATED_OBSERVATIONS.format(vector=vector, join=join))
     return (await connection.execute(statement, {"workspace_id": workspace_id, "limit": limit})).all()
+
+
+async def has_key(connection: AsyncConnection, workspace_id: int, prefix: str) -> bool:
+    """Whether an entry was appended under an idempotency key that begins so."""
+    statement = text(
+        "SELECT EXISTS (SELECT 1 FROM feedback WHERE workspace_id = :workspace_id"
+        " AND starts_with(idempotency_key, :prefix))"
+    )
+    return bool(
+        (await connection.execute(statement, {"workspace_id": workspace_id, "prefix": f"{prefix}:"})).scalar_one()
+    )

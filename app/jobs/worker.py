@@ -9,7 +9,8 @@ from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.blueprints import Blueprint
 
 from app.db.engine import libpq_url
-from app.embeddings.backfill import build_indexes, embed_waiting
+from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted
+from app.embeddings.following import FollowingProvider
 from app.errors import Unavailable
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
@@ -37,6 +38,7 @@ def _services(context: JobContext) -> Services:
 async def embed_waiting_task(context: JobContext) -> None:
     """Embed what waits, then give workspaces that have outgrown the exact scan their index."""
     services = _services(context)
+    await _follow(services)
     done = await embed_waiting(services.database, services.provider)
     if done:
         logger.info("embedded", memories=done)
@@ -63,11 +65,19 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     services = _services(context)
     for job in await context.app.job_manager.get_stalled_jobs():
         await context.app.job_manager.retry_job(job)
+    await _follow(services)
+    await find_unlisted(services.database)
     await compress_all_waiting(services.database, services.compressor)
     await empty_trash(services.database, days=services.settings.trash_days)
     await embed_waiting(services.database, services.provider)
     await refresh_all_statistics(services.database)
     await build_indexes(services.database)
+
+
+async def _follow(services: Services) -> None:
+    """The worker embeds by the model that the database serves."""
+    if isinstance(services.provider, FollowingProvider):
+        await services.provider.follow(services.database)
 
 
 def procrastinate_app(url: str) -> App:

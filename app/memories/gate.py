@@ -13,7 +13,7 @@ NEAR_SHARE = 0.6
 """Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
 ECHO_SIMILARITY = 0.92
 """Cosine from which on a text says what a given memory says, in other words, if it adds no number and no name."""
-BOILERPLATE_WORDS = 40
+BOILERPLATE_WORDS, BOILERPLATE_CHARACTERS = 16, 120
 """A longer text says more than that nothing was found."""
 
 WORD = re.compile(r"\w+")
@@ -26,11 +26,16 @@ BOILERPLATE = re.compile(
     r"(?:find|locate|access|retrieve|have|help|complete|answer|provide|know)\b|"
     r"(?:sorry|i apologi[sz]e)\b|no (?:results?|data|information|output|answer)s? (?:was |were |is |are )?"
     r"(?:found|available|returned|given)?\W*\Z|"
-    r"nothing (?:was )?(?:found|to report)|(?:n/?a|none|null|undefined|todo|tbd|placeholder|lorem ipsum)\b|"
+    r"nothing (?:was )?(?:found|to report)\W*\Z|"
+    r"(?:n/?a|none|null|undefined|todo|tbd|placeholder|lorem ipsum)\W*\Z|"
     r"(?:task|run|job) (?:completed|finished|done)(?: successfully)?\W*\Z|"
     r"(?:я )?не (?:смог|смогла|удалось) (?:найти|получить)|(?:ничего|данных) не найдено|нет данных\W*\Z|"
     r"(?:ich )?konnte (?:leider )?(?:keine|nichts)|je n'ai (?:pas|rien) (?:pu )?trouv|no (?:pude|he podido) encontrar|"
     r"(?:抱歉|对不起|未找到|没有找到))",
+    re.IGNORECASE,
+)
+REASON = re.compile(
+    r"\b(?:because|since|due|but|instead|although|after|unless|потому|поскольку|так как|weil|denn|parce|porque|因为)\b",
     re.IGNORECASE,
 )
 TRACE_HEAD = re.compile(r"^\s*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
@@ -56,11 +61,17 @@ def worthless(text: str) -> str | None:
         return EMPTY
     if not SPEAKS.search(text):
         return PUNCTUATION
-    if BOILERPLATE.match(text) and len(text.split()) <= BOILERPLATE_WORDS and not NUMBER.search(text):
+    if _only_boilerplate(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):
         return STACK_TRACE
     return None
+
+
+def _only_boilerplate(text: str) -> bool:
+    """A short text that nothing came of, without a figure and without a reason."""
+    short = len(text.split()) <= BOILERPLATE_WORDS and len(text.strip()) <= BOILERPLATE_CHARACTERS
+    return short and bool(BOILERPLATE.match(text)) and not NUMBER.search(text) and not REASON.search(text)
 
 
 def _only_a_trace(text: str) -> bool:

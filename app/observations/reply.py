@@ -39,7 +39,7 @@ class Reply:
 def parsed_reply(text: str) -> Reply:
     """The three fields, wherever and however the model put them."""
     fields = _from_object(_without_reasoning(text[:LARGEST_REPLY]))
-    facts = dict.fromkeys(fact for item in _facts(fields.get("facts", "")) if (fact := _plain(item, FACT_CHARACTERS)))
+    facts = dict.fromkeys(fact for item in facts_of(fields.get("facts", "")) if (fact := _plain(item, FACT_CHARACTERS)))
     return Reply(
         title=_plain(fields.get("title", ""), TITLE_CHARACTERS),
         narrative=_narrative(fields.get("narrative", "")),
@@ -79,7 +79,8 @@ def _from_lines(text: str) -> Mapping[str, str]:
     return fields
 
 
-def _facts(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
+def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
+    """The facts of a list, a JSON array as text, or whatever a model wrote in its place."""
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     if not isinstance(value, str):

@@ -16,7 +16,12 @@ SELECT w.name, w.language,
     (SELECT count(*) FROM memories m WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NOT NULL) AS retired,
     (SELECT count(*) FROM sources s WHERE s.workspace_id = w.workspace_id AND s.retired_at IS NULL) AS sources,
     (SELECT count(*) FROM recalls r WHERE r.workspace_id = w.workspace_id) AS recalls,
-    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting
+    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting,
+    (SELECT count(*) FROM runs n WHERE n.workspace_id = w.workspace_id) AS runs,
+    (SELECT count(*) FROM memories m WHERE m.workspace_id = w.workspace_id AND m.retired_as = 'quarantined')
+        AS quarantined,
+    (SELECT coalesce(json_object_agg(reason, count), '{}') FROM refusals f WHERE f.workspace_id = w.workspace_id)
+        AS refused
 FROM workspaces w ORDER BY w.name
 """)
 
@@ -36,6 +41,11 @@ class WorkspaceStatistics:
     recalls: int
     waiting: int
     """Memories that wait for a vector."""
+    runs: int
+    quarantined: int
+    """Memories that the injection scan keeps out of every answer."""
+    refused: Mapping[str, int]
+    """Memories that were not stored, by reason."""
 
 
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
@@ -52,6 +62,9 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
             sources=row.sources,
             recalls=row.recalls,
             waiting=row.waiting,
+            runs=row.runs,
+            quarantined=row.quarantined,
+            refused=row.refused,
         )
         for row in rows
     ]

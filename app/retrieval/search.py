@@ -12,6 +12,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from app.db.engine import Database
+from app.embeddings.following import speaking
 from app.embeddings.provider import EmbeddingProvider, Vector
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable
@@ -76,6 +77,10 @@ async def find(database: Database, provider: EmbeddingProvider, *, workspace: st
     hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, tuple[Degradation, ...]()
     if survey is not None:
+        embedded_by, provider = provider, speaking(provider, survey.model.name if survey.model else None)
+        if provider is not embedded_by:
+            # The database has just moved to another model, which is at hand.
+            vector, refusal = await _embedded(provider, query.text)
         words = _words(survey)
         degraded = _degradations(provider, survey, refusal, words)
         if any(item.arm == VECTOR and item.silent for item in degraded):

@@ -19,8 +19,8 @@ accepted the list after the second round.
 
 ## Method
 
-The total addressable market was derived from retail audits, not from producers' statements. The judge had asked for this
-in each of the versions before.
+The total addressable market was derived from retail audits, not from producers' statements. The judge had asked for
+this in each of the versions before.
 """
 
 

@@ -1,0 +1,205 @@
+"""`import`, `export`, `prune`, `quarantine`, `reembed`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from app.cli.options import JsonOption, WorkspaceOption
+from app.cli.running import with_services
+
+if TYPE_CHECKING:
+    from app.memories.memory import Memory
+    from app.observations.importing import Imported
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+RATINGS, DPO = "ratings", "dpo"
+NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differently first"
+
+
+@commands.command("import")
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs.jsonl, observations.jsonl, memory.db.")],
+    *,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in what an earlier harness stored: its runs, its observations, its feedback.
+
+    Changes: stores what is new of them; running it again changes nothing. A bad line is named, left out, and makes the
+    exit code 1.
+    """
+
+    async def work(services: "Services") -> list["Imported"]:
+        from app.observations.importing import import_file  # noqa: PLC0415 - heavy
+
+        return [
+            await import_file(
+                services.database,
+                services.counter,
+                workspace=workspace or services.settings.workspace,
+                language=services.settings.language,
+                path=path,
+                mask=services.settings.mask_secrets,
+            )
+            for path in files
+        ]
+
+    found = with_services(work)
+    for item in found:
+        if as_json:
+            shown = {name: getattr(item, name) for name in ("path", "runs", "stored", "known", "ratings", "failed")}
+            typer.echo(json.dumps(shown, ensure_ascii=False))
+        else:
+            typer.echo(
+                f"{item.path}: {item.runs} runs, {item.stored} observations stored, {item.known} known,"
+                f" {item.ratings} ratings, {len(item.failed)} left out"
+            )
+        for reason in item.failed:
+            typer.echo(f"left out: {item.path}: {reason}", err=True)
+    if any(item.failed for item in found):
+        raise typer.Exit(1)
+
+
+@commands.command()
+def export(
+    what: Annotated[str, typer.Argument(help="`feedback`.")],
+    *,
+    form: Annotated[str, typer.Option("--format", help=f"`{RATINGS}`, or `{DPO}` for preference pairs.")] = RATINGS,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; default: standard output.")] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write what people judged as JSON lines.
+
+    Changes nothing.
+    """
+    if what != "feedback" or form not in {RATINGS, DPO}:
+        raise typer.BadParameter(f"`feedback` is what can be exported, as {RATINGS} or {DPO}")
+
+    async def work(services: "Services") -> list[bytes]:
+        import msgspec  # noqa: PLC0415 - heavy
+
+        from app.feedback.export import exported_ratings, preference_pairs  # noqa: PLC0415 - heavy
+
+        target = workspace or services.settings.workspace
+        rows: list[Any] = (
+            [*await preference_pairs(services.database, workspace=target)]
+            if form == DPO
+            else [*await exported_ratings(services.database, workspace=target)]
+        )
+        return [msgspec.json.encode(row) + b"\n" for row in rows]
+
+    lines = with_services(work)
+    if output is None:
+        typer.echo(b"".join(lines).decode(), nl=False)
+    else:
+        output.write_bytes(b"".join(lines))
+    if not lines:
+        typer.echo(NOTHING_TO_PAIR if form == DPO else "nobody has rated anything yet", err=True)
+
+
+@commands.command()
+def prune(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list them.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the memories that people and scores speak against.
+
+    Changes: takes them out of every answer; they can be restored for PRIORS_TRASH_DAYS.
+    """
+
+    async def work(services: "Services") -> list[tuple["Memory", str]]:
+        from app.memories.lifecycle import MOST_AT_ONCE, delete_memories, prune_candidates  # noqa: PLC0415 - heavy
+
+        target = workspace or services.settings.workspace
+        found = await prune_candidates(services.database, workspace=target, limit=MOST_AT_ONCE)
+        if found and not dry_run:
+            ids = [item.memory.memory_id for item in found]
+            await delete_memories(services.database, workspace=target, ids=ids)
+        return [(item.memory, item.reason) for item in found]
+
+    found = with_services(work)
+    _list(found, as_json=as_json)
+    if not as_json:
+        typer.echo(f"{len(found)} memories {'would be deleted' if dry_run else 'deleted'}")
+
+
+@commands.command()
+def quarantine(
+    *,
+    release: Annotated[list[UUID] | None, typer.Option("--release", metavar="ID", help="Let a memory out.")] = None,
+    delete: Annotated[list[UUID] | None, typer.Option("--delete", metavar="ID", help="Delete a memory.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what the injection scan keeps out of every answer.
+
+    Changes: nothing without --release and --delete.
+    """
+
+    async def work(services: "Services") -> list[tuple["Memory", str]]:
+        from app.memories import lifecycle  # noqa: PLC0415 - heavy
+
+        target = workspace or services.settings.workspace
+        if release:
+            await lifecycle.restore_memories(services.database, workspace=target, ids=release)
+        if delete:
+            await lifecycle.delete_memories(services.database, workspace=target, ids=delete)
+        found = await lifecycle.quarantined(services.database, workspace=target)
+        return [(memory, ", ".join(sorted({str(item["rule"]) for item in memory.findings or ()}))) for memory in found]
+
+    _list(with_services(work), as_json=as_json)
+
+
+def _list(found: list[tuple["Memory", str]], *, as_json: bool) -> None:
+    if as_json:
+        rows = [{"id": str(memory.memory_id), "title": memory.title, "reason": reason} for memory, reason in found]
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for memory, reason in found:
+        typer.echo(f"{memory.memory_id}  {memory.title or memory.body[:60]!r}: {reason}")
+
+
+@commands.command()
+def reembed(
+    *,
+    model: Annotated[str | None, typer.Option("--model", help="Its name; default PRIORS_EMBEDDING_MODEL.")] = None,
+    dimension: Annotated[int | None, typer.Option("--dimension", help="Numbers a vector; default: as set.")] = None,
+) -> None:
+    """Move the store to another embedding model while the old one serves.
+
+    Changes: gives every memory a vector of the new model, switches to it, drops the old vectors. Killed half-way,
+    running it again goes on.
+    """
+
+    async def work(services: "Services") -> int:
+        from dataclasses import replace  # noqa: PLC0415 - heavy beside the rest
+
+        from app.embeddings.factory import provider_from  # noqa: PLC0415 - heavy
+        from app.embeddings.reembed import reembed as move  # noqa: PLC0415 - heavy
+
+        settings = services.settings
+        provider = provider_from(
+            replace(
+                settings,
+                embedding_model=model or settings.embedding_model,
+                embedding_dimension=dimension or settings.embedding_dimension,
+            )
+        )
+        try:
+            return await move(
+                services.database,
+                provider,
+                on_progress=lambda done, total: typer.echo(f"{done:,} of {total:,} embedded", err=True),
+            )
+        finally:
+            await provider.close()
+
+    done = with_services(work)
+    typer.echo(f"{done:,} memories embedded; set PRIORS_EMBEDDING_MODEL to the new model")
