@@ -65,7 +65,8 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     again = call(folder, "ingest", str(reports), "--json")
     assert json.loads(again.stdout)["unchanged"] == 1
     asked = call(folder, "history", "scout found no actors", "--agent", "director")
-    assert asked.stdout.startswith("## Relevant History\n\n### BADs Russia")
+    assert asked.stdout.startswith("## Relevant History\n\nReference material")
+    assert "\n### BADs Russia" in asked.stdout
     found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
     assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
     table = call(folder, "search", "scout found no actors").stdout

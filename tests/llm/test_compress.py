@@ -31,8 +31,9 @@ Answer = tuple[int, bytes]
 
 def said(text: Any) -> Answer:
     message = {"role": "assistant", "content": text}
-    return 200, json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m",
-                            "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}).encode()  # fmt: skip
+    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+    answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+    return 200, json.dumps(answer).encode()
 
 
 class Endpoint:
@@ -112,7 +113,7 @@ def test_the_prompt_has_what_it_needs_and_no_more() -> None:
         f"```\n{GOOD}\n```",
         GOOD.replace("Title:", "**Title:**").replace("Narrative:", "**Narrative**:").replace("Facts:", "### Facts:"),
         'Facts:\n- 221 billion\n- 58 % pharmacies\n- 17 % Evalar\n\nNarrative: The market grew. Pharmacies lead.\nTitle: "Supplements grew to 221 billion rubles"',  # noqa: E501 - as a model writes it
-        GOOD.replace('["221 billion", "58 % pharmacies", "17 % Evalar"]', "['221 billion', '58 % pharmacies', '17 % Evalar',]"),
+        GOOD[: GOOD.index("[")] + "['221 billion', '58 % pharmacies', '17 % Evalar',]",
         GOOD.replace('"]', '",'),
         json.dumps({"title": "Supplements grew to 221 billion rubles", "narrative": "The market grew. Pharmacies lead.",
                     "facts": ["221 billion", "58 % pharmacies", "17 % Evalar"]}),
