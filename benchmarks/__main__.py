@@ -1,8 +1,10 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import history, ingestion, locomo
+from benchmarks import history, ingestion, injection, locomo, write_gate
 
 if __name__ == "__main__":
+    injection.main([])
+    write_gate.main([])
     locomo.main([])
     ingestion.main([])
     history.main([])

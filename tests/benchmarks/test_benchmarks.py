@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import history, ingestion, locomo
+from benchmarks import history, ingestion, injection, locomo, write_gate
 from benchmarks.figures import Figure
 
 
@@ -24,6 +24,18 @@ def test_ingestion(tmp_path: Path) -> None:
     assert figures["distinct chunk texts"] == 5
     assert all(value > 0 for value in figures.values())
     assert (tmp_path / "results" / "ingestion.json").exists()
+
+
+def test_injection(tmp_path: Path) -> None:
+    figures = by_name(injection.main(["--characters", "2000", "--data", str(tmp_path)]))
+    assert figures["own attacks caught"] >= 0.95
+    assert figures["own clean texts blocked"] == 0
+
+
+def test_write_gate() -> None:
+    figures = by_name(write_gate.main(["--runs", "41"]))
+    assert figures["memories stored"] == figures["new findings"] == 3
+    assert figures["refused as echoes"] > 20
 
 
 def test_history() -> None:

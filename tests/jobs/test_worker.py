@@ -13,6 +13,8 @@ from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.jobs.worker import run_worker
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
+from app.observations.observation import Outcome
+from app.observations.record import compress_all_waiting, compress_requested, get_observation, request_observation
 from app.settings import Settings
 from app.wiring import Services
 
@@ -101,3 +103,44 @@ async def test_a_worker_that_was_killed_leaves_nothing_undone(
         assert await backfill_state(services.database) == 0
         async with services.database.statements() as connection:
             assert (await connection.execute(text("SELECT count(*) FROM embeddings"))).scalar_one() == 21
+
+
+async def test_a_worker_compresses_what_was_asked_for_once(
+    own_database_url: str, settings: Settings, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    """Also what a worker was killed over: a job that never ran, and one that two run at once."""
+    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.", run_id="r")
+    async with own_services(own_database_url, settings, provider, counter) as services:
+        observation_id = await request_observation(
+            services.database, workspace="w", language="english", outcome=outcome
+        )
+        async with services.database.transaction() as connection:
+            await connection.execute(text("DELETE FROM procrastinate_jobs"))
+        assert await compress_all_waiting(services.database, services.compressor) == 1
+        results = await asyncio.gather(
+            *(
+                compress_requested(services.database, services.compressor, workspace="w", observation_id=observation_id)
+                for _ in range(4)
+            )
+        )
+        assert {(result.outcome, result.memory_id) for result in results} == {("stored", observation_id)}
+        again = await request_observation(services.database, workspace="w", language="english", outcome=outcome)
+        assert again == observation_id
+        async with working(services):
+            await until_settled(services)
+        async with services.database.statements() as connection:
+            assert (await connection.execute(text("SELECT count(*) FROM memories"))).scalar_one() == 1
+
+
+async def test_a_worker_compresses_what_comes(
+    own_database_url: str, settings: Settings, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
+    async with own_services(own_database_url, settings, provider, counter) as services:
+        observation_id = await request_observation(
+            services.database, workspace="w", language="english", outcome=outcome
+        )
+        async with working(services):
+            await until_settled(services)
+        found = await get_observation(services.database, workspace="w", observation_id=observation_id)
+        assert (found.outcome, found.memory_id) == ("stored", observation_id)

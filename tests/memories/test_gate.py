@@ -51,7 +51,7 @@ def test_an_echo_is_recognised_and_news_is_not() -> None:
 def test_echoes_are_cut_out_of_an_output() -> None:
     known = Given.of(uuid4(), LESSON)
     rest, used = without_echoes(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.", [known])
-    assert (rest, used) == ("# Report\n\nTwelve producers were verified.", {known.memory_id})
+    assert (rest, used) == ("# Report\n\nTwelve producers were verified.", frozenset({known.memory_id}))
 
 
 def test_a_changed_figure_is_news() -> None:
