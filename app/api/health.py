@@ -1,5 +1,7 @@
 """`GET /health`, `GET /ready`, `GET /metrics`."""
 
+from contextlib import suppress
+
 from litestar import Controller, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
@@ -8,6 +10,8 @@ from app.api.context import context_of
 from app.api.metrics import CONTENT_TYPE
 from app.api.problems import PROBLEMS
 from app.api.schemas import HealthView, ReadyView
+from app.embeddings.backfill import backfill_state
+from app.errors import DatabaseUnavailable
 from app.operations.readiness import readiness
 
 
@@ -42,4 +46,8 @@ class HealthController(Controller):
     @get("/metrics", media_type="text/plain", responses=PROBLEMS)
     async def metrics(self, state: State) -> Response[bytes]:
         """The service's counters, as Prometheus reads them."""
-        return Response(context_of(state).metrics.exposition(), media_type=CONTENT_TYPE)
+        context = context_of(state)
+        # A database that is away is told by /ready; what was counted so far is told here all the same.
+        with suppress(DatabaseUnavailable):
+            context.metrics.waiting.set(await backfill_state(context.opened.database))
+        return Response(context.metrics.exposition(), media_type=CONTENT_TYPE)

@@ -69,6 +69,14 @@ async def models(connection: AsyncConnection) -> list[KnownModel]:
     return [KnownModel(name=row.name, dimension=row.dimension, active=row.active) for row in rows]
 
 
+async def candidates(connection: AsyncConnection) -> list[StoredModel]:
+    """Models that the store is moving to."""
+    rows = await connection.execute(
+        text("SELECT model_id, name, dimension FROM embedding_models WHERE NOT active ORDER BY model_id")
+    )
+    return [StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension) for row in rows]
+
+
 async def register_candidate(connection: AsyncConnection, name: str, dimension: int) -> StoredModel:
     """The model of that name, its partition made now if need be; it does not serve yet unless it did.
 
@@ -96,10 +104,7 @@ async def switch(connection: AsyncConnection, candidate: StoredModel) -> list[St
     )
     await connection.execute(text("DELETE FROM pending_embeddings"))
     await list_waiting(connection, candidate)
-    others = await connection.execute(
-        text("SELECT model_id, name, dimension FROM embedding_models WHERE NOT active ORDER BY model_id")
-    )
-    return [StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension) for row in others]
+    return await candidates(connection)
 
 
 async def drop_model(connection: AsyncConnection, model: StoredModel) -> None:

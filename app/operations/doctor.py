@@ -131,9 +131,15 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
     async with database.statements() as connection:
         stored = await vectors.active_model(connection)
         waiting = await vectors.waiting_count(connection)
+        moving = [
+            (model.name, *await vectors.progress(connection, model)) for model in await vectors.candidates(connection)
+        ]
     if stored is not None:
         yield _same_model(provider, stored.name, stored.dimension)
     yield _backfill(waiting)
+    for name, done, total in moving:
+        message = f"moving to {name}: {done:,} of {total:,} memories embedded; `priors reembed --model` of it goes on"
+        yield Finding(status=WARN, subject="model change", message=message)
     if stored is not None:
         yield await _indexes(database, stored)
 
@@ -154,7 +160,8 @@ def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Findi
         status=FAIL,
         subject="vectors",
         message=f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
-        f" ({provider.dimension}): they are never compared, so configure the stored model",
+        f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
+        " `priors reembed`",
     )
 
 

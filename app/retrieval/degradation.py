@@ -20,7 +20,7 @@ def vector_degradation(provider: EmbeddingProvider, survey: Survey, refusal: str
     if survey.model.name != provider.model_id:
         return _silent(
             f"the stored vectors are of {survey.model.name} and the configured model is {provider.model_id}; vectors"
-            " of different models are never compared, so configure the stored one"
+            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
         )
     return _waiting(survey)
 
