@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, Matrix
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.admission import unstorable
+from app.memories.gate import shingles
 from app.retrieval.query import Query
 from app.retrieval.recall import Hit
 from app.retrieval.search import find
@@ -26,6 +27,9 @@ KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
 """Cosine at which a text says what is stored, and at which it is about something else."""
 DETAIL_SHARE = 0.75
 """Weight of new numbers and names against new meaning: the same vocabulary with other facts is near in meaning."""
+
+REWORDED = 0.2
+"""Share of a text's shingles that a memory lacks, from which on the text is not a piece of it."""
 
 VECTOR, LEXICAL = "vector", "lexical"
 
@@ -182,7 +186,7 @@ def novelty_by_meaning(text: str, stored: str, similarity: float) -> float:
     """
     span = KNOWN_SIMILARITY - UNRELATED_SIMILARITY
     meaning = min(1.0, max(0.0, (KNOWN_SIMILARITY - similarity) / span))
-    return 1 - (1 - meaning) * (1 - DETAIL_SHARE * new_details(text, stored))
+    return _unsaid(text, stored) * (1 - (1 - meaning) * (1 - DETAIL_SHARE * new_details(text, stored)))
 
 
 def novelty_by_words(text: str, stored: str, background: Sequence[str]) -> float:
@@ -194,7 +198,14 @@ def novelty_by_words(text: str, stored: str, background: Sequence[str]) -> float
     weights = {word: _idf(word, background) for word in words}
     fresh = sum(weight for word, weight in weights.items() if word not in known)
     share = fresh / sum(weights.values())
-    return 1 - (1 - share) * (1 - DETAIL_SHARE * new_details(text, stored))
+    return _unsaid(text, stored) * (1 - (1 - share) * (1 - DETAIL_SHARE * new_details(text, stored)))
+
+
+def _unsaid(text: str, stored: str) -> float:
+    """0 where the whole text stands in `stored` word for word, as a sentence of a memory does; 1 from REWORDED on."""
+    found = shingles(text)
+    unsaid = 1 - len(found & shingles(stored)) / len(found) if found else 1.0
+    return min(1.0, unsaid / REWORDED)
 
 
 def _idf(word: str, background: Sequence[str]) -> float:

@@ -11,14 +11,10 @@ from app.cli.options import JsonOption, WorkspaceOption
 from app.cli.running import run_until_told, with_services
 
 if TYPE_CHECKING:
+    from app.operations.statistics import WorkspaceStatistics
     from app.wiring import Services
 
 commands = typer.Typer()
-
-COLUMNS = (
-    "workspace", "language", "memories", "by kind", "retired", "quarantined", "sources", "runs", "recalls", "waiting",
-    "refused",
-)  # fmt: skip
 
 
 @commands.command()
@@ -117,21 +113,18 @@ def stats(*, as_json: JsonOption = False) -> None:
         if as_json:
             typer.echo(json.dumps([asdict(item) for item in found]))
             return
-        from rich import box  # noqa: PLC0415 - heavy
-        from rich.console import Console  # noqa: PLC0415 - heavy
-        from rich.table import Table  # noqa: PLC0415 - heavy
-
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for name in COLUMNS:
-            table.add_column(name)
         for item in found:
-            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items()))
-            refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "-"
-            figures = (
-                item.live, kinds, item.retired, item.quarantined, item.sources, item.runs, item.recalls, item.waiting,
-                refused,
-            )  # fmt: skip
-            table.add_row(item.name, item.language, *(str(figure) for figure in figures))
-        Console().print(table)
+            typer.echo(_told(item))
 
     with_services(work)
+
+
+def _told(item: "WorkspaceStatistics") -> str:
+    """A workspace's figures in three lines."""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items())) or "none"
+    refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
+    return (
+        f"{item.name} ({item.language}): {item.live} memories ({kinds})\n"
+        f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls}, waiting for a vector {item.waiting}\n"
+        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
+    )

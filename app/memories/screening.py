@@ -46,7 +46,8 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
     clean = without_secrets(memory) if mask else memory
-    useless = worthless(clean.body)
+    # A turn of a conversation is kept as it was said; without it the others would stand beside the wrong neighbours.
+    useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
     found = tuple(_found(clean))

@@ -87,7 +87,7 @@ def extracted_title(outcome: Outcome) -> str:
     if not heading or heading.lower().strip(" :") in GENERIC_HEADINGS:
         return shortened(task or _first_words(outcome.output), TITLE_CHARACTERS)
     if not task or _share(_words(task), _words(heading)) >= SAME:
-        return shortened(heading, TITLE_CHARACTERS)
+        return shortened(max(heading, task, key=lambda text: len(_words(text))), TITLE_CHARACTERS)
     room = TITLE_CHARACTERS - len(heading) - len(": ")
     if room >= TITLE_CHARACTERS // 4:
         return f"{shortened(task, room)}: {heading}"

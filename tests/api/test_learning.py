@@ -287,6 +287,7 @@ async def test_novelty_is_told_apart(client: httpx.AsyncClient) -> None:
         return float(answer["novelty"])
 
     copy = await new(stored)
+    assert await new("The market of food supplements in Russia reached 221 billion rubles in 2025.") == 0
     paraphrase = await new(
         "Evalar is the leader with 17 % of Russia's food supplement market, which came to 221 billion rubles in 2025."
     )

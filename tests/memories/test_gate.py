@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.memories.gate import Given, echo_of, near_duplicates, shingles, without_echoes, worthless
+from app.memories.memory import NewMemory
+from app.memories.screening import screened
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
 
@@ -60,3 +62,10 @@ def test_a_changed_figure_is_news() -> None:
     )
     assert near_duplicates(text, text.replace("Twelve were verified", "Twelve were accepted"))
     assert not near_duplicates(text, text.replace("7 %", "9 %"))
+
+
+def test_a_turn_of_a_conversation_is_kept_as_it_was_said() -> None:
+    assert screened(NewMemory(kind="message", body="😂😂"), mask=True).objection is None
+    refused = screened(NewMemory(kind="note", body="😂😂"), mask=True).objection
+    assert refused is not None
+    assert refused.code == "punctuation"
