@@ -122,6 +122,7 @@ def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     assert held["reason"] == "override-earlier"
     assert call(folder, "quarantine", "--release", held["id"]).stdout == ""
     assert "Ignore all previous" in call(folder, "history", "approve the zebra").stdout
+    assert call(folder, "backfill").returncode == 0
 
 
 def test_the_doctor_finds_a_sound_installation(folder: Path) -> None:
