@@ -1,8 +1,9 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import history, ingestion, injection, locomo, write_gate
+from benchmarks import compression, history, ingestion, injection, locomo, write_gate
 
 if __name__ == "__main__":
+    compression.main([])
     injection.main([])
     write_gate.main([])
     locomo.main([])

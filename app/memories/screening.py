@@ -71,6 +71,8 @@ def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     texts = {"title": memory.title, "body": memory.body}
     if memory.observation is not None:
         texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
+        if memory.observation.narrative not in memory.body:
+            texts["narrative"] = memory.observation.narrative
     for field, text in texts.items():
         findings = scan(text)
         if findings:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import history, ingestion, injection, locomo, write_gate
+from benchmarks import compression, history, ingestion, injection, locomo, write_gate
 from benchmarks.figures import Figure
 
 
@@ -30,6 +30,12 @@ def test_injection(tmp_path: Path) -> None:
     figures = by_name(injection.main(["--characters", "2000", "--data", str(tmp_path)]))
     assert figures["own attacks caught"] >= 0.95
     assert figures["own clean texts blocked"] == 0
+
+
+def test_compression() -> None:
+    figures = by_name(compression.main(["--size", "2000", "--rounds", "2"]))
+    assert 3 <= figures["facts"] <= 5
+    assert figures["extraction beyond embedding"] > 0
 
 
 def test_write_gate() -> None:
