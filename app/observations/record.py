@@ -10,11 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database
 from app.db.queue import enqueue
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.errors import NotFound, Refused
+from app.errors import InvalidInput, NotFound, Refused
 from app.llm.chat import Chat
 from app.masking import masked
 from app.memories import echoes, refusals
 from app.memories import store as memories
+from app.memories.admission import unstorable
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, near_duplicates, without_echoes, worthless
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import Counts, write
@@ -25,6 +26,8 @@ from app.observations import store
 from app.observations.compress import compressed
 from app.observations.observation import Compressed, Outcome
 from app.observations.store import Asked, Sibling
+from app.runs.record import check_run
+from app.runs.run import NewRun
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -63,8 +66,10 @@ async def request_observation(
     """Keep an outcome and ask a worker to compress it; the observation's id. A run has one, however often it is sent.
 
     Raises:
+        InvalidInput: a field cannot be taken.
         Refused: the output is empty, boilerplate, or a stack trace without a message.
     """
+    _check(outcome)
     reason = worthless(outcome.output)
     if reason is not None:
         await _count(database, workspace, language, reason)
@@ -75,6 +80,15 @@ async def request_observation(
         observation_id = await store.ask(connection, target.workspace_id, kept)
         await ask_worker(connection, target.workspace_id, observation_id)
     return observation_id
+
+
+def _check(outcome: Outcome) -> None:
+    """An outcome is checked as the run that it is of."""
+    shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
+    check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
+    for reason in unstorable({"tags": outcome.tags, "language": outcome.language or ""}):
+        field, _, message = reason.partition(": ")
+        raise InvalidInput(field, message)
 
 
 async def ask_worker(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> None:

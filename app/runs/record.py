@@ -34,7 +34,7 @@ async def record_run(
         InvalidInput: a field cannot be taken.
         NotFound: `must_exist`, and it does not.
     """
-    _check(run)
+    check_run(run)
     prepared = _counted(_masked(run) if mask else run)
     async with database.transaction() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
@@ -69,7 +69,8 @@ def _masked(run: NewRun) -> NewRun:
     )
 
 
-def _check(run: NewRun) -> None:
+def check_run(run: NewRun) -> None:
+    """Raises InvalidInput where a field cannot be taken."""
     for reason in _reasons(run):
         field, _, message = reason.partition(": ")
         raise InvalidInput(field, message)

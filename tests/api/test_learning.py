@@ -318,3 +318,19 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     assert {finding["severity"] for finding in memory["findings"]} == {"flag"}
     history = await post(client, "/api/history", {"query": "what did the page say about the run"})
     assert "````\nThe page said:" in history["markdown"]
+
+
+@pytest.mark.parametrize("field", ["task", "output", "verdict", "output_path", "run_id"])
+async def test_what_a_database_cannot_hold_is_named(client: httpx.AsyncClient, field: str) -> None:
+    for path, body in (
+        ("/api/observations", {"task": "t", "output": OUTPUT}),
+        ("/api/runs", {"run_id": "r1", "output": OUTPUT}),
+    ):
+        answer = await client.post(path, json={**body, field: "a\x00b"})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field), answer.text
+        answer = await client.post(
+            path, json={**body, "started_at" if "runs" in path else "occurred_at": "0001-01-01T00:00:00+14:00"}
+        )
+        assert answer.status_code == 400, answer.text
+    assert (await client.get("/api/runs/a%00b")).status_code in {400, 404}
+    assert (await client.patch("/api/runs/a%00b", json={})).status_code in {400, 404}
