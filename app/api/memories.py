@@ -83,7 +83,7 @@ class MemoriesController(Controller):
             raise as_error(sent.refused[0])
         return await _answer(context, sent, wait)
 
-    @post("/memories:bulk", status_code=200, responses=PROBLEMS)
+    @post("/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None)
     async def store_many(
         self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
     ) -> StoredView:

@@ -30,6 +30,8 @@ SESSION_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     # The hot statements' estimated cost crosses the threshold that compiles them, which takes longer than they do.
     "jit": "off",
+    # What is shown is the date that is indexed.
+    "TimeZone": "UTC",
 }
 
 

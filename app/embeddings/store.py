@@ -252,6 +252,7 @@ async def insert(
         SELECT l.workspace_id, l.memory_id, {model.model_id:d}, CAST(given.vector AS halfvec({model.dimension:d}))
         FROM unnest(CAST(:ids AS uuid[]), CAST(:vectors AS text[])) AS given(memory_id, vector)
         JOIN lexical l ON l.workspace_id = :workspace_id AND l.memory_id = given.memory_id
+        FOR KEY SHARE OF l
         ON CONFLICT DO NOTHING
         """),  # noqa: S608 - numbers only
         given,

@@ -7,6 +7,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
 from app.memories import sources, store
+from app.memories.admission import unstorable
 from app.memories.memory import KINDS, SOURCE_KINDS, Memory, Source
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
@@ -49,6 +50,8 @@ async def list_memories(
     _check_limit(limit)
     if kind is not None and kind not in KINDS:
         raise InvalidInput("kind", f"{kind!r} is not a kind; there are {', '.join(KINDS)}")
+    for reason in unstorable({"tag": list(tags)}):
+        raise InvalidInput("tag", reason.partition(": ")[2])
     conditions = ["m.kind = :kind"] * (kind is not None) + ["m.tags @> CAST(:tags AS text[])"] * bool(tags)
     conditions += ["m.source_id = :source_id"] * (source_id is not None)
     given = {"kind": kind, "tags": list(tags) or None, "source_id": source_id}

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from app.embeddings.store import INDEXED_FROM, StoredModel
+from app.embeddings.store import StoredModel
 from app.memories.store import JOINED
 
 ARM_LIMIT = 60
@@ -76,10 +76,9 @@ class Shape:
 def shape_of(question: Question) -> Shape:
     """How the arms are asked.
 
-    An HNSW scan under a filter drops what it should find, so a filter is answered exactly as long as it leaves few
-    enough memories; a filter that leaves most of a large workspace is not selective, and the index serves it.
+    An HNSW scan under a filter drops what it should find, so a filter is always answered exactly.
     """
-    use_index = question.indexed and question.eligible >= INDEXED_FROM
+    use_index = question.indexed and not question.clauses
     return Shape(
         model=question.model if question.vector else None,
         vector_workspace=question.workspace_id if use_index else None,

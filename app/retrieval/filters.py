@@ -88,5 +88,5 @@ def glob_pattern(glob: str) -> str:
     """The regular expression, as Postgres reads it, of a glob over paths."""
     pieces = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/?|\*|\?)", glob.lstrip("/"))
-    body = "".join(".*" if part.startswith("**") else pieces.get(part) or re.escape(part) for part in parts)
+    body = "".join("(.*/)?" if part == "**/" else pieces.get(part) or re.escape(part) for part in parts)
     return f"(^|/){body}$"

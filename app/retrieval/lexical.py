@@ -26,6 +26,10 @@ class Term:
     """The languages in which the query has this lexeme: each makes its own of a word."""
 
 
+UNKNOWN_LIMIT = 16
+"""Terms that no counted memory has, of which so many are looked up: they cost little, and mostly bring nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalQuery:
     """What the lexical arm asks."""
@@ -49,17 +53,16 @@ def lexical_query(
 ) -> LexicalQuery | None:
     """The query for these terms in a workspace of `total` memories; None where there is no term.
 
-    The rarest terms are looked up until they would bring `budget` memories, always at least one.
+    The rarest known terms are looked up until they would bring `budget` memories, always at least one; terms that the
+    statistics do not know are looked up besides, for the latest memories may have them.
     """
     if not terms:
         return None
-    ranked = sorted(terms, key=lambda term: (term.document_count, term.lexeme))[:TERM_LIMIT]
-    wanted, documents = [ranked[0]], ranked[0].document_count
-    for term in ranked[1:]:
-        documents += term.document_count
-        if documents > budget:
-            break
-        wanted.append(term)
+    unknown = sorted((term for term in terms if not term.document_count), key=lambda term: term.lexeme)[:UNKNOWN_LIMIT]
+    known = sorted((term for term in terms if term.document_count), key=lambda term: (term.document_count, term.lexeme))
+    known = known[: TERM_LIMIT - len(unknown)]
+    ranked = [*known, *unknown]
+    wanted = [*_rarest(known, budget), *unknown]
     idf = {term.dimension: inverse_document_frequency(term.document_count, total) for term in ranked}
     any_of = " | ".join(_quoted(term.lexeme) for term in wanted)
     entries = ",".join(f"{dimension}:{value:.6g}" for dimension, value in sorted(idf.items()))
@@ -68,6 +71,17 @@ def lexical_query(
         weights=f"{{{entries}}}/{TERM_DIMENSIONS}",
         full_match=_full_match(ranked, idf),
     )
+
+
+def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
+    wanted: list[Term] = []
+    documents = 0
+    for term in known:
+        documents += term.document_count
+        if wanted and documents > budget:
+            break
+        wanted.append(term)
+    return wanted
 
 
 def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:

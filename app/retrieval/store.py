@@ -97,7 +97,8 @@ SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
 """
 
 BODIES = f"""
-SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s)
+SELECT {COLUMNS} FROM {JOINED}
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s) AND m.valid_until IS NULL
 """  # noqa: S608 - constants
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
+from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, get_memory
 from app.runs import store
 from app.runs.record import name_reasons
@@ -56,6 +57,8 @@ async def list_runs(
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    for reason in unstorable({"task_type": task_type or ""}):
+        raise InvalidInput("task_type", reason.partition(": ")[2])
     conditions = ["task_type = :task_type"] * (task_type is not None)
     conditions += ["(created_at, run_id) < (:created_at, :run_id)"] * (before is not None)
     values = {"task_type": task_type} if task_type is not None else {}

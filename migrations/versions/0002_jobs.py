@@ -3,7 +3,8 @@
 Locks: none that matters, everything is new.
 """
 
-from alembic import op
+import sqlalchemy as sa
+from alembic import context, op
 from procrastinate.schema import SchemaManager
 
 revision = "0002"
@@ -33,7 +34,10 @@ END $$
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(SchemaManager.get_schema().replace("%", "%%"))
+    if context.is_offline_mode():
+        op.execute(sa.text(SchemaManager.get_schema().replace(":", "\\:")))
+    else:
+        op.get_bind().exec_driver_sql(SchemaManager.get_schema().replace("%", "%%"))
 
 
 def downgrade() -> None:

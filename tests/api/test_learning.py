@@ -332,5 +332,7 @@ async def test_what_a_database_cannot_hold_is_named(client: httpx.AsyncClient, f
             path, json={**body, "started_at" if "runs" in path else "occurred_at": "0001-01-01T00:00:00+14:00"}
         )
         assert answer.status_code == 400, answer.text
+    assert (await client.get("/api/memories?tag=a%00b")).status_code == 400
+    assert (await client.get("/api/runs?task_type=a%00b")).status_code == 400
     assert (await client.get("/api/runs/a%00b")).status_code in {400, 404}
     assert (await client.patch("/api/runs/a%00b", json={})).status_code in {400, 404}

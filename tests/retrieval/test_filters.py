@@ -28,7 +28,9 @@ def test_a_glob_matches_from_any_folder_on(glob: str) -> None:
     assert re.search(glob_pattern(glob), PATH)
 
 
-@pytest.mark.parametrize("glob", ["v6", "v6/*.md", "6/judgement.json", "bads-russia/*", "judgementXjson", "reports"])
+@pytest.mark.parametrize(
+    "glob", ["v6", "v6/*.md", "6/judgement.json", "bads-russia/*", "judgementXjson", "reports", "**/ement.json"]
+)
 def test_a_glob_does_not_match_parts_of_names(glob: str) -> None:
     assert not re.search(glob_pattern(glob), PATH)
 

@@ -57,3 +57,15 @@ def test_a_full_match_is_one_in_the_language_of_the_query() -> None:
     assert query is not None
     expected = inverse_document_frequency(3, 10) + inverse_document_frequency(1, 10)
     assert query.full_match == pytest.approx(expected)
+
+
+def test_words_that_nobody_has_do_not_crowd_out_those_that_somebody_has() -> None:
+    terms = [term("xyzzy", 0, 1), term("actor", 6000, 2), term("market", 9000, 3)]
+    query = lexical_query(terms, workspace_id=1, total=10_000, budget=5000)
+    assert query is not None
+    assert query.match == "'workspace:1' & ('actor' | 'xyzzy')"
+    many = [*(term(f"w{number}", 0, number) for number in range(70)), term("scout", 3, 99)]
+    query = lexical_query(many, workspace_id=1, total=10_000)
+    assert query is not None
+    assert "'scout'" in query.match
+    assert "99:" in query.weights
