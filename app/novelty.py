@@ -12,7 +12,7 @@ from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, Matrix
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.admission import unstorable
-from app.memories.gate import shingles
+from app.memories.wording import content_words, same_words, shingles
 from app.retrieval.query import Query
 from app.retrieval.recall import Hit
 from app.retrieval.search import find
@@ -33,16 +33,8 @@ REWORDED = 0.2
 
 VECTOR, LEXICAL = "vector", "lexical"
 
-WORD = re.compile(r"\w+")
 NUMBER = re.compile(r"(\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]+)?")
 NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“])\b[A-ZА-ЯЁÄÖÜ][\w-]+", re.MULTILINE)
-STOP_WORDS = frozenset(
-    """the a an and or but of in on at to for from by with without as is are was were be been it its this that these
-    those not no than then so such into over under more most less least very can could will would should may might has
-    have had do does did they their them he she his her we our you your i me my which who what when where how и в на с
-    по для из от до не что это как к у о за но или же был была были есть der die das und oder ein eine ist le la les et
-    un une de des est el los las y que en""".split()  # noqa: SIM905 - a hundred quoted words cannot be read
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +162,9 @@ def _result(text: str, hits: Sequence[Hit], shares: Sequence[float]) -> ResultNo
         ),
         key=lambda item: (-item.similarity, item.memory_id),
     )
-    if any(_same(text, hit.body) or _same(text, _text(hit)) for hit in hits):
+    if any(same_words(text, hit.body) or same_words(text, _text(hit)) for hit in hits):
         return ResultNovelty(novelty=0.0, nearest=tuple(nearest))
     return ResultNovelty(novelty=min(shares, default=1.0), nearest=tuple(nearest))
-
-
-def _same(one: str, other: str) -> bool:
-    return WORD.findall(one.lower()) == WORD.findall(other.lower())
 
 
 def novelty_by_meaning(text: str, stored: str, similarity: float) -> float:
@@ -212,15 +200,6 @@ def _idf(word: str, background: Sequence[str]) -> float:
     """A word that most of the nearest memories share is the domain's vocabulary and tells little."""
     holders = sum(word in content_words(text) for text in background)
     return math.log1p((len(background) + 1) / (holders + 0.5))
-
-
-def content_words(text: str) -> frozenset[str]:
-    """Words that carry content, cut to their stems' length."""
-    return frozenset(
-        word[:7]
-        for word in WORD.findall(text.lower())
-        if word not in STOP_WORDS and not word.isdigit() and len(word) > 1
-    )
 
 
 def new_details(text: str, stored: str) -> float:

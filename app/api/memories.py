@@ -29,7 +29,7 @@ from app.embeddings.backfill import embed_waiting, serving_model
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused
 from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_sources
 from app.memories.memory import NewMemory, Rejection
-from app.memories.remember import BATCH, remember
+from app.memories.remember import BATCH, BATCH_CHARACTERS, remember
 from app.memories.screening import INVALID
 from app.retrieval.recall import VECTOR
 
@@ -95,6 +95,7 @@ class MemoriesController(Controller):
         target = context.workspace(workspace)
         sent = _Sent()
         batch: list[_Line] = []
+        characters = 0
         async for number, line in _lines(request):
             memory = _parsed(line)
             sent.ids.append(None)
@@ -102,9 +103,10 @@ class MemoriesController(Controller):
                 sent.rejected.append(RejectedLine(line=number, reason=memory))
                 continue
             batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
-            if len(batch) >= BATCH:
+            characters += len(line or b"")
+            if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
                 await _remember(context, target, batch, sent)
-                batch = []
+                batch, characters = [], 0
         await _remember(context, target, batch, sent)
         return await _answer(context, sent, wait)
 
@@ -213,6 +215,7 @@ async def _remember(context: Context, workspace: str, batch: Sequence[_Line], se
         language=services.settings.language,
         memories=[line.memory for line in batch],
         mask=services.settings.mask_secrets,
+        provider=services.provider,
     )
     sent.refused += result.rejected
     context.metrics.note_remembered(result)

@@ -259,6 +259,25 @@ async def insert(
     )
 
 
+async def nearest_of(
+    connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
+) -> list[tuple[UUID | None, float]]:
+    """For each vector the nearest of these memories and its cosine similarity, exactly; None where none has one."""
+    distance = f"e.embedding::halfvec({model.dimension:d}) <=> CAST(given.vector AS halfvec({model.dimension:d}))"
+    statement = text(f"""
+        SELECT nearest.memory_id, coalesce(1 - nearest.distance, 0)
+        FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS given(vector, place)
+        LEFT JOIN LATERAL (
+            SELECT e.memory_id, {distance} AS distance FROM {model.partition} e
+            WHERE e.workspace_id = :workspace_id AND e.memory_id = ANY(CAST(:ids AS uuid[]))
+            ORDER BY ({distance}) + 0, e.memory_id LIMIT 1
+        ) AS nearest ON true
+        ORDER BY given.place
+        """)  # noqa: S608 - numbers only
+    given = {"workspace_id": workspace_id, "ids": list(ids), "vectors": list(literals)}
+    return [(row[0], row[1]) for row in await connection.execute(statement, given)]
+
+
 def as_literals(vectors: Matrix) -> list[str]:
     """Each row as pgvector reads it, rounded to the precision that halfvec keeps."""
     return [msgspec.json.encode(row).decode() for row in vectors.astype(np.float16).astype(np.float32).tolist()]

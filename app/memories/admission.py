@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory
 
 BODY_LIMIT = 200_000
@@ -15,6 +17,8 @@ URI_LIMIT = 2_000
 TAG_LIMIT = 100
 TAGS_LIMIT = 64
 METADATA_DEPTH = 32
+METADATA_LIMIT = 100_000
+"""Bytes as JSON."""
 NAME_LIMIT = 200
 LARGEST_ORDINAL = 2**31 - 1
 LARGEST_SCORE = 10
@@ -40,6 +44,15 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
     yield from unstorable(
         {name: getattr(memory, name) for name in ("body", "title", "language", "run_id", "tags", "metadata")}
     )
+    yield from _metadata_reasons(memory.metadata)
+
+
+def _metadata_reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
+    if not metadata:
+        return
+    size = len(msgspec.json.encode(dict(metadata)))
+    if size > METADATA_LIMIT:
+        yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
 
 
 def _too_long(field: str, text: str, limit: int) -> Iterator[str]:

@@ -1,20 +1,27 @@
 """What a run was given and says again: not new knowledge, but a use of the memory that it came from."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import structlog
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.memories.gate import ECHO, Given, echo_of
+from app.embeddings import store as vectors
+from app.embeddings.provider import EmbeddingProvider
+from app.errors import EmbeddingUnavailable
+from app.memories.gate import ECHO, Given, echo_by_meaning, echo_of, may_be_reworded
 from app.memories.screening import Objection, Screened
 from app.workspaces import store as workspaces
 
 MOST_GIVEN = 500
 """Memories of one run that are looked at; a run is given a few dozen."""
+
+logger = structlog.get_logger()
 
 GIVEN = text("""
 SELECT DISTINCT r.run_id, m.memory_id, m.title, m.body
@@ -50,28 +57,82 @@ async def count_uses(connection: AsyncConnection, workspace_id: int, uses: Mappi
         await connection.execute(USED, values)
 
 
-async def note_echoes(database: Database, workspace: str, batch: Sequence[Screened]) -> list[Screened]:
+async def repeated(
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace_id: int,
+    texts: Sequence[str],
+    given: Sequence[Given],
+) -> list[UUID | None]:
+    """For each text the given memory it repeats: word for word, nearly so, or (with a provider) put another way."""
+    found = [echo_of(text, given) for text in texts]
+    doubtful = [place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place])]
+    nearest = await _nearest(database, provider, workspace_id, [texts[place] for place in doubtful], given)
+    known = {item.memory_id: item for item in given}
+    for place, (memory_id, similarity) in zip(doubtful, nearest, strict=False):
+        if memory_id is not None and echo_by_meaning(texts[place], known[memory_id], similarity):
+            found[place] = memory_id
+    return found
+
+
+async def _nearest(
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace_id: int,
+    texts: Sequence[str],
+    given: Sequence[Given],
+) -> list[tuple[UUID | None, float]]:
+    """For each text the given memory that is nearest in meaning; nothing at all where no vector can be had."""
+    if provider is None or not provider.enabled or not texts or not given:
+        return []
+    try:
+        literals = vectors.as_literals(await provider.embed_documents(texts))
+    except EmbeddingUnavailable as error:
+        logger.warning("echoes are told by words alone", reason=str(error))
+        return []
+    async with database.statements() as connection:
+        model = await vectors.active_model(connection)
+        if model is None or (model.name, model.dimension) != (provider.model_id, provider.dimension):
+            return []
+        return await vectors.nearest_of(connection, model, workspace_id, [item.memory_id for item in given], literals)
+
+
+async def note_echoes(
+    database: Database, provider: EmbeddingProvider | None, workspace: str, batch: Sequence[Screened]
+) -> list[Screened]:
     """The batch with an objection to each memory that repeats one its run was given; those are counted as used."""
-    run_ids = {item.memory.run_id for item in batch if item.memory.run_id and item.objection is None}
-    if not run_ids:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(batch):
+        if item.memory.run_id and item.objection is None:
+            places[item.memory.run_id].append(place)
+    if not places:
         return list(batch)
     async with database.statements() as connection:
         target = await workspaces.find(connection, workspace)
-        given = {} if target is None else await given_to(connection, target.workspace_id, run_ids)
-    if target is None or not given:
-        return list(batch)
-    echoes = [
-        echo_of(item.memory.body, given.get(item.memory.run_id or "", ())) if item.objection is None else None
-        for item in batch
-    ]
-    async with database.transaction() as connection:
-        await count_uses(connection, target.workspace_id, Counter(found for found in echoes if found))
-    return [
-        item if memory_id is None else replace(item, objection=_objection(memory_id))
-        for item, memory_id in zip(batch, echoes, strict=True)
-    ]
+        given = {} if target is None else await given_to(connection, target.workspace_id, places)
+    noted = list(batch)
+    for run_id in given:
+        assert target is not None, "without a workspace nothing was given"  # noqa: S101
+        texts = [batch[place].memory.body for place in places[run_id]]
+        echoes = await repeated(database, provider, target.workspace_id, texts, given[run_id])
+        for place, memory_id in zip(places[run_id], echoes, strict=True):
+            if memory_id is not None:
+                noted[place] = replace(batch[place], objection=_objection(memory_id))
+        async with database.transaction() as connection:
+            await count_uses(connection, target.workspace_id, Counter(found for found in echoes if found))
+    return noted
 
 
 def _objection(memory_id: UUID) -> Objection:
     message = f"body: repeats memory {memory_id}, which this run was given; it counts as a use of it"
     return Objection(message=message, code=ECHO, details=({"memory_id": str(memory_id)},))
+
+
+def paragraphs(output: str) -> list[str]:
+    """An output's parts between blank lines; it is their join by a blank line."""
+    return re.split(r"\n\s*\n", output)
+
+
+def without(parts: Sequence[str], echoes: Sequence[UUID | None]) -> str:
+    """The output of the parts that repeat nothing."""
+    return "\n\n".join(part for part, memory_id in zip(parts, echoes, strict=True) if memory_id is None)

@@ -1,25 +1,27 @@
 """What is worth keeping. Pure: what a store of this kind rots by is told here, each by a reason with a short name."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-SHINGLE_WORDS = 4
-"""Words of a shingle: three are found in unrelated texts, five miss an edited sentence."""
+from app.memories.wording import NUMBER, adds_nothing, resemblance, shingles
+
 ECHO_SHARE = 0.75
 """Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
 NEAR_SHARE = 0.6
 """Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
 ECHO_SIMILARITY = 0.92
-"""Cosine from which on a text says what a given memory says, in other words, if it adds no number and no name."""
+"""Cosine from which on a text says what a given memory says, if no word of it is new: sentences put in another order
+have 0.94 to 0.99, and so have sentences that contradict each other by one word."""
+LONGEST_REWORDED = 150
+"""Words: the embedding of a longer text is that of its beginning."""
+SHORTEST_REWORDED = 8
+"""Words: a shorter text is too little to be sure of."""
 BOILERPLATE_WORDS, BOILERPLATE_CHARACTERS = 16, 120
 """A longer text says more than that nothing was found."""
 
-WORD = re.compile(r"\w+")
 SPEAKS = re.compile(r"[^\W_]")
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-NAME = re.compile(r"\b[A-ZА-ЯЁÄÖÜ][\w-]+")
 BOILERPLATE = re.compile(
     r"\A\W*(?:(?:sorry|unfortunately|as an ai(?: language)? model|i apologi[sz]e)\b\W*)*"
     r"(?:i (?:could ?n[o']t|can ?n[o']t|cannot|was(?: not|n't) able to|am unable to|did(?: not|n't)|do(?: not|n't)) "
@@ -83,21 +85,6 @@ def _only_a_trace(text: str) -> bool:
     return 2 * frames >= len(lines)
 
 
-def shingles(text: str) -> frozenset[str]:
-    """The runs of SHINGLE_WORDS words in a text; of a shorter text all its words as one."""
-    words = WORD.findall(text.lower())
-    if len(words) <= SHINGLE_WORDS:
-        return frozenset({" ".join(words)} if words else ())
-    return frozenset(" ".join(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1))
-
-
-def adds_no_detail(text: str, known: str) -> bool:
-    """Whether every number and every name of `text` stands in `known`."""
-    lowered = known.lower()
-    told = frozenset(NUMBER.findall(known))
-    return frozenset(NUMBER.findall(text)) <= told and all(name.lower() in lowered for name in NAME.findall(text))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """A memory that a run was given, with what echoes of it are known by."""
@@ -113,7 +100,7 @@ class Given:
 
 
 def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
-    """The given memory that `text` repeats: most of its shingles are that memory's, and no number in it is new."""
+    """The given memory that `text` repeats: wholly a piece of it, or most of its shingles, and nothing in it is new."""
     found = shingles(text)
     if not found:
         return None
@@ -121,28 +108,21 @@ def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
     share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or share < ECHO_SHARE:
         return None
-    return best.memory_id if frozenset(NUMBER.findall(text)) <= frozenset(NUMBER.findall(best.text)) else None
+    return best.memory_id if share == 1 or adds_nothing(text, best.text) else None
 
 
-def without_echoes(output: str, given: Sequence[Given]) -> tuple[str, frozenset[UUID]]:
-    """`output` without the paragraphs that repeat a given memory, and the memories that they repeat."""
-    if not given:
-        return output, frozenset()
-    kept: list[str] = []
-    used: set[UUID] = set()
-    for paragraph in re.split(r"\n\s*\n", output):
-        memory_id = echo_of(paragraph, given) if SPEAKS.search(paragraph) else None
-        if memory_id is None:
-            kept.append(paragraph)
-        else:
-            used.add(memory_id)
-    return "\n\n".join(kept), frozenset(used)
+def may_be_reworded(text: str) -> bool:
+    """Whether meaning can tell that the text says what a given memory says."""
+    return SHORTEST_REWORDED <= len(text.split()) <= LONGEST_REWORDED
+
+
+def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
+    """Whether `text` says what the nearest given memory says, put another way."""
+    return similarity >= ECHO_SIMILARITY and adds_nothing(text, nearest.text)
 
 
 def near_duplicates(one: str, other: str) -> bool:
     """Whether two texts share most of their shingles and every number: a changed figure is news."""
-    if sorted(set(NUMBER.findall(one))) != sorted(set(NUMBER.findall(other))):
+    if frozenset(NUMBER.findall(one)) != frozenset(NUMBER.findall(other)):
         return False
-    some, others = shingles(one), shingles(other)
-    together = len(some | others)
-    return bool(together) and len(some & others) / together >= NEAR_SHARE
+    return resemblance(shingles(one), shingles(other)) >= NEAR_SHARE

@@ -1,30 +1,39 @@
 """The verb that stores memories."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock, sqlstate_of
 from app.db.queue import enqueue
 from app.embeddings import store as vectors
-from app.embeddings.provider import TokenCounter
+from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.errors import DatabaseUnavailable
 from app.memories import lexical_index, sources, store
 from app.memories.echoes import note_echoes
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
 from app.memories.scored_text import embedded_text
-from app.memories.screening import Objection, Screened, screened
-from app.memories.store import MemoryRow, row_of
+from app.memories.screening import INVALID, Objection, Screened, screened
+from app.memories.store import Identity, MemoryRow, row_of
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
 BATCH = 500
 """Memories a transaction: large enough that its commit costs nothing, small enough that a reader never waits."""
+BATCH_CHARACTERS = 4_000_000
+"""Of a batch's bodies: it is sent as one document, and held in memory a few times over."""
+TSVECTOR_TOO_LARGE = "54000"
+"""SQLSTATE program_limit_exceeded."""
+ATTEMPTS = 3
+"""To find or insert what others insert and retire at the same moment."""
 
 
 @dataclass(slots=True)
@@ -35,6 +44,12 @@ class Counts:
     updated: int = 0
     unchanged: int = 0
 
+    def add(self, other: "Counts") -> None:
+        """Count what became of others as well."""
+        self.stored += other.stored
+        self.updated += other.updated
+        self.unchanged += other.unchanged
+
 
 async def remember(
     database: Database,
@@ -44,6 +59,7 @@ async def remember(
     language: str,
     memories: Sequence[NewMemory],
     mask: bool = True,
+    provider: EmbeddingProvider | None = None,
 ) -> Remembered:
     """Store memories. Each is findable by its words at once, by its meaning when a worker has embedded it.
 
@@ -51,7 +67,7 @@ async def remember(
     such a memory become those given here. What cannot be stored, would be worthless or instructs its reader is
     rejected with its reason, and so is what a run was given and says again: that counts as a use of the memory which
     it came from. The rest goes on. Secrets are masked unless `mask` is off.
-    `language` is that of a workspace which this call makes.
+    `language` is that of a workspace which this call makes. With a `provider` an echo is also known in other words.
 
     Raises:
         InvalidInput: the workspace may not be called that.
@@ -61,16 +77,17 @@ async def remember(
     ids: list[UUID | None] = [None] * len(memories)
     rejected: list[Rejection] = []
     counts = Counts()
-    for start in range(0, len(memories), BATCH):
-        batch = [screened(memory, mask=mask) for memory in memories[start : start + BATCH]]
-        batch = await note_echoes(database, workspace, batch)
-        rejected += [_rejection(start + place, item.objection) for place, item in enumerate(batch) if item.objection]
-        taken = [start + place for place, item in enumerate(batch) if item.objection is None]
+    for start, given in _batches(memories):
+        batch = await asyncio.to_thread(_screened, given, mask)
+        batch = await note_echoes(database, provider, workspace, batch)
         kept = [item for item in batch if item.objection is None]
-        for index, memory_id in zip(
-            taken, await _store_batch(database, counter, workspace, language, kept, counts), strict=True
-        ):
-            ids[index] = memory_id
+        stored = iter(await _stored(database, counter, workspace, language, kept, counts))
+        for index, item in enumerate(batch, start):
+            outcome = item.objection or next(stored)
+            if isinstance(outcome, Objection):
+                rejected.append(_rejection(index, outcome))
+            else:
+                ids[index] = outcome
     await count_refusals(database, workspace, language, rejected)
     return Remembered(
         ids=tuple(ids),
@@ -79,6 +96,46 @@ async def remember(
         unchanged=counts.unchanged,
         rejected=tuple(rejected),
     )
+
+
+def _batches(memories: Sequence[NewMemory]) -> Iterator[tuple[int, Sequence[NewMemory]]]:
+    """Runs of at most BATCH memories and about BATCH_CHARACTERS, each with the place of its first."""
+    start, characters = 0, 0
+    for place, memory in enumerate(memories):
+        if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
+            yield start, memories[start:place]
+            start, characters = place, 0
+        characters += len(memory.body)
+    if memories:
+        yield start, memories[start:]
+
+
+def _screened(memories: Sequence[NewMemory], mask: bool) -> list[Screened]:  # noqa: FBT001 - for a thread
+    return [screened(memory, mask=mask) for memory in memories]
+
+
+async def _stored(
+    database: Database,
+    counter: TokenCounter,
+    workspace: str,
+    language: str,
+    batch: Sequence[Screened],
+    counts: Counts,
+) -> list[UUID | Objection]:
+    """The id of each, or why it could not be indexed: then it alone is left out, by halving the batch around it."""
+    try:
+        return [
+            *await again_after_deadlock(lambda: _store_batch(database, counter, workspace, language, batch, counts))
+        ]
+    except OperationalError as error:
+        if sqlstate_of(error) != TSVECTOR_TOO_LARGE:
+            raise
+    if len(batch) == 1:
+        message = "body: has too many different words for the text index (1 MB of them); split it"
+        return [Objection(message=message, code=INVALID)]
+    middle = len(batch) // 2
+    halves = (batch[:middle], batch[middle:])
+    return [item for half in halves for item in await _stored(database, counter, workspace, language, half, counts)]
 
 
 async def _store_batch(
@@ -91,12 +148,14 @@ async def _store_batch(
 ) -> list[UUID]:
     if not batch:
         return []
-    tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in batch])
+    texts = [embedded_text(item.memory.title, item.memory.body) for item in batch]
+    tokens = await asyncio.to_thread(counter.count_many, texts)
     async with database.transaction() as connection:
         target = await workspaces.ensure(connection, workspace, configuration(language))
         rows = await _rows(connection, target, batch, tokens)
-        ids = await write(connection, target, rows, counts)
         await workspaces.add_languages(connection, target, {row.language for row in rows})
+        ids = await write(connection, target, rows, written := Counts())
+    counts.add(written)
     return ids
 
 
@@ -126,13 +185,9 @@ async def write(
 ) -> list[UUID]:
     """Store memories or find those that they are already; the id of each. Counts what became of them."""
     workspace_id = target.workspace_id
-    known = await store.find_known(connection, workspace_id, rows)
-    fresh = {row.identity: row for row in rows if row.identity not in known}
-    inserted = await store.insert(connection, workspace_id, list(fresh.values())) if fresh else set()
-    if len(inserted) < len(fresh):
-        known |= await store.find_known(connection, workspace_id, list(fresh.values()))
-    ids = {identity: row.memory_id for identity, row in known.items()}
-    ids |= {row.identity: row.memory_id for row in fresh.values() if row.memory_id in inserted}
+    known, fresh = await _found_or_inserted(connection, workspace_id, rows)
+    ids = {identity: row.memory_id for identity, row in (known | fresh).items()}
+    inserted = [row.memory_id for row in fresh.values()]
     changed = [
         replace(row, memory_id=ids[row.identity]) for row in _last_given(rows) if _differs(row, known.get(row.identity))
     ]
@@ -140,14 +195,30 @@ async def write(
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     if inserted:
-        await store.insert_observations(
-            connection, workspace_id, [row for row in fresh.values() if row.memory_id in inserted]
-        )
+        await store.insert_observations(connection, workspace_id, list(fresh.values()))
         await make_findable(connection, workspace_id, sorted(inserted))
     counts.stored += len(inserted)
     counts.updated += len(changed)
     counts.unchanged += len(rows) - len(inserted) - len(changed)
     return [ids[row.identity] for row in rows]
+
+
+async def _found_or_inserted(
+    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]
+) -> tuple[dict[Identity, Row[Any]], dict[Identity, MemoryRow]]:
+    """The live memories that these rows are already, and those that they have become."""
+    known = await store.find_known(connection, workspace_id, rows)
+    fresh: dict[Identity, MemoryRow] = {}
+    for _ in range(ATTEMPTS):
+        lacking = {row.identity: row for row in rows if row.identity not in known and row.identity not in fresh}
+        if not lacking:
+            return known, fresh
+        inserted = await store.insert(connection, workspace_id, list(lacking.values()))
+        fresh |= {identity: row for identity, row in lacking.items() if row.memory_id in inserted}
+        # What was not inserted somebody else has inserted, and may have retired since.
+        others = [row for row in lacking.values() if row.memory_id not in inserted]
+        known |= await store.find_known(connection, workspace_id, others) if others else {}
+    raise DatabaseUnavailable("others store and retire the same memories at this moment; try again")
 
 
 def _last_given(rows: Sequence[MemoryRow]) -> list[MemoryRow]:

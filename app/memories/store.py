@@ -24,6 +24,10 @@ scan found something in it."""
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
 
 
+Identity = tuple[bytes, str, UUID | None, int | None]
+"""Content hash, kind, source and ordinal."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow:
     """A memory ready to be written: everything is computed, nothing is looked up any more."""
@@ -39,7 +43,7 @@ class MemoryRow:
     quarantined: bool = False
 
     @property
-    def identity(self) -> tuple[bytes, str, UUID | None, int | None]:
+    def identity(self) -> Identity:
         """Two live memories of a workspace never share it."""
         return self.content_hash, self.memory.kind, self.source_id, self.memory.ordinal
 
@@ -141,6 +145,11 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS given(
 WHERE m.workspace_id = :workspace_id AND m.memory_id = given.memory_id
 """)
 
+LOCK = text("""
+SELECT 1 FROM memories WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+ORDER BY memory_id FOR NO KEY UPDATE
+""")
+
 RETIRE = """
 UPDATE memories SET valid_until = now(), retired_as = :reason
 WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND valid_until IS NULL
@@ -149,7 +158,7 @@ WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND
 
 async def find_known(
     connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]
-) -> dict[tuple[bytes, str, UUID | None, int | None], Row[Any]]:
+) -> dict[Identity, Row[Any]]:
     """Live memories that have the identity of one of these rows."""
     result = await connection.execute(
         FIND_KNOWN, {"workspace_id": workspace_id, "hashes": list({row.content_hash for row in rows})}
@@ -200,11 +209,13 @@ async def update(
 ) -> None:
     """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
 
-    `revive` makes them live again as well; they still have to be indexed.
+    `revive` makes them live again as well; they still have to be indexed. Rows are locked in the order of their ids.
     """
     if not rows:
         return
-    await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(rows), "revive": revive})
+    ordered = sorted(rows, key=lambda row: row.memory_id)
+    await connection.execute(LOCK, {"workspace_id": workspace_id, "ids": [row.memory_id for row in ordered]})
+    await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(ordered), "revive": revive})
 
 
 def _as_json(rows: Sequence[MemoryRow]) -> str:
@@ -215,7 +226,8 @@ async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[U
     """Take memories out of retrieval; they keep their row, ratings and provenance. How many were live."""
     if not ids:
         return 0
-    given = {"workspace_id": workspace_id, "ids": list(ids)}
+    given = {"workspace_id": workspace_id, "ids": sorted(ids)}
+    await connection.execute(LOCK, given)
     retired = (await connection.execute(text(RETIRE), {**given, "reason": reason})).rowcount
     for table in ("lexical", "embeddings", "pending_embeddings"):
         await connection.execute(

@@ -8,7 +8,7 @@ import structlog
 from app.embeddings.provider import EmbeddingProvider, Matrix, Vector
 from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.llm.chat import Chat
-from app.memories.gate import WORD
+from app.memories.wording import WORD
 from app.observations.extractive import extracted, extracted_title, most_central
 from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, shortened
 from app.observations.prompt import compression_prompt

@@ -16,7 +16,7 @@ from app.masking import masked
 from app.memories import echoes, refusals
 from app.memories import store as memories
 from app.memories.admission import unstorable
-from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, near_duplicates, without_echoes, worthless
+from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, near_duplicates, worthless
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import Counts, write
 from app.memories.scored_text import embedded_text
@@ -118,7 +118,9 @@ async def compress_waiting(
         raise NotFound(f"there is no observation {observation_id}")
     if asked.outcome is not None:
         return _recorded(asked)
-    rest, used = without_echoes(asked.request.output, given)
+    parts = echoes.paragraphs(asked.request.output) if given else [asked.request.output]
+    found = await echoes.repeated(database, compressor.provider, workspace_id, parts, given)
+    rest, used = echoes.without(parts, found), {memory_id for memory_id in found if memory_id}
     made: Compressed | None = None
     if worthless(rest) is None:
         made = await compressed(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock
 from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.store import StoredModel
@@ -56,11 +56,18 @@ async def write_files(
 
     `literals` are vectors by content hash; a chunk that has none goes on the waiting list.
     """
-    async with database.transaction() as connection:
-        changes = await _changes(connection, target.workspace_id, files)
-        waiting = await _carry_out(connection, target.workspace_id, _together(changes), model, literals)
-        if changes:
-            await _note(connection, target, changes)
+
+    async def attempt() -> tuple[list[_Change], int]:
+        async with database.transaction() as connection:
+            changes = await _changes(connection, target.workspace_id, files)
+            if changes:
+                await _note(connection, target, changes)
+            waiting = await _carry_out(connection, target.workspace_id, _together(changes), model, literals)
+            if changes:
+                await enqueue_statistics(connection, target.workspace_id)
+            return changes, waiting
+
+    changes, waiting = await again_after_deadlock(attempt)
     outcomes = {change.prepared.uri: change.outcome for change in changes}
     return Written(
         outcomes=tuple(outcomes.get(file.uri) or _outcome(UNCHANGED, file) for file in files), waiting=waiting
@@ -98,7 +105,6 @@ async def _note(connection: AsyncConnection, target: Workspace, changes: Sequenc
     await store.keep(connection, target.workspace_id, held, [change.prepared.title for change in changes])
     languages = {row.language for change in changes for row in change.prepared.rows}
     await workspaces.add_languages(connection, target, languages)
-    await enqueue_statistics(connection, target.workspace_id)
 
 
 async def _carry_out(

@@ -1,15 +1,13 @@
 """Leaving out what says the same again. Pure."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
-SHINGLE = 4
-"""Words in a shingle: Broder's resemblance (1997) with short shingles, because memories are short."""
+from app.memories.wording import resemblance, shingles
+
 NEAR = 0.8
 """Jaccard resemblance from which on two texts are one: a changed number or name in a 100-word text stays above it,
 a changed sentence does not."""
-WORD = re.compile(r"\w+")
 
 
 class Titled(Protocol):
@@ -34,26 +32,16 @@ class Titled(Protocol):
 T = TypeVar("T", bound=Titled)
 
 
-def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str]) -> Iterator[T]:
+def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str], by_text: bool = True) -> Iterator[T]:
     """`ranked` without those that say what a better ranked one does, by near-identical text or (these kinds) title."""
     titles: set[tuple[str, str]] = set()
-    kept: list[frozenset[Sequence[str]]] = []
+    kept: list[frozenset[str]] = []
     for item in ranked:
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
-        shingles = shingles_of(item.body)
-        if (item.kind, title) in titles or any(resemblance(shingles, other) >= NEAR for other in kept):
+        # A text without a word, like a smile, is itself alone.
+        runs = shingles(item.body) or frozenset({item.body.strip()})
+        if (item.kind, title) in titles or (by_text and any(resemblance(runs, other) >= NEAR for other in kept)):
             continue
         titles |= {(item.kind, title)} if title else set()
-        kept.append(shingles)
+        kept.append(runs)
         yield item
-
-
-def shingles_of(body: str) -> frozenset[Sequence[str]]:
-    """The text's overlapping runs of words; a shorter text is one run."""
-    words = WORD.findall(body.casefold())
-    return frozenset(tuple(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1)))
-
-
-def resemblance(one: frozenset[Sequence[str]], other: frozenset[Sequence[str]]) -> float:
-    """Jaccard's share of common shingles, 0 to 1."""
-    return len(one & other) / len(one | other)

@@ -22,6 +22,11 @@ def vector_degradation(provider: EmbeddingProvider, survey: Survey, refusal: str
             f"the stored vectors are of {survey.model.name} and the configured model is {provider.model_id}; vectors"
             " of different models are never compared, so configure the stored one, or move with `priors reembed`"
         )
+    if survey.model.dimension != provider.dimension:
+        return _silent(
+            f"the stored vectors of {survey.model.name} have {survey.model.dimension} numbers and the configured model"
+            f" gives {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={survey.model.dimension}"
+        )
     return _waiting(survey)
 
 
@@ -31,6 +36,12 @@ def _waiting(survey: Survey) -> Degradation | None:
     live = survey.live
     reason = f"{survey.waiting:,} of {live:,} memories have no vector yet and are found by their words alone"
     return Degradation(arm=VECTOR, reason=reason, silent=survey.waiting > TOLERATED_WAITING * live)
+
+
+def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
+    """Neither arm has anything to search: often a workspace whose name was mistyped."""
+    reason = f"the workspace {workspace!r} holds no memories"
+    return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
 
 
 def lexical_degradation() -> Degradation:

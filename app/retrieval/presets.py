@@ -36,6 +36,8 @@ class Preset:
     """What keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
     """Kinds of which two with one title are the same thing; a chunk's title is its section, a message's its speaker."""
+    dedupe_by_text: bool = True
+    """Whether near-identical texts are one memory as well."""
     nearest: int | None = None
     """Only the vector arm's nearest so many are ranked, by 1 - distance / 2; None: the pool of both arms."""
     most: int | None = None
@@ -47,6 +49,7 @@ CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
+    dedupe_by_text=False,
     nearest=12,
     most=4,
 )

@@ -1,7 +1,6 @@
 """The verb that finds."""
 
 import asyncio
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from app.memories.identity import new_id
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.dedupe import deduplicated
-from app.retrieval.degradation import lexical_degradation, vector_degradation
+from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
 from app.retrieval.filters import conditions
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
@@ -34,6 +33,8 @@ from app.workspaces.workspace import checked_name
 
 SPARE = 12
 """Memories fetched beyond k, because dedupe leaves some out."""
+COMPARED_AT_ONCE = 100_000
+"""Characters that are compared on the event loop: as many take 10 ms."""
 
 logger = structlog.get_logger()
 
@@ -75,8 +76,8 @@ async def find(database: Database, provider: EmbeddingProvider, *, workspace: st
         _embedded(provider, query.text), _survey(database, workspace, query)
     )
     hits: tuple[Hit, ...] = ()
-    mode, degraded = LEXICAL, tuple[Degradation, ...]()
-    if survey is not None:
+    mode, degraded = LEXICAL, nothing_stored(workspace)
+    if survey is not None and survey.live:
         embedded_by, provider = provider, speaking(provider, survey.model.name if survey.model else None)
         if provider is not embedded_by:
             # The database has just moved to another model, which is at hand.
@@ -193,13 +194,30 @@ async def _hits(
 async def _with_bodies(
     connection: AsyncConnection, workspace_id: int, best: Sequence[Ranked], preset: Preset, k: int
 ) -> tuple[Hit, ...]:
-    """The first k of the ranking, once its doubles are left out."""
+    """The first k of the ranking, once its doubles are left out; fetched on until they are k or the ranking ends."""
     wanted = k if preset.most is None else min(k, preset.most)
-    chosen = best[: wanted + SPARE]
-    memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
-    found = (
-        Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
-        for item in chosen
-        if item.candidate.memory_id in memories
-    )
-    return tuple(itertools.islice(deduplicated(found, title_kinds=preset.title_kinds), wanted))
+    found: list[Hit] = []
+    hits: tuple[Hit, ...] = ()
+    step = wanted + SPARE
+    for chosen in (best[start : start + step] for start in range(0, len(best), step)):
+        memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
+        found += (
+            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
+            for item in chosen
+            if item.candidate.memory_id in memories
+        )
+        hits = await _without_doubles(found, preset)
+        if len(hits) >= wanted:
+            break
+    return hits[:wanted]
+
+
+async def _without_doubles(found: Sequence[Hit], preset: Preset) -> tuple[Hit, ...]:
+    """Large texts are compared in a thread, so that no other request waits for them."""
+
+    def compare() -> tuple[Hit, ...]:
+        return tuple(deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text))
+
+    if sum(len(hit.body) for hit in found) <= COMPARED_AT_ONCE:
+        return compare()
+    return await asyncio.to_thread(compare)

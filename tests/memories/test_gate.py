@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.gate import Given, echo_of, near_duplicates, shingles, without_echoes, worthless
+from app.memories.echoes import paragraphs, without
+from app.memories.gate import Given, echo_by_meaning, echo_of, near_duplicates, worthless
 from app.memories.memory import NewMemory
 from app.memories.screening import screened
+from app.memories.wording import shingles
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
 
@@ -52,8 +54,34 @@ def test_an_echo_is_recognised_and_news_is_not() -> None:
 
 def test_echoes_are_cut_out_of_an_output() -> None:
     known = Given.of(uuid4(), LESSON)
-    rest, used = without_echoes(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.", [known])
-    assert (rest, used) == ("# Report\n\nTwelve producers were verified.", frozenset({known.memory_id}))
+    parts = paragraphs(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.")
+    echoes = [echo_of(part, [known]) for part in parts]
+    assert echoes == [None, known.memory_id, None]
+    assert without(parts, echoes) == "# Report\n\nTwelve producers were verified."
+
+
+@pytest.mark.parametrize(
+    ("text", "is_echo"),
+    [
+        (LESSON, True),
+        ("As noted earlier: " + LESSON, True),
+        (LESSON.removesuffix(" of actors.") + ".", True),
+        (LESSON.replace("accepts", "rejects"), False),
+        (LESSON.replace("must verify", "must never verify"), False),
+        (LESSON.replace("accepts the list", "accepts the Evalar list"), False),
+    ],
+)
+def test_a_correction_of_what_was_given_is_no_echo(text: str, is_echo: bool) -> None:  # noqa: FBT001 - a parameter
+    known = Given.of(uuid4(), LESSON)
+    assert (echo_of(text, [known]) is not None) == is_echo
+
+
+def test_another_order_is_an_echo_where_meaning_says_so() -> None:
+    known = Given.of(uuid4(), LESSON)
+    text = "Before the director accepts the list of actors, the scout must verify every producer in the state register."
+    assert echo_by_meaning(text, known, 0.95)
+    assert not echo_by_meaning(text, known, 0.9)
+    assert not echo_by_meaning(text.replace("verify", "ignore"), known, 0.95)
 
 
 def test_a_changed_figure_is_news() -> None:

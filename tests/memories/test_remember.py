@@ -148,3 +148,45 @@ async def test_memories_wait_for_their_vector_and_get_it_once(
     async with database.statements() as connection:
         statement = text("SELECT count(*) FROM embeddings WHERE memory_id = ANY(CAST(:ids AS uuid[]))")
         assert (await connection.execute(statement, {"ids": ids})).scalar_one() == 3
+
+
+def wordy() -> str:
+    """The longest body that is taken, of compounds so varied that their index entries pass 1 MB."""
+    signs = [chr(0x4E00 + number) for number in range(20_000)]
+    words = (
+        "-".join(signs[(7 * word + 31 * part) % 20_000] + signs[(11 * word + part) % 20_000] for part in range(6))
+        for word in range(12_000)
+    )
+    return " ".join(words)[:200_000]
+
+
+async def test_what_the_text_index_cannot_hold_is_rejected_alone(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    notes = [NewMemory(kind="note", body=body) for body in ("before it", wordy(), "after it")]
+    result = await store(database, counter, workspace, *notes)
+    (refused,) = result.rejected
+    assert (result.stored, refused.index, refused.code) == (2, 1, "invalid")
+    assert refused.reason.startswith("body: has too many different words")
+    assert [memory_id is None for memory_id in result.ids] == [False, True, False]
+
+
+async def test_metadata_has_a_limit(database: Database, counter: TokenCounter, workspace: str) -> None:
+    note = NewMemory(kind="note", body="a lesson", metadata={"log": "x" * 100_001})
+    result = await store(database, counter, workspace, note)
+    assert [refused.reason.split(":")[0] for refused in result.rejected] == ["metadata"]
+
+
+async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    notes = [NewMemory(kind="note", body=f"lesson number {number}") for number in range(40)]
+    await store(database, counter, workspace, *notes)
+
+    async def rewrite(score: float, step: int) -> Remembered:
+        return await store(database, counter, workspace, *[replace(note, final_score=score) for note in notes[::step]])
+
+    results = await asyncio.gather(*(rewrite(score, step) for score in (1.0, 2.0, 3.0) for step in (1, -1)))
+    assert all(not result.rejected for result in results)
+    scores = {memory.final_score for memory in await list_memories(database, workspace=workspace, limit=100)}
+    assert len(scores) == 1

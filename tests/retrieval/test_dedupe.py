@@ -47,3 +47,12 @@ def test_other_facts_in_the_same_words_are_two() -> None:
 
 def test_short_texts_are_compared_whole() -> None:
     assert len(kept(Item("a", "yes"), Item("b", "no"), Item("c", "Yes!"))) == 2
+
+
+def test_texts_without_a_word_are_one_only_where_they_are_equal() -> None:
+    assert kept(Item("", "🙂", "message"), Item("", "🚀", "message"), Item("", "🙂 ", "message")) == ["🙂", "🚀"]
+
+
+def test_by_title_alone_near_identical_texts_stay() -> None:
+    items = [Item("a", LONG), Item("b", LONG), Item("A", "another")]
+    assert len(list(deduplicated(items, title_kinds=NOTES, by_text=False))) == 2
