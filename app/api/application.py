@@ -65,7 +65,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             NoveltyController,
             HealthController,
         ],
-        state=State({"context": context}),
+        state=State({"context": context, "settings": settings}),
         lifespan=[opened],
         exception_handlers={Exception: problem_response},
         openapi_config=OpenAPIConfig(
@@ -103,8 +103,8 @@ def _without_logging(config: AppConfig) -> AppConfig:
 def framed(app: Litestar) -> Frame:
     """The application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
-    settings = context.services.settings if context.services else None
-    return Frame(app, api_key=settings.api_key if settings else "", metrics=context.metrics)
+    settings: Settings = app.state.settings
+    return Frame(app, api_key=settings.api_key, metrics=context.metrics)
 
 
 async def load_model(context: Context) -> None:

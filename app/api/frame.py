@@ -6,7 +6,7 @@ Plain ASGI, because it is on the hot path of an answer that takes 10 ms.
 import hmac
 import re
 import time
-from collections.abc import Iterable
+from dataclasses import dataclass
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +18,8 @@ from app.api.metrics import Metrics
 from app.api.problems import MEDIA_TYPE, Problem
 
 OPEN_ROUTES = frozenset({"/health"})
+LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
+"""Names by which this machine reaches itself, as a Host header has them."""
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
 
@@ -40,7 +42,7 @@ class Frame:
 
     async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        request_id = _request_id(scope["headers"])
+        request_id = _request_id(scope)
         status = 500
 
         async def sending(message: Message) -> None:
@@ -51,17 +53,19 @@ class Frame:
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            if self._refused(scope):
-                await _refuse(sending, scope["path"], request_id)
-            else:
+            refusal = self._refusal(scope)
+            if refusal is None:
                 await self._app(scope, receive, sending)
+            else:
+                await _refuse(sending, refusal, scope["path"], request_id)
             self._note(scope, status, time.perf_counter() - started)
 
-    def _refused(self, scope: HTTPScope) -> bool:
-        if self._expected is None or scope["path"] in OPEN_ROUTES:
-            return False
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return not hmac.compare_digest(given, self._expected)
+    def _refusal(self, scope: HTTPScope) -> "Refusal | None":
+        if scope["path"] in OPEN_ROUTES:
+            return None
+        if self._expected is None:
+            return None if _from_here(scope) else FOREIGN
+        return None if hmac.compare_digest(_header(scope, b"authorization"), self._expected) else NO_KEY
 
     def _note(self, scope: HTTPScope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or UNKNOWN_ROUTE)
@@ -70,19 +74,53 @@ class Frame:
         logger.info("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
 
 
-def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+def _header(scope: HTTPScope, name: bytes) -> bytes:
+    return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def _from_here(scope: HTTPScope) -> bool:
+    """Whether the request is meant for this machine, and comes from no page of another site.
+
+    Without a key nothing else keeps a web page that somebody opens on this machine from writing into the store, by a
+    form or a script that posts here, or by a name of its own that it lets point here.
+    """
+    host, origin = _header(scope, b"host").decode("latin-1"), _header(scope, b"origin").decode("latin-1")
+    return bool(LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)
+
+
+def _request_id(scope: HTTPScope) -> str:
+    given = _header(scope, b"x-request-id")
     return given.decode() if SANE_ID.fullmatch(given) else uuid4().hex
 
 
-async def _refuse(send: Send, path: str, request_id: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request goes no further than this."""
+
+    status: int
+    title: str
+    detail: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+NO_KEY = Refusal(
+    status=401,
+    title="Unauthorized",
+    detail="this service asks for its API key: send `Authorization: Bearer …`",
+    headers=((b"www-authenticate", b"Bearer"),),
+)
+FOREIGN = Refusal(
+    status=403,
+    title="Forbidden",
+    detail="without an API key this service answers only its own machine, and no page of another site: call it by"
+    " 127.0.0.1 or localhost, or set PRIORS_API_KEY",
+)
+
+
+async def _refuse(send: Send, refusal: Refusal, path: str, request_id: str) -> None:
     problem = Problem(
-        title="Unauthorized",
-        status=401,
-        detail="this service asks for its API key: send `Authorization: Bearer …`",
-        instance=path,
-        request_id=request_id,
+        title=refusal.title, status=refusal.status, detail=refusal.detail, instance=path, request_id=request_id
     )
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"www-authenticate", b"Bearer")]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    headers = [(b"content-type", MEDIA_TYPE.encode()), *refusal.headers]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": msgspec.json.encode(problem), "more_body": False})

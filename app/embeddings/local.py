@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,9 @@ BATCH_TOKENS = 4_096
 QUERIES_TOGETHER = 16
 """Queries of one run of the model; 16 short ones take as long as 4 alone."""
 
+RETRY_SECONDS = 10.0
+"""A model that cannot be loaded is not tried again for so long: a query that waits for it would wait in vain."""
+
 QUERY_THREADS = 1
 """A second thread makes a query 2 ms faster and, waiting busily for its next one, the search after it 7 ms slower."""
 
@@ -38,13 +42,20 @@ class LocalProvider:
     enabled = True
 
     def __init__(
-        self, data_dir: Path, *, model: str = DEFAULT_MODEL, dimension: int = DEFAULT_DIMENSION, threads: int = 0
+        self,
+        data_dir: Path,
+        *,
+        model: str = DEFAULT_MODEL,
+        dimension: int = DEFAULT_DIMENSION,
+        threads: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model_id, self.dimension = model, dimension
         self._folder, self._threads = data_dir / "models", threads or None
         self._models: dict[int | None, TextEmbedding] = {}
         self._counter: TokenCounter | None = None
         self._loading = threading.Lock()
+        self._clock, self._refusing_until, self._refusal = clock, 0.0, ""
         self._documents = ThreadPoolExecutor(1, thread_name_prefix="embed-documents")
         self._queries: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._asking: threading.Thread | None = None
@@ -123,16 +134,28 @@ class LocalProvider:
 
     def _run(self, texts: Sequence[str], threads: int | None) -> Matrix:
         model = self._loaded(threads)
-        vectors = np.stack(list(model.embed([well_formed(text) for text in texts], batch_size=len(texts))))
+        try:
+            vectors = np.stack(list(model.embed([well_formed(text) for text in texts], batch_size=len(texts))))
+        except Exception as error:
+            raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
         return _unit(vectors.astype(np.float32, copy=False))
 
     def _loaded(self, threads: int | None) -> "TextEmbedding":
         """The model with so many threads, loaded at its first use."""
         with self._loading:
             if threads not in self._models:
-                self._models[threads] = self._load(threads)
+                self._models[threads] = self._load_or_refuse(threads)
                 self._counter = self._counter or BundledTokenCounter()
             return self._models[threads]
+
+    def _load_or_refuse(self, threads: int | None) -> "TextEmbedding":
+        if self._clock() < self._refusing_until:
+            raise EmbeddingUnavailable(self._refusal)
+        try:
+            return self._load(threads)
+        except EmbeddingUnavailable as error:
+            self._refusing_until, self._refusal = self._clock() + RETRY_SECONDS, str(error)
+            raise
 
     def _load(self, threads: int | None) -> "TextEmbedding":
         if self.model_id != DEFAULT_MODEL:

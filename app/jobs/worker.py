@@ -25,6 +25,10 @@ STOP_SECONDS = 5.0
 """A job that goes on for longer after a stop is aborted; it is done again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
 
+SETTLE_SECONDS = 0.3
+"""A writer asks for a worker in the last statements of its transaction: by then it has committed."""
+
+_embedding = asyncio.Lock()
 tasks = Blueprint()
 logger = structlog.get_logger()
 
@@ -37,12 +41,23 @@ def _services(context: JobContext) -> Services:
 @tasks.task(name="embed_waiting", pass_context=True, retry=RETRY, queue="default")
 async def embed_waiting_task(context: JobContext) -> None:
     """Embed what waits, then give workspaces that have outgrown the exact scan their index."""
-    services = _services(context)
-    await _follow(services)
-    done = await embed_waiting(services.database, services.provider)
-    if done:
-        logger.info("embedded", memories=done)
-        await build_indexes(services.database)
+    await _embed_all(_services(context))
+
+
+async def _embed_all(services: Services) -> None:
+    """One at a time in a process: two would embed the same memories.
+
+    Looks once more a moment later: a writer that found this job still waiting has relied on it, and may have committed
+    after it looked.
+    """
+    async with _embedding:
+        await _follow(services)
+        done = await embed_waiting(services.database, services.provider)
+        await asyncio.sleep(SETTLE_SECONDS)
+        done += await embed_waiting(services.database, services.provider)
+        if done:
+            logger.info("embedded", memories=done)
+            await build_indexes(services.database)
 
 
 @tasks.task(name="refresh_statistics", pass_context=True, retry=RETRY, queue="default")
@@ -65,13 +80,11 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     services = _services(context)
     for job in await context.app.job_manager.get_stalled_jobs():
         await context.app.job_manager.retry_job(job)
-    await _follow(services)
     await find_unlisted(services.database)
     await compress_all_waiting(services.database, services.compressor)
     await empty_trash(services.database, days=services.settings.trash_days)
-    await embed_waiting(services.database, services.provider)
+    await _embed_all(services)
     await refresh_all_statistics(services.database)
-    await build_indexes(services.database)
 
 
 async def _follow(services: Services) -> None:

@@ -229,6 +229,28 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
                 assert answer.json()["status"] == 401
             assert (await client.get(path, headers={"authorization": "Bearer secret"})).text == "in"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost:8000"}, 200),
+        ({"host": "[::1]:8000", "origin": "http://[::1]:8000"}, 200),
+        ({"host": "127.0.0.1:8000", "origin": "https://evil.example"}, 403),
+        ({"host": "127.0.0.1:8000", "origin": "null"}, 403),
+        ({"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:9000"}, 403),
+        ({"host": "evil.example:8000"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+    ],
+)
+async def test_without_a_key_no_page_of_another_site_gets_in(
+    client: httpx.AsyncClient, headers: dict[str, str], status: int
+) -> None:
+    answer = await client.post("/api/search", json={"query": "anything"}, headers=headers)
+    assert answer.status_code == status
+    if status == 403:
+        assert "PRIORS_API_KEY" in answer.json()["detail"]
         assert (await client.get("/health")).status_code == 200
 
 

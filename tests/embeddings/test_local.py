@@ -8,7 +8,7 @@ import pytest
 
 from app.embeddings.batching import batches
 from app.embeddings.bundled import FOLDER, is_whole, write_onnx
-from app.embeddings.local import LocalProvider
+from app.embeddings.local import RETRY_SECONDS, LocalProvider
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import EmbeddingUnavailable
 
@@ -90,6 +90,20 @@ async def test_a_model_that_cannot_be_had_says_so(tmp_path: Path) -> None:
     provider = LocalProvider(tmp_path, model="nobody/no-such-model")
     with pytest.raises(EmbeddingUnavailable, match="no-such-model"):
         await provider.embed_query("text")
+    await provider.close()
+
+
+async def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_query(tmp_path: Path) -> None:
+    folder, now = tmp_path / "models", 0.0
+    folder.write_text("a file where the folder should be")
+    provider = LocalProvider(tmp_path, clock=lambda: now)
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    folder.unlink()
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    now = RETRY_SECONDS
+    assert len(await provider.embed_query("text")) == provider.dimension
     await provider.close()
 
 
