@@ -1,7 +1,7 @@
 """The learning loop: runs, observations, compressions, feedback, refusals, and what became of a memory.
 
-Locks: `memories` for the moment in which four columns are added, without a rewrite; its indexes are built beside
-readers and writers.
+Locks: `memories` for the moment in which four columns are added, without a rewrite. Its indexes are the next
+revision's: what is built beside readers and writers is not undone by a failure, so it has a revision for itself.
 """
 
 import sqlalchemy as sa
@@ -14,11 +14,6 @@ branch_labels = None
 depends_on = None
 
 NOW = sa.text("now()")
-INDEXES = (
-    ("memories_deleted_ix", ["workspace_id", "valid_until"], "retired_as IN ('deleted', 'quarantined')"),
-    ("memories_low_ix", ["workspace_id", "memory_id"], "quality < 0 AND valid_until IS NULL"),
-    ("memories_run_ix", ["workspace_id", "run_id"], "run_id IS NOT NULL"),
-)
 
 
 def upgrade() -> None:
@@ -33,8 +28,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in ("refusals", "feedback", "compressions", "observations", "runs"):
         op.drop_table(table)
-    for name, _, _ in INDEXES:
-        op.drop_index(name, "memories")
     op.drop_constraint("memories_retired_as_ck", "memories")
     for column in ("retired_as", "findings", "uses", "released"):
         op.drop_column("memories", column)
@@ -49,17 +42,6 @@ def _memories() -> None:
         "ALTER TABLE memories ADD CONSTRAINT memories_retired_as_ck"
         " CHECK (retired_as IN ('gone', 'deleted', 'superseded', 'quarantined')) NOT VALID"
     )
-    with op.get_context().autocommit_block():
-        op.execute("ALTER TABLE memories VALIDATE CONSTRAINT memories_retired_as_ck")
-        for name, columns, condition in INDEXES:
-            op.create_index(
-                name,
-                "memories",
-                columns,
-                postgresql_where=sa.text(condition),
-                postgresql_concurrently=True,
-                if_not_exists=True,
-            )
 
 
 def _runs() -> None:

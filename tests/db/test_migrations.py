@@ -13,6 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, inspect, text
+from sqlalchemy.exc import IntegrityError
 
 from app.db.engine import Database, sqlalchemy_url
 from app.db.migrations import configuration, current, head, upgrade
@@ -102,3 +103,25 @@ async def test_two_that_migrate_at_once_both_succeed(empty_database_url: str) ->
 def _in_a_process(url: str) -> None:
     code = "import sys; from app.db.migrations import upgrade; upgrade(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)
+
+
+def test_indexes_that_a_failure_left_half_built_are_built_again(own_database_url: str, counter: TokenCounter) -> None:
+    async def fill() -> None:
+        database = Database(own_database_url, pool_size=2)
+        notes = [NewMemory(kind="note", body=body) for body in ("one", "two")]
+        await remember(database, counter, workspace="w", language="english", memories=notes)
+        await database.close()
+
+    asyncio.run(fill())
+    command.downgrade(configuration(own_database_url), "0003")
+    with connected(own_database_url) as connection:
+        plain = connection.execution_options(isolation_level="AUTOCOMMIT")
+        # Two rows of one workspace: the build fails at its end, and leaves an index that is not valid.
+        with pytest.raises(IntegrityError):
+            plain.execute(text("CREATE UNIQUE INDEX CONCURRENTLY memories_low_ix ON memories (workspace_id)"))
+        plain.execute(text("CREATE INDEX memories_deleted_ix ON memories (workspace_id)"))
+    upgrade(own_database_url)
+    with connected(own_database_url) as connection:
+        assert differences(connection) == []
+        invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
+        assert connection.execute(text(invalid)).scalar_one() == 0
