@@ -70,6 +70,18 @@ def masked(text: str) -> str:
     return result.text
 
 
+def masked_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """A JSON value with each text in it, and each key, `masked`."""
+    match value:
+        case str():
+            return masked(value)
+        case dict():
+            return {masked(str(key)): masked_values(item) for key, item in value.items()}
+        case list() | tuple():
+            return [masked_values(item) for item in value]
+    return value
+
+
 @functools.cache
 def _detectors() -> tuple[tuple[str, Any], ...]:
     """The library's expressions, each with the name of its kind; they are loaded when text first looks likely."""

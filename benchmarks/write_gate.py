@@ -9,7 +9,8 @@ from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.observations.observation import Outcome
-from app.observations.record import compress_requested, request_observation
+from app.observations.record import request_observation
+from app.observations.settle import compress_requested
 from app.operations.statistics import store_statistics
 from app.retrieval.history import history
 from app.retrieval.query import Query

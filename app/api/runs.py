@@ -14,10 +14,11 @@ from app.api.context import Context, WorkspaceHeader, context_of
 from app.api.cursors import cursor_of, run_place_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, Name, Score, Tags
-from app.errors import InvalidInput
 from app.memories.browse import LARGEST_PAGE
+from app.observations.issues import learn_issues
 from app.observations.observation import Outcome
-from app.observations.record import Recorded, compress_requested, get_observation, request_observation
+from app.observations.record import Recorded, get_observation, request_observation
+from app.observations.settle import compress_requested
 from app.runs.browse import get_run, list_runs, memory_uses
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, TASK_LIMIT, record_run
 from app.runs.run import Compression, MemoryUses, NewRun, Run, RunStory
@@ -245,8 +246,8 @@ class RunsController(Controller):
         data: JSONBody[RunInput],
         workspace: WorkspaceHeader = None,
         wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> SavedRunView:
-        """Start or complete a run. The same run sent twice is one run."""
+    ) -> Response[SavedRunView]:
+        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         return await _record(context_of(state), data.run(data.run_id), data, workspace, wait=wait, must_exist=False)
 
     @patch("/runs/{run_id:path}", responses=PROBLEMS)
@@ -257,8 +258,8 @@ class RunsController(Controller):
         data: JSONBody[RunChange],
         workspace: WorkspaceHeader = None,
         wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> SavedRunView:
-        """Complete a run."""
+    ) -> Response[SavedRunView]:
+        """Complete a run. 202 while its observation waits."""
         return await _record(context_of(state), data.run(_named(run_id)), data, workspace, wait=wait, must_exist=True)
 
     @get("/runs", responses=PROBLEMS)
@@ -327,22 +328,29 @@ def _named(run_id: str) -> str:
 
 async def _record(
     context: Context, run: NewRun, data: RunChange, workspace: str | None, *, wait: bool, must_exist: bool
-) -> SavedRunView:
+) -> Response[SavedRunView]:
     services = context.opened
     saved, _ = await record_run(
         services.database,
+        needs_output=data.remember,
         workspace=context.workspace(workspace),
         language=services.settings.language,
         run=run,
         must_exist=must_exist,
         mask=services.settings.mask_secrets,
     )
+    await learn_issues(
+        services.database,
+        services.counter,
+        workspace=context.workspace(workspace),
+        evaluator=services.settings.evaluator,
+        run=saved,
+    )
     if not data.remember:
-        return SavedRunView(run=RunView.of(saved))
-    if not saved.output:
-        raise InvalidInput("remember", "needs the run's output, as text; the run itself is stored")
+        return Response(SavedRunView(run=RunView.of(saved)), status_code=200)
     observed = await _observe(context, outcome_of(saved), workspace, wait=wait)
-    return SavedRunView(run=RunView.of(saved), observation=observed)
+    view = SavedRunView(run=RunView.of(saved), observation=observed)
+    return Response(view, status_code=200 if observed.outcome else 202)
 
 
 def outcome_of(run: Run) -> Outcome:

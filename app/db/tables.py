@@ -319,7 +319,14 @@ compressions = Table(
     PrimaryKeyConstraint("workspace_id", "observation_id"),
     ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
     CheckConstraint("outcome IN ('stored', 'joined', 'refused')", name="outcome"),
-    Index("compressions_run_ix", "workspace_id", "run_id", unique=True, postgresql_where=text("run_id IS NOT NULL")),
+    Index(
+        "compressions_run_ix",
+        "workspace_id",
+        "run_id",
+        text("md5(request ->> 'task')"),
+        unique=True,
+        postgresql_where=text("run_id IS NOT NULL"),
+    ),
     Index("compressions_waiting_ix", "created_at", postgresql_where=text("outcome IS NULL")),
 )
 

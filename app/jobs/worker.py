@@ -14,7 +14,8 @@ from app.embeddings.following import FollowingProvider
 from app.errors import Unavailable
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
-from app.observations.record import compress_all_waiting, compress_waiting
+from app.observations.record import ask_again
+from app.observations.settle import compress_waiting
 from app.wiring import Services
 
 CONCURRENCY = 2
@@ -81,7 +82,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     for job in await context.app.job_manager.get_stalled_jobs():
         await context.app.job_manager.retry_job(job)
     await find_unlisted(services.database)
-    await compress_all_waiting(services.database, services.compressor)
+    await ask_again(services.database)
     await empty_trash(services.database, days=services.settings.trash_days)
     await _embed_all(services)
     await refresh_all_statistics(services.database)

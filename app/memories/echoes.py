@@ -1,5 +1,6 @@
 """What a run was given and says again: not new knowledge, but a use of the memory that it came from."""
 
+import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +24,17 @@ MOST_GIVEN = 500
 
 logger = structlog.get_logger()
 
+# What a run itself wrote and was given back is no echo: sent again it is known, corrected it is news.
 GIVEN = text("""
-SELECT DISTINCT r.run_id, m.memory_id, m.title, m.body
-FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id) JOIN memories m USING (workspace_id, memory_id)
-WHERE r.workspace_id = :workspace_id AND r.run_id = ANY(CAST(:run_ids AS text[]))
-ORDER BY r.run_id, m.memory_id LIMIT :limit
+SELECT given.run_id, m.memory_id, m.title, m.body
+FROM (
+    SELECT r.run_id, h.memory_id, row_number() OVER (PARTITION BY r.run_id ORDER BY min(h.rank), h.memory_id) AS place
+    FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+    WHERE r.workspace_id = :workspace_id AND r.run_id = ANY(CAST(:run_ids AS text[]))
+    GROUP BY r.run_id, h.memory_id
+) AS given JOIN memories m ON m.workspace_id = :workspace_id AND m.memory_id = given.memory_id
+WHERE given.place <= :limit AND m.run_id IS DISTINCT FROM given.run_id
+ORDER BY given.run_id, m.memory_id
 """)
 
 USED = text("""
@@ -41,11 +48,11 @@ WHERE m.workspace_id = :workspace_id AND m.memory_id = given.memory_id
 
 
 async def given_to(connection: AsyncConnection, workspace_id: int, run_ids: Iterable[str]) -> dict[str, list[Given]]:
-    """The memories that recalls gave to these runs, by run."""
+    """The memories of others that recalls gave to these runs, by run."""
     values = {"workspace_id": workspace_id, "run_ids": sorted(set(run_ids)), "limit": MOST_GIVEN}
     found: dict[str, list[Given]] = defaultdict(list)
     for row in await connection.execute(GIVEN, values):
-        found[row.run_id].append(Given.of(row.memory_id, f"{row.title}\n{row.body}"))
+        found[row.run_id].append(Given(memory_id=row.memory_id, text=f"{row.title}\n{row.body}"))
     return found
 
 
@@ -65,7 +72,7 @@ async def repeated(
     given: Sequence[Given],
 ) -> list[UUID | None]:
     """For each text the given memory it repeats: word for word, nearly so, or (with a provider) put another way."""
-    found = [echo_of(text, given) for text in texts]
+    found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
     doubtful = [place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place])]
     nearest = await _nearest(database, provider, workspace_id, [texts[place] for place in doubtful], given)
     known = {item.memory_id: item for item in given}
@@ -103,7 +110,8 @@ async def note_echoes(
     """The batch with an objection to each memory that repeats one its run was given; those are counted as used."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(batch):
-        if item.memory.run_id and item.objection is None:
+        # A turn of a conversation is kept as it was said.
+        if item.memory.run_id and item.objection is None and item.memory.kind != "message":
             places[item.memory.run_id].append(place)
     if not places:
         return list(batch)

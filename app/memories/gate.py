@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
-from app.memories.wording import NUMBER, adds_nothing, resemblance, shingles
+from app.memories.wording import adds_nothing, resemblance, shingles
 
 ECHO_SHARE = 0.75
 """Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
@@ -18,35 +19,45 @@ LONGEST_REWORDED = 150
 """Words: the embedding of a longer text is that of its beginning."""
 SHORTEST_REWORDED = 8
 """Words: a shorter text is too little to be sure of."""
-BOILERPLATE_WORDS, BOILERPLATE_CHARACTERS = 16, 120
+BOILERPLATE_CHARACTERS = 160
 """A longer text says more than that nothing was found."""
 
 SPEAKS = re.compile(r"[^\W_]")
 BOILERPLATE = re.compile(
-    r"\A\W*(?:(?:sorry|unfortunately|as an ai(?: language)? model|i apologi[sz]e)\b\W*)*"
-    r"(?:i (?:could ?n[o']t|can ?n[o']t|cannot|was(?: not|n't) able to|am unable to|did(?: not|n't)|do(?: not|n't)) "
-    r"(?:find|locate|access|retrieve|have|help|complete|answer|provide|know)\b|"
-    r"(?:sorry|i apologi[sz]e)\b|no (?:results?|data|information|output|answer)s? (?:was |were |is |are )?"
-    r"(?:found|available|returned|given)?\W*\Z|"
-    r"nothing (?:was )?(?:found|to report)\W*\Z|"
-    r"(?:n/?a|none|null|undefined|todo|tbd|placeholder|lorem ipsum)\W*\Z|"
-    r"(?:task|run|job) (?:completed|finished|done)(?: successfully)?\W*\Z|"
-    r"(?:я )?не (?:смог|смогла|удалось) (?:найти|получить)|(?:ничего|данных) не найдено|нет данных\W*\Z|"
-    r"(?:ich )?konnte (?:leider )?(?:keine|nichts)|je n'ai (?:pas|rien) (?:pu )?trouv|no (?:pude|he podido) encontrar|"
-    r"(?:抱歉|对不起|未找到|没有找到))",
-    re.IGNORECASE,
+    r"""\A\W*
+    (?:(?:(?:i['’]m\ )?sorry|unfortunately|i\ apologi[sz]e|as\ an\ ai(?:\ language)?\ model|but|leider|désolée?|
+        lo\ siento|извините|к\ сожалению|抱歉|对不起)\b\W*)*
+    (?:
+        i\ (?:could\ ?n['o’]t|can\ ?n?['o’]t|was(?:\ not|n['’]t)\ able\ to|am\ unable\ to|was\ unable\ to|
+            did(?:\ not|n['’]t)|do(?:\ not|n['’]t))
+        \ (?:find|locate|access|retrieve|have|help|assist|complete|answer|provide|know|browse)\b
+        (?:\ (?:you|with|any|the|this|that|a|an|it|to|on|about|for|relevant|useful|more|enough|further|information|
+            results?|data|answers?|anything|pages?|web|internet|websites?|question|request|task|topic|details?))*
+        |(?:there\ (?:was|were|are|is)\ )?(?:no|not?\ any)\ (?:relevant\ |useful\ |further\ )?
+            (?:results?|data|information|output|answers?)(?:\ (?:was|were|is|are))?
+            (?:\ (?:found|available|returned|given))?
+        |nothing\ (?:was\ )?(?:found|to\ report)
+        |n/?a|none|null|undefined|todo|tbd|placeholder|lorem\ ipsum
+        |(?:task|run|job)\ (?:completed|finished|done)(?:\ successfully)?
+        |(?:я\ )?не\ (?:смог|смогла|удалось)\ (?:найти|получить)(?:\ (?:никакой|никаких|нужную|информаци\w+|данны\w+|
+            результат\w*|ничего))*
+        |(?:ничего|данных|информации)\ не\ найдено|нет\ данных
+        |(?:ich\ )?konnte\ (?:leider\ )?(?:keine|nichts)(?:\ (?:informationen|ergebnisse|daten|finden))*
+        |je\ n['’]ai\ (?:pas|rien)\ (?:pu\ )?trouv\w*(?:\ (?:d['’]informations?|de\ résultats?))*
+        |no\ (?:pude|he\ podido)\ encontrar(?:\ (?:información|resultados|datos|nada|ninguna))*
+        |(?:未找到|没有找到)(?:任何)?(?:相关)?(?:的)?(?:信息|结果|数据|内容)?
+    )\W*\Z""",
+    re.IGNORECASE | re.VERBOSE,
 )
-REASON = re.compile(
-    r"\b(?:because|since|due|but|instead|although|after|unless|потому|поскольку|так как|weil|denn|parce|porque|因为)\b",
-    re.IGNORECASE,
-)
+"""A whole text that says nothing else: what was not found, if it is named, is worth knowing."""
 TRACE_HEAD = re.compile(r"^\s*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
 TRACE_LINE = re.compile(
     r"^\s*(?:File \"[^\"\n]*\", line \d+|at [\w.$<>]+ ?\(|\^+|~*\^+~*|\.\.\. \d+ more|#\d+\s+0x|goroutine \d+)"
 )
 TRACE_MESSAGE = re.compile(
-    r"^\s*(?:[\w.]*(?:Error|Exception|Warning|panic|Interrupt|Exit)\b)[^:\n]*:\s*\S", re.MULTILINE
+    r"^(?:Caused by: )?[\w.$]+(?:\[[^\]\n]*\])?: \S|^Caused by: (?![\w.$]+:?\s*$)\S", re.MULTILINE
 )
+"""The last line of a trace: what was raised, and what it says."""
 
 EMPTY, PUNCTUATION, BOILERPLATE_ONLY, STACK_TRACE, ECHO = "empty", "punctuation", "boilerplate", "stack_trace", "echo"
 MEANINGS = {
@@ -71,32 +82,31 @@ def worthless(text: str) -> str | None:
 
 
 def _only_boilerplate(text: str) -> bool:
-    """A short text that nothing came of, without a figure and without a reason."""
-    short = len(text.split()) <= BOILERPLATE_WORDS and len(text.strip()) <= BOILERPLATE_CHARACTERS
-    return short and bool(BOILERPLATE.match(text)) and not NUMBER.search(text) and not REASON.search(text)
+    return len(text) <= BOILERPLATE_CHARACTERS and bool(BOILERPLATE.match(text))
 
 
 def _only_a_trace(text: str) -> bool:
     if not TRACE_HEAD.search(text) or TRACE_MESSAGE.search(text):
         return False
     lines = [line for line in text.splitlines() if line.strip()]
+    if not any(TRACE_LINE.match(line) for line in lines):
+        return False
     frames = sum(bool(TRACE_LINE.match(line) or TRACE_HEAD.match(line)) for line in lines)
     # A line of source stands below each frame.
     return 2 * frames >= len(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Given:
     """A memory that a run was given, with what echoes of it are known by."""
 
     memory_id: UUID
     text: str
-    shingles: frozenset[str]
 
-    @classmethod
-    def of(cls, memory_id: UUID, text: str) -> "Given":
-        """The memory's text, taken apart once."""
-        return cls(memory_id=memory_id, text=text, shingles=shingles(text))
+    @cached_property
+    def shingles(self) -> frozenset[str]:
+        """Of its text, taken apart once."""
+        return shingles(self.text)
 
 
 def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
@@ -122,7 +132,10 @@ def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
 
 
 def near_duplicates(one: str, other: str) -> bool:
-    """Whether two texts share most of their shingles and every number: a changed figure is news."""
-    if frozenset(NUMBER.findall(one)) != frozenset(NUMBER.findall(other)):
-        return False
+    """Whether two texts share most of their shingles."""
     return resemblance(shingles(one), shingles(other)) >= NEAR_SHARE
+
+
+def says_no_more(text: str, known: str) -> bool:
+    """Whether `text` is nearly `known`, and no number, name, other word or denial in it is new."""
+    return near_duplicates(text, known) and adds_nothing(text, known)

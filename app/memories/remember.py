@@ -1,9 +1,9 @@
 """The verb that stores memories."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Row
@@ -60,11 +60,13 @@ async def remember(
     memories: Sequence[NewMemory],
     mask: bool = True,
     provider: EmbeddingProvider | None = None,
+    known_first: bool = False,
 ) -> Remembered:
     """Store memories. Each is findable by its words at once, by its meaning when a worker has embedded it.
 
-    Known text (same kind, source, ordinal, title and body) is not stored twice; date, tags, metadata, score and run of
-    such a memory become those given here. What cannot be stored, would be worthless or instructs its reader is
+    Known text (same kind, source, ordinal, title and body) is not stored twice: tags and metadata are added to what
+    such a memory has, its score and date become those given here (or stay, with `known_first`), and the run that first
+    said it stays its run. What cannot be stored, would be worthless or instructs its reader is
     rejected with its reason, and so is what a run was given and says again: that counts as a use of the memory which
     it came from. The rest goes on. Secrets are masked unless `mask` is off.
     `language` is that of a workspace which this call makes. With a `provider` an echo is also known in other words.
@@ -81,7 +83,8 @@ async def remember(
         batch = await asyncio.to_thread(_screened, given, mask)
         batch = await note_echoes(database, provider, workspace, batch)
         kept = [item for item in batch if item.objection is None]
-        stored = iter(await _stored(database, counter, workspace, language, kept, counts))
+        door = _Door(database, counter, workspace, language, known_first)
+        stored = iter(await _stored(door, kept, counts))
         for index, item in enumerate(batch, start):
             outcome = item.objection or next(stored)
             if isinstance(outcome, Objection):
@@ -114,19 +117,20 @@ def _screened(memories: Sequence[NewMemory], mask: bool) -> list[Screened]:  # n
     return [screened(memory, mask=mask) for memory in memories]
 
 
-async def _stored(
-    database: Database,
-    counter: TokenCounter,
-    workspace: str,
-    language: str,
-    batch: Sequence[Screened],
-    counts: Counts,
-) -> list[UUID | Objection]:
+class _Door(NamedTuple):
+    """What every batch of a call shares."""
+
+    database: Database
+    counter: TokenCounter
+    workspace: str
+    language: str
+    known_first: bool
+
+
+async def _stored(door: _Door, batch: Sequence[Screened], counts: Counts) -> list[UUID | Objection]:
     """The id of each, or why it could not be indexed: then it alone is left out, by halving the batch around it."""
     try:
-        return [
-            *await again_after_deadlock(lambda: _store_batch(database, counter, workspace, language, batch, counts))
-        ]
+        return [*await again_after_deadlock(lambda: _store_batch(door, batch, counts))]
     except OperationalError as error:
         if sqlstate_of(error) != TSVECTOR_TOO_LARGE:
             raise
@@ -135,26 +139,19 @@ async def _stored(
         return [Objection(message=message, code=INVALID)]
     middle = len(batch) // 2
     halves = (batch[:middle], batch[middle:])
-    return [item for half in halves for item in await _stored(database, counter, workspace, language, half, counts)]
+    return [item for half in halves for item in await _stored(door, half, counts)]
 
 
-async def _store_batch(
-    database: Database,
-    counter: TokenCounter,
-    workspace: str,
-    language: str,
-    batch: Sequence[Screened],
-    counts: Counts,
-) -> list[UUID]:
+async def _store_batch(door: _Door, batch: Sequence[Screened], counts: Counts) -> list[UUID]:
     if not batch:
         return []
     texts = [embedded_text(item.memory.title, item.memory.body) for item in batch]
-    tokens = await asyncio.to_thread(counter.count_many, texts)
-    async with database.transaction() as connection:
-        target = await workspaces.ensure(connection, workspace, configuration(language))
+    tokens = await asyncio.to_thread(door.counter.count_many, texts)
+    async with door.database.transaction() as connection:
+        target = await workspaces.ensure(connection, door.workspace, configuration(door.language))
         rows = await _rows(connection, target, batch, tokens)
         await workspaces.add_languages(connection, target, {row.language for row in rows})
-        ids = await write(connection, target, rows, written := Counts())
+        ids = await write(connection, target, rows, written := Counts(), known_first=door.known_first)
     counts.add(written)
     return ids
 
@@ -181,17 +178,23 @@ def _rejection(index: int, objection: Objection) -> Rejection:
 
 
 async def write(
-    connection: AsyncConnection, target: Workspace, rows: Sequence[MemoryRow], counts: Counts
+    connection: AsyncConnection,
+    target: Workspace,
+    rows: Sequence[MemoryRow],
+    counts: Counts,
+    *,
+    known_first: bool = False,
 ) -> list[UUID]:
     """Store memories or find those that they are already; the id of each. Counts what became of them."""
     workspace_id = target.workspace_id
     known, fresh = await _found_or_inserted(connection, workspace_id, rows)
     ids = {identity: row.memory_id for identity, row in (known | fresh).items()}
     inserted = [row.memory_id for row in fresh.values()]
-    changed = [
-        replace(row, memory_id=ids[row.identity]) for row in _last_given(rows) if _differs(row, known.get(row.identity))
-    ]
+    changed = _changed(rows, known, known_first=known_first)
     if changed:
+        # Read again under their locks: another writer may have given them something in between.
+        await store.lock(connection, workspace_id, [row.memory_id for row in changed])
+        changed = _changed(rows, await store.find_known(connection, workspace_id, changed), known_first=known_first)
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     if inserted:
@@ -221,12 +224,11 @@ async def _found_or_inserted(
     raise DatabaseUnavailable("others store and retire the same memories at this moment; try again")
 
 
-def _last_given(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
-    return list({row.identity: row for row in rows}.values())
-
-
-def _differs(row: MemoryRow, known: Row[Any] | None) -> bool:
-    return known is not None and row.changeable != store.changeable_of(known)
+def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row[Any]], *, known_first: bool) -> list[MemoryRow]:
+    """What known memories become; of rows with one identity the last is heard."""
+    last = {row.identity: row for row in rows if row.identity in known}
+    joined = (store.joined(row, known[identity], known_first=known_first) for identity, row in last.items())
+    return [row for row in joined if row is not None]
 
 
 async def make_findable(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:

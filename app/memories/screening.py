@@ -6,7 +6,7 @@ from typing import Any
 
 from app.errors import Refused
 from app.injection import Finding, blocking, scan
-from app.masking import masked
+from app.masking import masked, masked_values
 from app.memories.admission import reason_to_reject
 from app.memories.gate import MEANINGS, worthless
 from app.memories.memory import NewMemory
@@ -105,17 +105,6 @@ def without_secrets(memory: NewMemory) -> NewMemory:
         memory,
         title=masked(memory.title),
         body=masked(memory.body),
-        metadata=_masked_values(dict(memory.metadata)),
+        metadata=masked_values(dict(memory.metadata)),
         observation=detail,
     )
-
-
-def _masked_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    match value:
-        case str():
-            return masked(value)
-        case dict():
-            return {key: _masked_values(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_masked_values(item) for item in value]
-    return value

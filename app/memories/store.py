@@ -1,9 +1,9 @@
 """The SQL of memories: writing, finding, retiring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -24,6 +24,7 @@ scan found something in it."""
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
 
 
+T = TypeVar("T")
 Identity = tuple[bytes, str, UUID | None, int | None]
 """Content hash, kind, source and ordinal."""
 
@@ -46,14 +47,6 @@ class MemoryRow:
     def identity(self) -> Identity:
         """Two live memories of a workspace never share it."""
         return self.content_hash, self.memory.kind, self.source_id, self.memory.ordinal
-
-    @property
-    def changeable(self) -> tuple[Any, ...]:
-        """What a writer may give anew for known text."""
-        given = self.memory
-        score = None if given.final_score is None else round(given.final_score, 4)
-        moment = None if given.occurred_at is None else in_utc(given.occurred_at)
-        return tuple(given.tags), dict(given.metadata), given.run_id, score, moment
 
     @property
     def json(self) -> dict[str, Any]:
@@ -79,10 +72,35 @@ class MemoryRow:
         }
 
 
-def changeable_of(known: Row[Any]) -> tuple[Any, ...]:
-    """`MemoryRow.changeable` of a stored row."""
-    score = None if known.final_score is None else round(known.final_score, 4)
-    return tuple(known.tags), known.metadata, known.run_id, score, known.occurred_at
+def joined(row: MemoryRow, known: Row[Any], *, known_first: bool) -> MemoryRow | None:
+    """What a stored memory becomes when it is given again, under its own id; None where that changes nothing.
+
+    Nothing is lost: tags and metadata come together, the run that first said it stays, and what is not given now is
+    kept. A score and a date are replaced by new ones, unless `known_first`.
+    """
+    given = row.memory
+    memory = replace(
+        given,
+        tags=tuple(dict.fromkeys((*known.tags, *given.tags))),
+        metadata={**given.metadata, **known.metadata} if known_first else {**known.metadata, **given.metadata},
+        run_id=known.run_id or given.run_id,
+        final_score=_first(given.final_score, known.final_score, known_first),
+        occurred_at=_first(given.occurred_at, known.occurred_at, known_first),
+    )
+    if _changeable(memory) == _changeable(known):
+        return None
+    return replace(row, memory_id=known.memory_id, memory=memory)
+
+
+def _first(given: T | None, known: T | None, known_first: bool) -> T | None:  # noqa: FBT001 - of the caller's
+    one, other = (known, given) if known_first else (given, known)
+    return other if one is None else one
+
+
+def _changeable(memory: "NewMemory | Row[Any]") -> tuple[Any, ...]:
+    score = None if memory.final_score is None else round(memory.final_score, 4)
+    moment = None if memory.occurred_at is None else in_utc(memory.occurred_at)
+    return tuple(memory.tags), dict(memory.metadata), memory.run_id, score, moment
 
 
 def row_of(
@@ -204,6 +222,12 @@ async def insert_observations(connection: AsyncConnection, workspace_id: int, ro
         await connection.execute(INSERT_OBSERVATIONS, values)
 
 
+async def lock(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Hold these memories against other writers, in the order of their ids; readers and new references go on."""
+    if ids:
+        await connection.execute(LOCK, {"workspace_id": workspace_id, "ids": list(ids)})
+
+
 async def update(
     connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], *, revive: bool = False
 ) -> None:
@@ -214,7 +238,7 @@ async def update(
     if not rows:
         return
     ordered = sorted(rows, key=lambda row: row.memory_id)
-    await connection.execute(LOCK, {"workspace_id": workspace_id, "ids": [row.memory_id for row in ordered]})
+    await lock(connection, workspace_id, [row.memory_id for row in ordered])
     await connection.execute(UPDATE, {"workspace_id": workspace_id, "rows": _as_json(ordered), "revive": revive})
 
 
@@ -227,7 +251,7 @@ async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[U
     if not ids:
         return 0
     given = {"workspace_id": workspace_id, "ids": sorted(ids)}
-    await connection.execute(LOCK, given)
+    await lock(connection, workspace_id, ids)
     retired = (await connection.execute(text(RETIRE), {**given, "reason": reason})).rowcount
     for table in ("lexical", "embeddings", "pending_embeddings"):
         await connection.execute(

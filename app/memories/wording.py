@@ -7,7 +7,9 @@ SHINGLE_WORDS = 4
 STEM = 7
 """Letters that two forms of a word share, roughly: enough to tell most words apart in the languages of STOP_WORDS."""
 
-WORD = re.compile(r"\w+")
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
+"""Where no blanks stand between words, each sign is one."""
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 NAME = re.compile(r"\b[A-ZА-ЯЁÄÖÜ][\w-]+")
 NEGATION = re.compile(
@@ -48,7 +50,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(
         word[:STEM]
         for word in WORD.findall(text.lower())
-        if word not in STOP_WORDS and not word.isdigit() and len(word) > 1
+        if word not in STOP_WORDS and not word.isdigit() and (len(word) > 1 or not word.isascii())
     )
 
 

@@ -10,14 +10,13 @@ from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.llm.chat import Chat
 from app.memories.wording import WORD
 from app.observations.extractive import extracted, extracted_title, most_central
-from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, shortened
+from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, issue_facts
 from app.observations.prompt import compression_prompt
 from app.observations.reply import parsed_reply
 from app.observations.sentences import Sentence, sentences
 
 EMBEDDED_SENTENCES = 400
 """Sentences that are embedded at most, 4 to 8 s of work; of a longer output those closest to its words' centre."""
-ISSUE_CHARACTERS = 400
 
 logger = structlog.get_logger()
 
@@ -30,8 +29,7 @@ async def compressed(outcome: Outcome, provider: EmbeddingProvider, chat: Chat |
     made, reason = await _by_model(outcome, chat) if chat is not None else (None, "")
     if made is None or not made.title or len(made.facts) < FEWEST_FACTS:
         made = _filled(made, await _extracted(outcome, provider), reason)
-    issues = (f"[{evaluator}] {shortened(issue, ISSUE_CHARACTERS)}" for issue in outcome.issues if issue.strip())
-    return replace(made, facts=(*made.facts, *dict.fromkeys(issues)))
+    return replace(made, facts=(*made.facts, *issue_facts(outcome.issues, evaluator)))
 
 
 async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, str]:

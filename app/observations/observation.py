@@ -1,5 +1,6 @@
 """What a finished run leaves behind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -7,6 +8,7 @@ TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
 MOST_SENTENCES = 3
 """Of a narrative."""
+ISSUE_CHARACTERS = 400
 LLM, EXTRACTIVE, GIVEN = "llm", "extractive", "given"
 
 
@@ -49,6 +51,12 @@ class Compressed:
     def body(self) -> str:
         """The text that is stored and found: the narrative above the facts."""
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
+
+
+def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
+    """The evaluator's issues as facts, each once, marked as its own."""
+    found = (f"[{evaluator}] {shortened(issue, ISSUE_CHARACTERS)}" for issue in issues if issue.strip())
+    return tuple(dict.fromkeys(found))
 
 
 def in_one_line(text: str) -> str:

@@ -1,10 +1,9 @@
-"""The verbs that make an observation: ask for it at once, compress it when there is time."""
+"""The verbs that ask for an observation, and tell what became of it. It is compressed when there is time."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
@@ -13,28 +12,21 @@ from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound, Refused
 from app.llm.chat import Chat
 from app.masking import masked
-from app.memories import echoes, refusals
-from app.memories import store as memories
+from app.memories import refusals
 from app.memories.admission import unstorable
-from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, near_duplicates, worthless
-from app.memories.memory import NewMemory, ObservationDetail
-from app.memories.remember import Counts, write
-from app.memories.scored_text import embedded_text
-from app.memories.screening import Screened, screened
-from app.memories.store import SUPERSEDED, row_of
+from app.memories.gate import MEANINGS, worthless
 from app.observations import store
-from app.observations.compress import compressed
-from app.observations.observation import Compressed, Outcome
-from app.observations.store import Asked, Sibling
+from app.observations.observation import Outcome
+from app.observations.store import Asked
 from app.runs.record import check_run
 from app.runs.run import NewRun
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
-from app.workspaces.workspace import Workspace, checked_name
+from app.workspaces.workspace import checked_name
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
-
-logger = structlog.get_logger()
+MOST_FAILURES = 5
+"""Of a compression's jobs, each of which has tried again for as long as a part did not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,53 +94,6 @@ async def ask_worker(connection: AsyncConnection, workspace_id: int, observation
     )
 
 
-async def compress_waiting(
-    database: Database, compressor: Compressor, workspace_id: int, observation_id: UUID
-) -> Recorded:
-    """Compress what was asked for, and store it, once: however often and by however many this is called.
-
-    Raises:
-        NotFound: nothing was asked for under this id.
-    """
-    async with database.statements() as connection:
-        asked = await store.find(connection, workspace_id, observation_id)
-        target = await workspaces.get(connection, workspace_id)
-        given = await _given(connection, workspace_id, asked)
-    if asked is None or target is None:
-        raise NotFound(f"there is no observation {observation_id}")
-    if asked.outcome is not None:
-        return _recorded(asked)
-    parts = echoes.paragraphs(asked.request.output) if given else [asked.request.output]
-    found = await echoes.repeated(database, compressor.provider, workspace_id, parts, given)
-    rest, used = echoes.without(parts, found), {memory_id for memory_id in found if memory_id}
-    made: Compressed | None = None
-    if worthless(rest) is None:
-        made = await compressed(
-            replace(asked.request, output=rest), compressor.provider, compressor.chat, evaluator=compressor.evaluator
-        )
-    async with database.transaction() as connection:
-        locked = await store.find(connection, workspace_id, observation_id, lock=True)
-        if locked is None or locked.outcome is not None:
-            return _recorded(locked or asked)
-        await echoes.count_uses(connection, workspace_id, dict.fromkeys(used, 1))
-        return await _settle(connection, target, asked, made, compressor, repeated=bool(used))
-
-
-async def compress_requested(
-    database: Database, compressor: Compressor, *, workspace: str, observation_id: UUID
-) -> Recorded:
-    """Compress now what was asked for, whether or not a worker is about to.
-
-    Raises:
-        NotFound: nothing was asked for under this id in this workspace.
-    """
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-    if target is None:
-        raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
-    return await compress_waiting(database, compressor, target.workspace_id, observation_id)
-
-
 async def get_observation(database: Database, *, workspace: str, observation_id: UUID) -> Recorded:
     """What became of an observation that was asked for.
 
@@ -160,114 +105,19 @@ async def get_observation(database: Database, *, workspace: str, observation_id:
         asked = None if target is None else await store.find(connection, target.workspace_id, observation_id)
     if asked is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
-    return _recorded(asked)
+    return recorded(asked)
 
 
-async def compress_all_waiting(database: Database, compressor: Compressor) -> int:
-    """Compress what no job was left for: a restored backup, a worker that was killed. How many."""
-    async with database.statements() as connection:
-        waiting = await store.waiting(connection)
-    for workspace_id, observation_id in waiting:
-        await compress_waiting(database, compressor, workspace_id, observation_id)
-    return len(waiting)
+async def ask_again(database: Database) -> int:
+    """Ask a worker for what no job was left for: after a restored backup, or a worker that was killed. How many.
 
-
-async def _given(connection: AsyncConnection, workspace_id: int, asked: Asked | None) -> list[Given]:
-    if asked is None or asked.run_id is None:
-        return []
-    return (await echoes.given_to(connection, workspace_id, [asked.run_id])).get(asked.run_id, [])
-
-
-async def _settle(
-    connection: AsyncConnection,
-    target: Workspace,
-    asked: Asked,
-    made: Compressed | None,
-    compressor: Compressor,
-    *,
-    repeated: bool,
-) -> Recorded:
-    """Store what was made, join it to what says the same, or refuse it."""
-    workspace_id = target.workspace_id
-    if made is None:
-        reason = ECHO if repeated else BOILERPLATE_ONLY
-        message = "the output only repeats what the run was given" if repeated else MEANINGS[BOILERPLATE_ONLY]
-        return await _refuse(connection, workspace_id, asked, reason, message)
-    passed = screened(_memory(asked.request, made), mask=compressor.mask)
-    if passed.objection is not None:
-        return await _refuse(connection, workspace_id, asked, passed.objection.code, passed.objection.message)
-    memory_id, outcome = await _keep(connection, target, asked, passed, compressor.counter)
-    await store.finish(
-        connection, workspace_id, asked.observation_id, outcome=outcome, memory_id=memory_id, reason=made.fallback
-    )
-    return Recorded(observation_id=asked.observation_id, outcome=outcome, memory_id=memory_id, reason=made.fallback)
-
-
-async def _keep(
-    connection: AsyncConnection, target: Workspace, asked: Asked, passed: Screened, counter: TokenCounter
-) -> tuple[UUID, str]:
-    """The memory that holds the observation, and how.
-
-    A near-duplicate of the same task joins the older memory, unless it was judged better and nobody has rated the older
-    one: then it takes its place, and the older one can be restored.
+    What has failed MOST_FAILURES times is left alone; its request stays, and `?wait=true` tries it again.
     """
-    memory, workspace_id = passed.memory, target.workspace_id
-    siblings = await store.same_task(connection, workspace_id, asked.request.task) if asked.request.task else []
-    words = f"{memory.title}\n{memory.body}"
-    older = next((sibling for sibling in siblings if near_duplicates(words, sibling.text)), None)
-    if older is not None and not _is_better(memory, older):
-        return older.memory_id, JOINED
-    row = row_of(
-        memory,
-        source_id=None,
-        language=target.language if memory.language is None else configuration(memory.language),
-        tokens=counter.count(embedded_text(memory.title, memory.body)),
-        findings=passed.findings,
-    )
-    row = replace(row, memory_id=asked.observation_id)
-    (memory_id,) = await write(connection, target, [row], Counts())
-    await workspaces.add_languages(connection, target, {row.language})
-    if older is not None and older.memory_id != memory_id:
-        await store.supersede(connection, workspace_id, older.memory_id, memory_id)
-        await memories.retire(connection, workspace_id, [older.memory_id], reason=SUPERSEDED)
-    return memory_id, STORED if memory_id == asked.observation_id else JOINED
-
-
-def _is_better(memory: NewMemory, older: Sibling) -> bool:
-    if older.rated or memory.final_score is None:
-        return False
-    return older.final_score is None or memory.final_score > older.final_score
-
-
-def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
-    return NewMemory(
-        kind="observation",
-        title=made.title,
-        body=made.body,
-        tags=outcome.tags,
-        run_id=outcome.run_id,
-        final_score=outcome.final_score,
-        occurred_at=outcome.occurred_at,
-        language=outcome.language,
-        observation=ObservationDetail(
-            task=outcome.task,
-            task_type=outcome.task_type,
-            narrative=made.narrative,
-            facts=made.facts,
-            output_path=outcome.output_path,
-            verdict=outcome.verdict,
-            compressor=made.compressor,
-            model=made.model,
-            prompt=made.prompt,
-        ),
-    )
-
-
-async def _refuse(connection: AsyncConnection, workspace_id: int, asked: Asked, reason: str, message: str) -> Recorded:
-    await refusals.add(connection, workspace_id, Counter([reason]))
-    await store.finish(connection, workspace_id, asked.observation_id, outcome=REFUSED, reason=message)
-    logger.info("observation refused", observation_id=str(asked.observation_id), reason=reason)
-    return Recorded(observation_id=asked.observation_id, outcome=REFUSED, reason=message)
+    async with database.transaction() as connection:
+        forgotten = await store.forgotten(connection, failures=MOST_FAILURES)
+        for workspace_id, observation_id in forgotten:
+            await ask_worker(connection, workspace_id, observation_id)
+    return len(forgotten)
 
 
 async def _count(database: Database, workspace: str, language: str, reason: str) -> None:
@@ -286,7 +136,8 @@ def _masked(outcome: Outcome) -> Outcome:
     )
 
 
-def _recorded(asked: Asked) -> Recorded:
+def recorded(asked: Asked) -> Recorded:
+    """What is known of what was asked for."""
     return Recorded(
         observation_id=asked.observation_id, outcome=asked.outcome, reason=asked.reason, memory_id=asked.memory_id
     )

@@ -1,6 +1,6 @@
 """The SQL of observations and of their compressions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.identity import new_id
+from app.memories.memory import Memory
+from app.memories.store import COLUMNS, JOINED, memory_of
 from app.observations.observation import Outcome
 
 NEAR_CANDIDATES = 200
@@ -19,7 +21,7 @@ NEAR_CANDIDATES = 200
 ASK = text("""
 INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request)
 VALUES (:workspace_id, :observation_id, :run_id, CAST(:request AS jsonb))
-ON CONFLICT (workspace_id, run_id) WHERE run_id IS NOT NULL DO UPDATE
+ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL DO UPDATE
 SET request = CASE WHEN c.outcome IS NULL THEN EXCLUDED.request ELSE c.request END
 RETURNING observation_id
 """)
@@ -34,9 +36,19 @@ UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memor
 WHERE workspace_id = :workspace_id AND observation_id = :observation_id
 """)
 
-WAITING = text(
-    "SELECT workspace_id, observation_id FROM compressions WHERE outcome IS NULL ORDER BY created_at LIMIT 1000"
-)
+# A job that waits or is under way will do it; one that failed has left it.
+FORGOTTEN = text("""
+SELECT c.workspace_id, c.observation_id FROM compressions c
+LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE j.status IN ('todo', 'doing')) AS coming,
+        count(*) FILTER (WHERE j.status = 'failed') AS failed
+    FROM procrastinate_jobs j
+    WHERE j.task_name = 'compress' AND j.args ->> 'observation_id' = CAST(c.observation_id AS text)
+) AS jobs ON true
+WHERE c.outcome IS NULL AND jobs.coming = 0 AND jobs.failed < :failures ORDER BY c.created_at LIMIT 1000
+""")
+
+ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
 
 SAME_TASK = text("""
 SELECT m.memory_id, m.title, m.body, m.final_score,
@@ -48,6 +60,21 @@ ORDER BY m.created_at DESC LIMIT :limit
 
 SUPERSEDE = text("""
 UPDATE observations SET superseded_by = :newer WHERE workspace_id = :workspace_id AND memory_id = :older
+""")
+
+MADE_OF_RUN = text(f"""
+SELECT {COLUMNS}, o.facts FROM {JOINED} JOIN observations o USING (workspace_id, memory_id)
+WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS NULL AND o.compressor <> 'given'
+ORDER BY m.memory_id FOR UPDATE OF m
+""")  # noqa: S608 - constants
+
+EXTEND = text("""
+WITH extended AS (
+    UPDATE memories SET body = :body, tokens = :tokens, content_hash = :content_hash
+    WHERE workspace_id = :workspace_id AND memory_id = :memory_id
+)
+UPDATE observations SET facts = facts || CAST(:facts AS text[])
+WHERE workspace_id = :workspace_id AND memory_id = :memory_id
 """)
 
 DETAIL = text("""
@@ -128,13 +155,15 @@ async def finish(
     await connection.execute(FINISH, values)
 
 
-async def waiting(connection: AsyncConnection) -> list[tuple[int, UUID]]:
-    """Compressions that nobody has finished, oldest first: (workspace id, observation id)."""
-    return [(row.workspace_id, row.observation_id) for row in await connection.execute(WAITING)]
+async def forgotten(connection: AsyncConnection, *, failures: int) -> list[tuple[int, UUID]]:
+    """Compressions that no job is left for, but fewer than so many failed: (workspace id, observation id)."""
+    rows = await connection.execute(FORGOTTEN, {"failures": failures})
+    return [(row.workspace_id, row.observation_id) for row in rows]
 
 
 async def same_task(connection: AsyncConnection, workspace_id: int, task: str) -> list[Sibling]:
-    """Live observations of a task, newest first."""
+    """Live observations of a task, newest first. Until the transaction ends nobody else sees them this way."""
+    await connection.execute(ONE_AT_A_TIME, {"key": f"priors.task:{workspace_id}:{task}"})
     values = {"workspace_id": workspace_id, "task": task, "limit": NEAR_CANDIDATES}
     return [
         Sibling(memory_id=row.memory_id, text=f"{row.title}\n{row.body}", final_score=row.final_score, rated=row.rated)
@@ -145,6 +174,22 @@ async def same_task(connection: AsyncConnection, workspace_id: int, task: str) -
 async def supersede(connection: AsyncConnection, workspace_id: int, older: UUID, newer: UUID) -> None:
     """Note which observation took another's place."""
     await connection.execute(SUPERSEDE, {"workspace_id": workspace_id, "older": older, "newer": newer})
+
+
+async def made_of_run(
+    connection: AsyncConnection, workspace_id: int, run_id: str
+) -> list[tuple[Memory, Sequence[str]]]:
+    """The live observations that were compressed of a run, each with its facts; locked."""
+    rows = await connection.execute(MADE_OF_RUN, {"workspace_id": workspace_id, "run_id": run_id})
+    return [(memory_of(row), row.facts) for row in rows]
+
+
+async def extend(
+    connection: AsyncConnection, workspace_id: int, memory: Memory, *, content_hash: bytes, facts: Sequence[str]
+) -> None:
+    """Give an observation this body and these facts besides its own; it still has to be indexed."""
+    values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
+    await connection.execute(EXTEND, {**values, "workspace_id": workspace_id, "memory_id": memory.memory_id})
 
 
 async def detail(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> Mapping[str, Any] | None:

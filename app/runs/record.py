@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.masking import masked
+from app.masking import masked, masked_values
 from app.memories.admission import NAME_LIMIT, in_calendar, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
@@ -24,14 +24,21 @@ LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
 
 
 async def record_run(
-    database: Database, *, workspace: str, language: str, run: NewRun, must_exist: bool = False, mask: bool = True
+    database: Database,
+    *,
+    workspace: str,
+    language: str,
+    run: NewRun,
+    must_exist: bool = False,
+    needs_output: bool = False,
+    mask: bool = True,
 ) -> tuple[Run, bool]:
     """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
 
-    Its observations take its score. `language` is that of a workspace which this call makes.
+    Its observations take its score and its verdict. `language` is that of a workspace which this call makes.
 
     Raises:
-        InvalidInput: a field cannot be taken.
+        InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
         NotFound: `must_exist`, and it does not.
     """
     check_run(run)
@@ -42,8 +49,12 @@ async def record_run(
             raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
         target = target or await workspaces.ensure(connection, workspace, configuration(language))
         saved, is_new = await store.save(connection, target.workspace_id, prepared)
-        if run.final_score is not None:
-            await store.judge(connection, target.workspace_id, run.run_id, run.final_score)
+        if needs_output and not saved.output:
+            raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
+        if run.final_score is not None or run.verdict:
+            await store.judge(
+                connection, target.workspace_id, run.run_id, final_score=run.final_score, verdict=run.verdict
+            )
     return saved, is_new
 
 
@@ -64,8 +75,12 @@ def _masked(run: NewRun) -> NewRun:
         run,
         task=None if run.task is None else masked(run.task),
         output=None if run.output is None else masked(run.output),
+        output_path=None if run.output_path is None else masked(run.output_path),
+        verdict=None if run.verdict is None else masked(run.verdict),
         queries=None if run.queries is None else tuple(masked(query) for query in run.queries),
         issues=None if run.issues is None else tuple(masked(issue) for issue in run.issues),
+        stages=None if run.stages is None else masked_values(dict(run.stages)),
+        metadata=None if run.metadata is None else masked_values(dict(run.metadata)),
     )
 
 

@@ -45,9 +45,15 @@ FIND = text(f"SELECT {COLUMNS} FROM runs WHERE workspace_id = :workspace_id AND 
 
 # The run's judgement is that of what was made of it.
 JUDGE = text("""
-UPDATE memories SET final_score = CAST(:final_score AS real)
-WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
-AND final_score IS DISTINCT FROM CAST(:final_score AS real)
+WITH scored AS (
+    UPDATE memories SET final_score = CAST(:final_score AS real)
+    WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
+    AND CAST(:final_score AS real) IS NOT NULL AND final_score IS DISTINCT FROM CAST(:final_score AS real)
+)
+UPDATE observations o SET verdict = CAST(:verdict AS text) FROM memories m
+WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.kind = 'observation'
+AND o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
+AND CAST(:verdict AS text) <> '' AND o.verdict <> CAST(:verdict AS text)
 """)
 
 PAGE = """
@@ -64,7 +70,7 @@ WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_a
 
 COMPRESSION = text("""
 SELECT observation_id, outcome, reason, memory_id FROM compressions
-WHERE workspace_id = :workspace_id AND run_id = :run_id
+WHERE workspace_id = :workspace_id AND run_id = :run_id ORDER BY created_at, observation_id LIMIT 1
 """)
 
 MADE = text(f"""
@@ -109,9 +115,12 @@ async def find(connection: AsyncConnection, workspace_id: int, run_id: str) -> R
     return None if row is None else run_of(row)
 
 
-async def judge(connection: AsyncConnection, workspace_id: int, run_id: str, final_score: float) -> None:
-    """Give the run's observations its score."""
-    await connection.execute(JUDGE, {"workspace_id": workspace_id, "run_id": run_id, "final_score": final_score})
+async def judge(
+    connection: AsyncConnection, workspace_id: int, run_id: str, *, final_score: float | None, verdict: str | None
+) -> None:
+    """Give the run's observations its score and its verdict, as far as they are given."""
+    given = {"final_score": final_score, "verdict": verdict or ""}
+    await connection.execute(JUDGE, {**given, "workspace_id": workspace_id, "run_id": run_id})
 
 
 async def page(
@@ -133,7 +142,7 @@ async def given_to(connection: AsyncConnection, workspace_id: int, run_id: str) 
 
 
 async def compression_of(connection: AsyncConnection, workspace_id: int, run_id: str) -> Compression | None:
-    """What became of the run's observation."""
+    """What became of the run's observation; of several, each of a task of its own, of the first."""
     values = {"workspace_id": workspace_id, "run_id": run_id}
     row = (await connection.execute(COMPRESSION, values)).one_or_none()
     return None if row is None else Compression(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it

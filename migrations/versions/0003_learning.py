@@ -120,7 +120,7 @@ def _compressions() -> None:
     op.create_index(
         "compressions_run_ix",
         "compressions",
-        ["workspace_id", "run_id"],
+        ["workspace_id", "run_id", sa.text("md5(request ->> 'task')")],
         unique=True,
         postgresql_where=sa.text("run_id IS NOT NULL"),
     )

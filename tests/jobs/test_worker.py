@@ -14,7 +14,8 @@ from app.jobs.worker import run_worker
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.observations.observation import Outcome
-from app.observations.record import compress_all_waiting, compress_requested, get_observation, request_observation
+from app.observations.record import ask_again, get_observation, request_observation
+from app.observations.settle import compress_requested
 from app.settings import Settings
 from app.wiring import Services
 
@@ -116,7 +117,8 @@ async def test_a_worker_compresses_what_was_asked_for_once(
         )
         async with services.database.transaction() as connection:
             await connection.execute(text("DELETE FROM procrastinate_jobs"))
-        assert await compress_all_waiting(services.database, services.compressor) == 1
+        assert await ask_again(services.database) == 1
+        assert await ask_again(services.database) == 0
         results = await asyncio.gather(
             *(
                 compress_requested(services.database, services.compressor, workspace="w", observation_id=observation_id)

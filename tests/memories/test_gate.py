@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.memories.echoes import paragraphs, without
-from app.memories.gate import Given, echo_by_meaning, echo_of, near_duplicates, worthless
+from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, worthless
 from app.memories.memory import NewMemory
 from app.memories.screening import screened
 from app.memories.wording import shingles
@@ -25,7 +25,34 @@ LESSON = "The scout must verify every producer in the state register before the 
         ("N/A", "boilerplate"),
         ("Не удалось найти информацию.", "boilerplate"),
         ("Task completed successfully.", "boilerplate"),
+        ("No relevant information was found.", "boilerplate"),
+        ("I’m sorry, but I can’t help with that.", "boilerplate"),
+        ("I couldn’t find any relevant information.", "boilerplate"),
+        ("As an AI language model, I cannot browse the web.", "boilerplate"),
+        ("There were no results.", "boilerplate"),
+        ("未找到相关信息。", "boilerplate"),
         ('Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    run()\n', "stack_trace"),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    run()\nKeyError\n',
+            "stack_trace",
+        ),
+        ("I could not find any public API for Scylla Cloud billing.", None),
+        ("I cannot access the Jira API with the service token; use the personal one.", None),
+        ("I did not complete the migration of the orders table; finish it first.", None),
+        ("Sorry, the deploy key belongs to Anna, ask her for access.", None),
+        ("未找到主键索引会导致全表扫描，应当先建索引再导入数据", None),
+        ("Caused by: missing index on orders.user_id", None),
+        ("Caused by: clock skew between nodes.\nFix: enable NTP on every host.", None),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 3, in run\n'  # noqa: ISC004 - one text
+            "requests.exceptions.ConnectTimeout: no answer in 30 s",
+            None,
+        ),
+        (
+            'Exception in thread "main" java.lang.IllegalStateException\n\tat a.B.c(B.java:3)\n'  # noqa: ISC004 - one text
+            "Caused by: java.net.SocketTimeoutException: connect timed out",
+            None,
+        ),
         ("None of the actors was verified by the register.", None),
         ("I could not find any producers because the register was filtered by a category that is gone.", None),
         ("No results were found for 12 of the 40 producers.", None),
@@ -40,11 +67,11 @@ def test_the_worthless_is_told_from_the_worthwhile(text: str, reason: str | None
 @given(st.text())
 def test_any_text_can_be_judged(text: str) -> None:
     worthless(text)
-    assert near_duplicates(text, text) or not shingles(text)
+    assert says_no_more(text, text) or not shingles(text)
 
 
 def test_an_echo_is_recognised_and_news_is_not() -> None:
-    known = Given.of(uuid4(), LESSON)
+    known = Given(memory_id=uuid4(), text=LESSON)
     assert echo_of(LESSON, [known]) == known.memory_id
     assert echo_of(LESSON.replace("must verify", "should verify"), [known]) == known.memory_id
     assert echo_of("The scout verified twelve producers and the director accepted ten of them.", [known]) is None
@@ -53,7 +80,7 @@ def test_an_echo_is_recognised_and_news_is_not() -> None:
 
 
 def test_echoes_are_cut_out_of_an_output() -> None:
-    known = Given.of(uuid4(), LESSON)
+    known = Given(memory_id=uuid4(), text=LESSON)
     parts = paragraphs(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.")
     echoes = [echo_of(part, [known]) for part in parts]
     assert echoes == [None, known.memory_id, None]
@@ -72,12 +99,12 @@ def test_echoes_are_cut_out_of_an_output() -> None:
     ],
 )
 def test_a_correction_of_what_was_given_is_no_echo(text: str, is_echo: bool) -> None:  # noqa: FBT001 - a parameter
-    known = Given.of(uuid4(), LESSON)
+    known = Given(memory_id=uuid4(), text=LESSON)
     assert (echo_of(text, [known]) is not None) == is_echo
 
 
 def test_another_order_is_an_echo_where_meaning_says_so() -> None:
-    known = Given.of(uuid4(), LESSON)
+    known = Given(memory_id=uuid4(), text=LESSON)
     text = "Before the director accepts the list of actors, the scout must verify every producer in the state register."
     assert echo_by_meaning(text, known, 0.95)
     assert not echo_by_meaning(text, known, 0.9)
@@ -88,8 +115,18 @@ def test_a_changed_figure_is_news() -> None:
     text = (
         f"{LESSON} Twelve were verified, 3 of them lost their licence in 2025, and the market grew by 7 % after that."
     )
-    assert near_duplicates(text, text.replace("Twelve were verified", "Twelve were accepted"))
-    assert not near_duplicates(text, text.replace("7 %", "9 %"))
+    assert says_no_more(text.replace("Twelve were verified", "Twelve verified"), text)
+    assert not says_no_more(text.replace("7 %", "9 %"), text)
+    assert not says_no_more(text.replace("Twelve were verified", "Twelve were rejected"), text)
+    assert not says_no_more(text.replace("were verified", "were not verified"), text)
+
+
+def test_texts_without_blanks_are_compared_sign_by_sign() -> None:
+    lesson = "侦察员必须在登记册中核实每一个生产商，然后主管才能接受名单，评审员随后检查来源和日期。"
+    known = Given(memory_id=uuid4(), text=lesson)
+    assert echo_of(lesson, [known])
+    assert echo_of(lesson.replace("接受", "拒绝"), [known]) is None
+    assert echo_of("市场规模在去年增长了百分之七。", [known]) is None
 
 
 def test_a_turn_of_a_conversation_is_kept_as_it_was_said() -> None:

@@ -75,6 +75,38 @@ async def test_known_text_takes_new_facts(database: Database, counter: TokenCoun
     assert (memory.final_score, memory.tags, memory.occurred_at) == (8.0, ("new",), moment)
 
 
+async def test_what_is_said_again_loses_nothing_of_what_was_said_before(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    moment = datetime(2026, 5, 4, tzinfo=UTC)
+    first = NewMemory(
+        kind="note", body="the lesson", run_id="run-1", final_score=9.0, tags=("a",), metadata={"by": "ann", "n": 1},
+        occurred_at=moment,
+    )  # fmt: skip
+    await store(database, counter, workspace, first)
+    await store(database, counter, workspace, NewMemory(kind="note", body="the lesson", run_id="run-2"))
+    result = await store(
+        database, counter, workspace,
+        NewMemory(kind="note", body="the lesson", final_score=4.0, tags=("b", "a"), metadata={"n": 2}),
+    )  # fmt: skip
+    assert result.ids[0] is not None
+    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    assert (memory.run_id, memory.final_score, memory.occurred_at) == ("run-1", 4.0, moment)
+    assert (memory.tags, memory.metadata) == (("a", "b"), {"by": "ann", "n": 2})
+
+
+async def test_an_import_fills_only_what_is_empty(database: Database, counter: TokenCounter, workspace: str) -> None:
+    given = NewMemory(kind="note", body="the lesson", final_score=3.0, metadata={"n": 2})
+    await store(database, counter, workspace, given)
+    again = replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
+    result = await remember(
+        database, counter, workspace=workspace, language="english", memories=[again], known_first=True
+    )
+    assert result.ids[0] is not None
+    memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
+    assert (memory.final_score, memory.metadata, memory.run_id) == (3.0, {"n": 2, "id": 7}, "run-1")
+
+
 async def test_what_cannot_be_stored_does_not_stop_the_rest(
     database: Database, counter: TokenCounter, workspace: str
 ) -> None:

@@ -1,0 +1,258 @@
+"""The verb that makes an observation of what was asked for: compressed, screened, and stored, joined or refused."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.engine import Database
+from app.embeddings.provider import TokenCounter
+from app.errors import NotFound, Unavailable
+from app.memories import echoes, refusals
+from app.memories import store as memories
+from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, says_no_more, worthless
+from app.memories.memory import NewMemory, ObservationDetail
+from app.memories.remember import Counts, write
+from app.memories.scored_text import embedded_text
+from app.memories.screening import Screened, screened
+from app.memories.store import SUPERSEDED, row_of
+from app.observations import store
+from app.observations.compress import compressed
+from app.observations.observation import Compressed, Outcome
+from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
+from app.observations.store import Asked, Sibling
+from app.runs import store as runs
+from app.runs.run import Run
+from app.workspaces import store as workspaces
+from app.workspaces.language import configuration
+from app.workspaces.workspace import Workspace, checked_name
+
+ATTEMPTS = 3
+"""To compress what is asked for anew, or judged, while it is being compressed."""
+
+logger = structlog.get_logger()
+
+
+async def compress_waiting(
+    database: Database, compressor: Compressor, workspace_id: int, observation_id: UUID
+) -> Recorded:
+    """Compress what was asked for, and store it, once: however often and by however many this is called.
+
+    What is said of it meanwhile counts: another output, a score or the evaluator's issues make it compressed anew.
+
+    Raises:
+        NotFound: nothing was asked for under this id.
+        Unavailable: it changed at each of ATTEMPTS.
+    """
+    for _ in range(ATTEMPTS):
+        asked = await _asked(database, workspace_id, observation_id)
+        if asked.asked.outcome is not None:
+            return recorded(asked.asked)
+        made = await _made(database, asked, compressor)
+        settled = await _settled(database, asked, made)
+        if settled is not None:
+            return settled
+    raise Unavailable(f"observation {observation_id} is asked for anew while it is compressed; try again")
+
+
+async def compress_requested(
+    database: Database, compressor: Compressor, *, workspace: str, observation_id: UUID
+) -> Recorded:
+    """Compress now what was asked for, whether or not a worker is about to.
+
+    Raises:
+        NotFound: nothing was asked for under this id in this workspace.
+    """
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+    if target is None:
+        raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
+    return await compress_waiting(database, compressor, target.workspace_id, observation_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was asked for, with all that is known of it."""
+
+    target: Workspace
+    asked: Asked
+    outcome: Outcome
+    """The request, with its run's judgement as it is now."""
+    given: tuple[Given, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """What became of an output."""
+
+    used: frozenset[UUID]
+    """The given memories that it repeats."""
+    compressed: Compressed | None = None
+    """None: nothing worth keeping was left."""
+    passed: Screened | None = None
+    tokens: int = 0
+
+
+async def _asked(database: Database, workspace_id: int, observation_id: UUID) -> _Asked:
+    async with database.statements() as connection:
+        asked = await store.find(connection, workspace_id, observation_id)
+        target = await workspaces.get(connection, workspace_id)
+        if asked is None or target is None:
+            raise NotFound(f"there is no observation {observation_id}")
+        given = {} if asked.run_id is None else await echoes.given_to(connection, workspace_id, [asked.run_id])
+        outcome = await _outcome(connection, workspace_id, asked)
+    return _Asked(target=target, asked=asked, outcome=outcome, given=tuple(given.get(asked.run_id or "", ())))
+
+
+async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked) -> Outcome:
+    run = None if asked.run_id is None else await runs.find(connection, workspace_id, asked.run_id)
+    return asked.request if run is None else as_judged(asked.request, run)
+
+
+def as_judged(request: Outcome, run: Run) -> Outcome:
+    """The request with the judgement that its run has by now."""
+    return replace(
+        request,
+        final_score=request.final_score if run.final_score is None else run.final_score,
+        verdict=run.verdict or request.verdict,
+        issues=tuple(dict.fromkeys((*request.issues, *run.issues))),
+    )
+
+
+async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
+    output = asked.outcome.output
+    parts = echoes.paragraphs(output) if asked.given else [output]
+    found = await echoes.repeated(database, compressor.provider, asked.target.workspace_id, parts, asked.given)
+    rest, used = echoes.without(parts, found), frozenset(memory_id for memory_id in found if memory_id)
+    if worthless(rest) is not None:
+        return _Made(used=used)
+    outcome = replace(asked.outcome, output=rest)
+    made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
+    passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
+    return _Made(used=used, compressed=made, passed=passed, tokens=tokens)
+
+
+def _screened(memory: NewMemory, counter: TokenCounter, mask: bool) -> tuple[Screened, int]:  # noqa: FBT001 - for a thread
+    passed = screened(memory, mask=mask)
+    return passed, counter.count(embedded_text(passed.memory.title, passed.memory.body))
+
+
+async def _settled(database: Database, asked: _Asked, made: _Made) -> Recorded | None:
+    """What became of it; None where it has changed since it was read, and is to be compressed anew."""
+    workspace_id, observation_id = asked.target.workspace_id, asked.asked.observation_id
+    async with database.transaction() as connection:
+        locked = await store.find(connection, workspace_id, observation_id, lock=True)
+        if locked is None:
+            raise NotFound(f"there is no observation {observation_id}")
+        if locked.outcome is not None:
+            return recorded(locked)
+        if await _outcome(connection, workspace_id, locked) != asked.outcome:
+            return None
+        await echoes.count_uses(connection, workspace_id, dict.fromkeys(made.used, 1))
+        return await _settle(connection, asked, made)
+
+
+async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Recorded:
+    """Store what was made, join it to what says the same, or refuse it."""
+    workspace_id = asked.target.workspace_id
+    if made.compressed is None or made.passed is None:
+        reason = ECHO if made.used else BOILERPLATE_ONLY
+        message = "the output only repeats what the run was given" if made.used else MEANINGS[BOILERPLATE_ONLY]
+        return await _refuse(connection, workspace_id, asked.asked, reason, message)
+    objection = made.passed.objection
+    if objection is not None:
+        return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
+    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens)
+    fallback = made.compressed.fallback
+    observation_id = asked.asked.observation_id
+    await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+
+
+async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int) -> tuple[UUID, str]:
+    """The memory that holds the observation, and how.
+
+    Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
+    memory; if it is the older one, or the new one was judged better, the new one takes its place, unless people have
+    rated the older one. What was replaced can be restored.
+    """
+    target, memory, task = asked.target, passed.memory, asked.asked.request.task
+    siblings = await store.same_task(connection, target.workspace_id, task) if task else []
+    said = _that_says_it(memory, task, siblings)
+    if said is not None and not _is_better(memory, said):
+        return said.memory_id, JOINED
+    row = row_of(
+        memory,
+        source_id=None,
+        language=target.language if memory.language is None else configuration(memory.language),
+        tokens=tokens,
+        findings=passed.findings,
+    )
+    row = replace(row, memory_id=asked.asked.observation_id)
+    await workspaces.add_languages(connection, target, {row.language})
+    (memory_id,) = await write(connection, target, [row], Counts(), known_first=True)
+    older = said or _that_says_less(memory, task, siblings)
+    if older is not None and older.memory_id != memory_id:
+        await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
+        await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
+    return memory_id, STORED if memory_id == asked.asked.observation_id else JOINED
+
+
+def _words(memory: NewMemory) -> str:
+    return f"{memory.title}\n{memory.body}"
+
+
+def _that_says_it(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:
+    """The newest observation of the task that leaves nothing of this one to say. A mere task says nothing."""
+    if memory.body.strip() == task.strip():
+        return None
+    return next((sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)), None)
+
+
+def _that_says_less(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:
+    """The newest observation of the task, unrated and not judged better, of which this one leaves nothing to say."""
+    if memory.body.strip() == task.strip():
+        return None
+    score = memory.final_score or 0.0
+    replaceable = (sibling for sibling in siblings if not sibling.rated and (sibling.final_score or 0.0) <= score)
+    return next((sibling for sibling in replaceable if says_no_more(sibling.text, _words(memory))), None)
+
+
+def _is_better(memory: NewMemory, older: Sibling) -> bool:
+    if older.rated or memory.final_score is None:
+        return False
+    return older.final_score is None or memory.final_score > older.final_score
+
+
+def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
+    return NewMemory(
+        kind="observation",
+        title=made.title,
+        body=made.body,
+        tags=outcome.tags,
+        run_id=outcome.run_id,
+        final_score=outcome.final_score,
+        occurred_at=outcome.occurred_at,
+        language=outcome.language,
+        observation=ObservationDetail(
+            task=outcome.task,
+            task_type=outcome.task_type,
+            narrative=made.narrative,
+            facts=made.facts,
+            output_path=outcome.output_path,
+            verdict=outcome.verdict,
+            compressor=made.compressor,
+            model=made.model,
+            prompt=made.prompt,
+        ),
+    )
+
+
+async def _refuse(connection: AsyncConnection, workspace_id: int, asked: Asked, reason: str, message: str) -> Recorded:
+    await refusals.add(connection, workspace_id, Counter([reason]))
+    await store.finish(connection, workspace_id, asked.observation_id, outcome=REFUSED, reason=message)
+    logger.info("observation refused", observation_id=str(asked.observation_id), reason=reason)
+    return Recorded(observation_id=asked.observation_id, outcome=REFUSED, reason=message)
