@@ -89,6 +89,7 @@ class FeedbackController(Controller):
             comment=data.comment,
             run_id=data.run_id,
             idempotency_key=idempotency_key,
+            mask=context.opened.settings.mask_secrets,
         )
         return RatedView.of(rated)
 
@@ -120,16 +121,18 @@ class FeedbackController(Controller):
         """JSON lines: every rating that stands, or preference pairs (`format=dpo`)."""
         context = context_of(state)
         database, target = context.opened.database, context.workspace(workspace)
-        headers: dict[str, str] = {}
-        rows: Sequence[object]
-        if format == "dpo":
-            rows = await preference_pairs(database, workspace=target)
-            headers = {} if rows else {"X-Priors-Note": NOTHING}
-        else:
-            rows = await exported_ratings(database, workspace=target)
-        return Stream(_lines(rows), media_type=NDJSON, headers=headers)
+        if format == "ratings":
+            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=NDJSON)
+        pairs = await preference_pairs(database, workspace=target, evaluator=context.opened.settings.evaluator)
+        headers = {} if pairs else {"X-Priors-Note": NOTHING}
+        return Stream((line(pair) for pair in pairs), media_type=NDJSON, headers=headers)
 
 
-async def _lines(rows: Sequence[object]) -> AsyncIterator[bytes]:
-    for row in rows:
-        yield msgspec.json.encode(row) + b"\n"
+async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:
+    async for row in rows:
+        yield line(row)
+
+
+def line(row: object) -> bytes:
+    """A value as a line of JSON."""
+    return msgspec.json.encode(row) + b"\n"

@@ -16,6 +16,7 @@ from app.api.problems import PROBLEMS, field_error
 from app.api.schemas import (
     DegradedView,
     Kind,
+    MemoryDetailView,
     MemoryInput,
     MemoryPage,
     MemoryView,
@@ -31,6 +32,7 @@ from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_so
 from app.memories.memory import NewMemory, Rejection
 from app.memories.remember import BATCH, BATCH_CHARACTERS, remember
 from app.memories.screening import INVALID
+from app.observations.record import observation_detail
 from app.retrieval.recall import VECTOR
 
 LINE_BYTES = 1_000_000
@@ -136,11 +138,15 @@ class MemoriesController(Controller):
         return MemoryPage(memories=[MemoryView.of(memory) for memory in found], next=following)
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS)
-    async def show(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryView:
-        """One memory, live or retired."""
+    async def show(
+        self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None
+    ) -> MemoryDetailView:
+        """One memory, live or retired; of an observation also who compressed what."""
         context = context_of(state)
-        found = await get_memory(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
-        return MemoryView.of(found)
+        database, target = context.opened.database, context.workspace(workspace)
+        found = await get_memory(database, workspace=target, memory_id=memory_id)
+        detail = await observation_detail(database, workspace=target, memory_id=memory_id)
+        return MemoryDetailView.with_observation(found, detail)
 
     @get("/sources", responses=PROBLEMS)
     async def sources(

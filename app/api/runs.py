@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from litestar import Controller, Response, get, patch, post
+from litestar import Controller, Request, Response, get, patch, post
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -14,13 +15,14 @@ from app.api.context import Context, WorkspaceHeader, context_of
 from app.api.cursors import cursor_of, run_place_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, Name, Score, Tags
+from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
 from app.observations.issues import learn_issues
 from app.observations.observation import Outcome
 from app.observations.record import Recorded, get_observation, request_observation
 from app.observations.settle import compress_requested
 from app.runs.browse import get_run, list_runs, memory_uses
-from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, TASK_LIMIT, record_run
+from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
 from app.runs.run import Compression, MemoryUses, NewRun, Run, RunStory
 
 Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
@@ -60,6 +62,7 @@ class RunChange(Struct, forbid_unknown_fields=True):
         return NewRun(run_id=run_id, **{**given, **lists})
 
 
+RUNS_PATH = b"/api/runs/"
 _LISTS = ("queries", "round_scores", "issues")
 
 
@@ -255,12 +258,15 @@ class RunsController(Controller):
         self,
         state: State,
         run_id: FromPath[str],
+        request: Request[Any, Any, Any],
         data: JSONBody[RunChange],
         workspace: WorkspaceHeader = None,
         wait: Wait = False,  # noqa: FBT002 - a query parameter
     ) -> Response[SavedRunView]:
         """Complete a run. 202 while its observation waits."""
-        return await _record(context_of(state), data.run(_named(run_id)), data, workspace, wait=wait, must_exist=True)
+        return await _record(
+            context_of(state), data.run(_named(request, run_id)), data, workspace, wait=wait, must_exist=True
+        )
 
     @get("/runs", responses=PROBLEMS)
     async def page(
@@ -284,10 +290,14 @@ class RunsController(Controller):
         return RunPage(runs=[RunView.of(run) for run in found], next=following)
 
     @get("/runs/{run_id:path}", responses=PROBLEMS)
-    async def show(self, state: State, run_id: FromPath[str], workspace: WorkspaceHeader = None) -> RunStoryView:
+    async def show(
+        self, state: State, run_id: FromPath[str], request: Request[Any, Any, Any], workspace: WorkspaceHeader = None
+    ) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         context = context_of(state)
-        story = await get_run(context.opened.database, workspace=context.workspace(workspace), run_id=_named(run_id))
+        story = await get_run(
+            context.opened.database, workspace=context.workspace(workspace), run_id=_named(request, run_id)
+        )
         return RunStoryView.of(story)
 
     @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS)
@@ -321,9 +331,11 @@ class RunsController(Controller):
         return ObservationState.of(found)
 
 
-def _named(run_id: str) -> str:
-    """A path parameter begins with its slash."""
-    return run_id.removeprefix("/")
+def _named(request: Request[Any, Any, Any], run_id: str) -> str:
+    """The run's name as it was sent: the router takes slashes that follow each other for one."""
+    raw = request.scope.get("raw_path")
+    _, found, name = (raw or b"").partition(RUNS_PATH)
+    return unquote_to_bytes(name).decode(errors="surrogateescape") if found else run_id.removeprefix("/")
 
 
 async def _record(

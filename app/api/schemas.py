@@ -1,6 +1,6 @@
 """What goes in and out over HTTP. Inputs refuse unknown fields; outputs are frozen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -226,6 +226,33 @@ class MemoryView(Struct, frozen=True):
             findings=findings,
             **shared,
         )
+
+
+class ObservationView(Struct, frozen=True):
+    """What an observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: Sequence[str]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    """`llm`, `extractive`, or `given` where the writer compressed."""
+    model: str | None
+    superseded_by: UUID | None
+
+
+class MemoryDetailView(MemoryView, frozen=True):
+    """A stored memory with all that is known of it."""
+
+    observation: ObservationView | None
+
+    @classmethod
+    def with_observation(cls, memory: Memory, observation: Mapping[str, Any] | None) -> "MemoryDetailView":
+        """The view of a memory, and of the observation that it is."""
+        shared = {name: getattr(MemoryView.of(memory), name) for name in MemoryView.__struct_fields__}
+        return cls(**shared, observation=None if observation is None else ObservationView(**observation))
 
 
 class HitView(Struct, frozen=True):

@@ -87,9 +87,9 @@ def export(
 
         target = workspace or services.settings.workspace
         rows: list[Any] = (
-            [*await preference_pairs(services.database, workspace=target)]
+            [*await preference_pairs(services.database, workspace=target, evaluator=services.settings.evaluator)]
             if form == DPO
-            else [*await exported_ratings(services.database, workspace=target)]
+            else [row async for row in exported_ratings(services.database, workspace=target)]
         )
         return [msgspec.json.encode(row) + b"\n" for row in rows]
 

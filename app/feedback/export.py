@@ -1,8 +1,9 @@
 """The verbs that turn judgement into training data."""
 
+import asyncio
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from app.db.engine import Database
 from app.embeddings.store import active_model
 from app.feedback import store
-from app.observations.observation import Outcome
+from app.observations.observation import Outcome, is_issue_fact
 from app.observations.prompt import compression_prompt
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
@@ -22,7 +23,10 @@ from app.workspaces.workspace import checked_name
 NEAR = 0.8
 """Cosine from which on two observations are compressions of neighbouring things (docs/learning.md)."""
 MOST_RATED = 5_000
-"""Rated observations that are paired; the likeness of each with each is 100 MB."""
+"""Rated observations that are paired, the newest; the likeness of each with each is 100 MB."""
+PARTNERS = 4
+"""Pairs in which one compression is the better one."""
+PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,26 +67,34 @@ class Compression:
     vector: tuple[float, ...] | None = None
 
 
-async def exported_ratings(database: Database, *, workspace: str) -> list[ExportedRating]:
-    """Every rating that was not undone, in the order of the log."""
+async def exported_ratings(database: Database, *, workspace: str) -> AsyncIterator[ExportedRating]:
+    """Every rating that was not undone, in the order of the log; read by the page, so that any log can be exported."""
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
-        rows = [] if target is None else await store.standing(connection, target.workspace_id)
-    return [ExportedRating(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name for it
+    after: int | None = 0
+    while target is not None and after is not None:
+        async with database.statements() as connection:
+            rows = await store.standing(connection, target.workspace_id, after=after, limit=PAGE)
+        for row in rows:
+            yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
+        after = rows[-1].position if len(rows) == PAGE else None
 
 
-async def preference_pairs(database: Database, *, workspace: str) -> list[PreferencePair]:
-    """Pairs of differently rated compressions of one task, or else of near neighbours; empty where nothing pairs."""
+async def preference_pairs(database: Database, *, workspace: str, evaluator: str) -> list[PreferencePair]:
+    """Pairs of differently rated compressions of one task, or else of near neighbours; empty where nothing pairs.
+
+    What the `evaluator` added to a compression is no part of it: nobody should learn to write its issues.
+    """
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
             return []
         model = await active_model(connection)
         rows = await store.rated_observations(connection, target.workspace_id, model, limit=MOST_RATED)
-    return list(paired([_compression(row) for row in rows]))
+    return await asyncio.to_thread(lambda: list(paired([_compression(row, evaluator) for row in rows])))
 
 
-def _compression(row: Any) -> Compression:  # noqa: ANN401 - a row
+def _compression(row: Any, evaluator: str) -> Compression:  # noqa: ANN401 - a row
     prompt = row.prompt
     if prompt is None:
         asked = Outcome(task=row.task, output="") if row.request is None else msgspec.convert(row.request, Outcome)
@@ -91,7 +103,7 @@ def _compression(row: Any) -> Compression:  # noqa: ANN401 - a row
         memory_id=row.memory_id,
         task=row.task,
         prompt=prompt,
-        reply=_reply(row.title, row.narrative, row.facts),
+        reply=_reply(row.title, row.narrative, [fact for fact in row.facts if not is_issue_fact(fact, evaluator)]),
         quality=row.quality,
         vector=None if row.vector is None else tuple(msgspec.json.decode(row.vector)),
     )
@@ -109,11 +121,19 @@ def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
         by_task[item.task].append(item)
     alone: list[Compression] = []
     for task, group in by_task.items():
-        pairs = [_pair(one, other) for one, other in itertools.combinations(group, 2) if task and _differ(one, other)]
+        pairs = list(_of_one_task(group)) if task else []
         yield from pairs
         if not pairs:
             alone += group
     yield from _neighbours(alone)
+
+
+def _of_one_task(group: Sequence[Compression]) -> Iterator[PreferencePair]:
+    """Each with those that were rated most differently, at most PARTNERS: a common task does not drown the others."""
+    worst_first = sorted(group, key=lambda item: (item.quality, item.memory_id))
+    for item in reversed(worst_first):
+        worse = (other for other in worst_first if other.quality < item.quality and other.reply != item.reply)
+        yield from (_pair(item, other) for other in itertools.islice(worse, PARTNERS))
 
 
 def _neighbours(alone: Sequence[Compression]) -> Iterator[PreferencePair]:

@@ -9,6 +9,7 @@ from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
 from app.feedback import store
 from app.feedback.rating import Rated, Rating
+from app.masking import masked
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
@@ -25,16 +26,18 @@ async def rate(
     comment: str = "",
     run_id: str | None = None,
     idempotency_key: str | None = None,
+    mask: bool = True,
 ) -> Rated:
     """Append a rating to the log and move the memory's quality with it, in one transaction.
 
     A second call with the same `idempotency_key` finds the first one's rating and changes nothing.
 
     Raises:
-        InvalidInput: a rating other than 1 and -1, a comment that is too long, a key that was used for another memory.
+        InvalidInput: a rating other than 1 and -1, a comment that is too long, a key that was used for another rating.
         NotFound: the workspace has no such memory.
     """
     _check(rating, comment, run_id, idempotency_key)
+    comment = masked(comment) if mask else comment
     unknown = NotFound(f"there is no memory {memory_id} in workspace {workspace}")
     try:
         async with database.transaction() as connection:
@@ -42,7 +45,7 @@ async def rate(
             if not await store.lock(connection, workspace_id, memory_id):
                 raise unknown
             if idempotency_key is not None and (
-                known := await _sent_before(connection, workspace_id, memory_id, idempotency_key)
+                known := await _sent_before(connection, workspace_id, memory_id, idempotency_key, rating, comment)
             ):
                 return known
             feedback_id = await store.append(
@@ -60,12 +63,16 @@ async def rate(
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
 
 
-async def _sent_before(connection: AsyncConnection, workspace_id: int, memory_id: UUID, key: str) -> Rated | None:
+async def _sent_before(
+    connection: AsyncConnection, workspace_id: int, memory_id: UUID, key: str, rating: int, comment: str
+) -> Rated | None:
     known = await store.by_key(connection, workspace_id, key)
     if known is None:
         return None
     if known.memory_id != memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
+    if (known.rating, known.comment) != (rating, comment):
+        raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
     return await _rated(connection, workspace_id, memory_id, known.feedback_id)
 
 

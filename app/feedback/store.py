@@ -55,12 +55,12 @@ WHERE m.workspace_id = :workspace_id AND EXISTS (
         AND f.rating IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
 )
-ORDER BY m.memory_id LIMIT :limit
+ORDER BY m.memory_id DESC LIMIT :limit
 """
 
 EXPORT = text("""
-SELECT f.feedback_id, f.memory_id, m.kind, m.title, m.body, f.rating, f.comment, f.run_id, f.created_at, m.quality,
-    m.final_score
+SELECT f.position, f.feedback_id, f.memory_id, m.kind, m.title, m.body, f.rating, f.comment, f.run_id, f.created_at,
+    m.quality, m.final_score
 FROM feedback f JOIN memories m USING (workspace_id, memory_id)
 WHERE f.workspace_id = :workspace_id AND f.rating IS NOT NULL AND f.position > :after
     AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
@@ -137,9 +137,9 @@ def _rating(row: Row[Any]) -> Rating:
     return Rating(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
 
 
-async def standing(connection: AsyncConnection, workspace_id: int) -> Sequence[Row[Any]]:
-    """Every rating that stands, in its order, with its memory's text."""
-    values = {"workspace_id": workspace_id, "after": 0, "limit": None}
+async def standing(connection: AsyncConnection, workspace_id: int, *, after: int, limit: int) -> Sequence[Row[Any]]:
+    """Ratings that stand, in their order after this position, each with its memory's text."""
+    values = {"workspace_id": workspace_id, "after": after, "limit": limit}
     return (await connection.execute(EXPORT, values)).all()
 
 

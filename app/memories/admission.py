@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory
+from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, ObservationDetail
 
 BODY_LIMIT = 200_000
 """Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
@@ -20,6 +20,7 @@ METADATA_DEPTH = 32
 METADATA_LIMIT = 100_000
 """Bytes as JSON."""
 NAME_LIMIT = 200
+TASK_LIMIT = 20_000
 LARGEST_ORDINAL = 2**31 - 1
 LARGEST_SCORE = 10
 
@@ -45,6 +46,16 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
         {name: getattr(memory, name) for name in ("body", "title", "language", "run_id", "tags", "metadata")}
     )
     yield from _metadata_reasons(memory.metadata)
+    if memory.observation is not None:
+        yield from _observation_reasons(memory.observation)
+
+
+def _observation_reasons(detail: ObservationDetail) -> Iterator[str]:
+    limits = {"task": TASK_LIMIT, "task_type": NAME_LIMIT, "verdict": NAME_LIMIT, "output_path": TASK_LIMIT}
+    for name, limit in {**limits, "narrative": BODY_LIMIT}.items():
+        yield from _too_long(f"observation.{name}", getattr(detail, name) or "", limit)
+    yield from _too_long("observation.facts", "".join(detail.facts), BODY_LIMIT)
+    yield from unstorable({f"observation.{name}": getattr(detail, name) for name in (*limits, "narrative", "facts")})
 
 
 def _metadata_reasons(metadata: Mapping[str, Any]) -> Iterator[str]:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from sqlalchemy.exc import IntegrityError
+
 from app.db.engine import Database
 from app.errors import InvalidInput
 from app.memories import store
@@ -14,6 +16,7 @@ from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
 MOST_AT_ONCE = 10_000
+TWIN_RETRIES = 3
 LOW_QUALITY = -2
 """At or below it a memory is a prune candidate whatever its score,"""
 LOW_SCORE = 6.0
@@ -50,14 +53,26 @@ async def delete_memories(database: Database, *, workspace: str, ids: Sequence[U
 async def restore_memories(database: Database, *, workspace: str, ids: Sequence[UUID]) -> Changed:
     """Bring back what was deleted, superseded or quarantined; a released memory is never quarantined again.
 
-    One whose text is live elsewhere stays where it is.
+    One whose text is live elsewhere stays where it is, and what was deleted in quarantine comes back to it.
     """
+    for _ in range(TWIN_RETRIES):
+        try:
+            return await _restored(database, workspace, ids)
+        except IntegrityError:
+            # A twin of one of them came to life in this moment: on another look it is found.
+            continue
+    return await _restored(database, workspace, ids)
+
+
+async def _restored(database: Database, workspace: str, ids: Sequence[UUID]) -> Changed:
     async with database.transaction() as connection:
         target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
-        found = [] if target is None else await store.restore(connection, target.workspace_id, ids)
-        if target is not None and found:
-            await make_findable(connection, target.workspace_id, sorted(found))
-    return _changed(ids, found)
+        if target is None:
+            return _changed(ids, ())
+        live, caught = await store.restore(connection, target.workspace_id, ids)
+        if live:
+            await make_findable(connection, target.workspace_id, sorted(live))
+    return _changed(ids, (*live, *caught))
 
 
 async def quarantined(database: Database, *, workspace: str, limit: int = 200) -> Sequence[Memory]:

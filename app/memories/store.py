@@ -310,13 +310,21 @@ UPDATE memories SET retired_as = :reason, valid_until = now()
 WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
 """)
 
+LOCK_RETIRED = text("""
+SELECT memory_id, retired_as = 'deleted' AND NOT released
+    AND coalesce(findings @> '[{"severity": "block"}]', false) AS was_quarantined
+FROM memories
+WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+    AND retired_as IN ('deleted', 'quarantined', 'superseded')
+ORDER BY memory_id FOR UPDATE
+""")
+
 # Of several with one identity only the first comes back: the live ones' unique index holds one.
 RESTORE = text("""
 WITH wanted AS (
     SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id
     FROM memories
     WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
-        AND retired_as IN ('deleted', 'quarantined', 'superseded')
     ORDER BY content_hash, kind, source_id, ordinal, memory_id
 )
 UPDATE memories m SET valid_until = NULL, retired_as = NULL, released = m.released OR m.retired_as = 'quarantined'
@@ -348,9 +356,22 @@ async def mark_retired(connection: AsyncConnection, workspace_id: int, ids: Sequ
         await connection.execute(MARK, {"workspace_id": workspace_id, "ids": list(ids), "reason": reason})
 
 
-async def restore(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Make memories live again; which ones. They still have to be indexed."""
-    return list((await connection.execute(RESTORE, {"workspace_id": workspace_id, "ids": list(ids)})).scalars())
+async def restore(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
+    """Make memories live again, which still have to be indexed; and those that are back in quarantine instead.
+
+    What was in quarantine when it was deleted comes back there; from there it is released by a restore of its own.
+
+    Raises:
+        IntegrityError: another transaction has just made the same text live.
+    """
+    values = {"workspace_id": workspace_id, "ids": list(ids)}
+    retired = {row.memory_id: row.was_quarantined for row in await connection.execute(LOCK_RETIRED, values)}
+    caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
+    if caught:
+        await connection.execute(MARK, {"workspace_id": workspace_id, "ids": caught, "reason": QUARANTINED})
+    wanted = [memory_id for memory_id in retired if memory_id not in caught]
+    live = await connection.execute(RESTORE, {"workspace_id": workspace_id, "ids": wanted})
+    return list(live.scalars()), caught
 
 
 async def retired_as(connection: AsyncConnection, workspace_id: int, reason: str, limit: int) -> list[Memory]:

@@ -59,6 +59,11 @@ def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def is_issue_fact(fact: str, evaluator: str) -> bool:
+    """Whether a fact is one of the evaluator's issues."""
+    return fact.startswith(f"[{evaluator}] ")
+
+
 def in_one_line(text: str) -> str:
     """`text` without line breaks and runs of blanks."""
     return " ".join(text.split())

@@ -34,14 +34,14 @@ T = TypeVar("T", bound=Titled)
 
 def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str], by_text: bool = True) -> Iterator[T]:
     """`ranked` without those that say what a better ranked one does, by near-identical text or (these kinds) title."""
-    titles: set[tuple[str, str]] = set()
+    titles: set[str] = set()
     kept: list[frozenset[str]] = []
     for item in ranked:
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
         # A text without a word, like a smile, is itself alone.
         runs = shingles(item.body) or frozenset({item.body.strip()})
-        if (item.kind, title) in titles or (by_text and any(resemblance(runs, other) >= NEAR for other in kept)):
+        if title in titles or (by_text and any(resemblance(runs, other) >= NEAR for other in kept)):
             continue
-        titles |= {(item.kind, title)} if title else set()
+        titles |= {title} if title else set()
         kept.append(runs)
         yield item

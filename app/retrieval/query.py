@@ -8,8 +8,8 @@ from app.retrieval import filters as conditions
 from app.retrieval.filters import Filters
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
 
-QUERY_LIMIT = 80_000
-"""Characters: a task text of 10,000 words is taken, a pasted file is not."""
+QUERY_LIMIT = 300_000
+"""Characters: a task text of 10,000 long words is taken, a pasted log is not."""
 LARGEST_K = 200
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
 from app.masking import masked, masked_values
-from app.memories.admission import NAME_LIMIT, in_calendar, unstorable
+from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
 from app.workspaces import store as workspaces
@@ -16,7 +16,6 @@ from app.workspaces.workspace import checked_name
 
 LARGEST_OUTPUT = 5_000_000
 """Characters."""
-TASK_LIMIT = 20_000
 LIST_LIMIT = 1_000
 LARGEST_SCORE = 10
 TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
