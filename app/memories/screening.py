@@ -69,6 +69,8 @@ def _injection(blocked: Sequence[tuple[str, Finding]], details: tuple[dict[str, 
 
 def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     texts = {"title": memory.title, "body": memory.body}
+    if memory.source is not None:
+        texts |= {"source.title": memory.source.title, "source.uri": memory.source.uri}
     if memory.observation is not None:
         texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
         if memory.observation.narrative not in memory.body:
@@ -101,10 +103,15 @@ def without_secrets(memory: NewMemory) -> NewMemory:
             narrative=masked(detail.narrative),
             facts=tuple(masked(fact) for fact in detail.facts),
         )
+    source = memory.source
+    if source is not None:
+        source = replace(source, uri=masked(source.uri), title=masked(source.title))
     return replace(
         memory,
         title=masked(memory.title),
         body=masked(memory.body),
+        source=source,
+        tags=tuple(masked(tag) for tag in memory.tags),
         metadata=masked_values(dict(memory.metadata)),
         observation=detail,
     )

@@ -314,7 +314,7 @@ LOCK_RETIRED = text("""
 SELECT memory_id, retired_as = 'deleted' AND NOT released
     AND coalesce(findings @> '[{"severity": "block"}]', false) AS was_quarantined
 FROM memories
-WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND body <> ''
     AND retired_as IN ('deleted', 'quarantined', 'superseded')
 ORDER BY memory_id FOR UPDATE
 """)
@@ -339,7 +339,23 @@ RETURNING m.memory_id
 """)
 
 EMPTY_TRASH = text("""
-DELETE FROM memories WHERE retired_as = 'deleted' AND valid_until < now() - make_interval(days => :days)
+DELETE FROM memories m WHERE retired_as = 'deleted' AND valid_until < now() - make_interval(days => :days)
+    AND NOT (kind = 'chunk' AND source_id IS NOT NULL)
+""")
+
+# A chunk's text may stand in its file for years: the row, empty, keeps it from coming back with the next version.
+BLANK = text("""
+WITH blanked AS (
+    UPDATE memories SET title = '', body = '', tags = '{}', metadata = '{}', findings = NULL, run_id = NULL
+    WHERE retired_as = 'deleted' AND valid_until < now() - make_interval(days => :days) AND kind = 'chunk'
+        AND source_id IS NOT NULL AND body <> ''
+    RETURNING workspace_id, memory_id
+)
+DELETE FROM feedback f USING blanked b WHERE f.workspace_id = b.workspace_id AND f.memory_id = b.memory_id
+""")
+BLANKED = text("""
+SELECT count(*) FROM memories WHERE retired_as = 'deleted' AND valid_until < now() - make_interval(days => :days)
+    AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''
 """)
 
 
@@ -377,7 +393,8 @@ async def restore(connection: AsyncConnection, workspace_id: int, ids: Sequence[
 async def retired_as(connection: AsyncConnection, workspace_id: int, reason: str, limit: int) -> list[Memory]:
     """Memories that are retired for this reason, the latest first."""
     statement = text(
-        f"SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = :workspace_id AND m.retired_as = :reason"  # noqa: S608 - constants
+        f"SELECT {COLUMNS} FROM {JOINED}"  # noqa: S608 - constants
+        " WHERE m.workspace_id = :workspace_id AND m.retired_as = :reason AND m.body <> ''"
         " ORDER BY m.valid_until DESC, m.memory_id LIMIT :limit"
     )
     values = {"workspace_id": workspace_id, "reason": reason, "limit": limit}
@@ -398,5 +415,7 @@ async def low(
 
 
 async def empty_trash(connection: AsyncConnection, days: int) -> int:
-    """Destroy what was deleted longer ago than this. How many."""
-    return (await connection.execute(EMPTY_TRASH, {"days": days})).rowcount
+    """Destroy what was deleted longer ago than this, with its ratings. How many."""
+    chunks = (await connection.execute(BLANKED, {"days": days})).scalar_one()
+    await connection.execute(BLANK, {"days": days})
+    return int(chunks) + (await connection.execute(EMPTY_TRASH, {"days": days})).rowcount

@@ -10,11 +10,12 @@ from app.db.engine import Database
 from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.provider import TokenCounter
+from app.injection import blocking, scan
 from app.memories import lexical_index, refusals
 from app.memories.identity import content_hash
 from app.memories.memory import Memory, NewMemory
 from app.memories.scored_text import embedded_text
-from app.memories.screening import INJECTION, screened
+from app.memories.screening import INJECTION
 from app.observations import store
 from app.observations.observation import issue_facts
 from app.runs.run import Run
@@ -36,14 +37,15 @@ async def learn_issues(database: Database, counter: TokenCounter, *, workspace: 
         made = [] if target is None else await store.made_of_run(connection, target.workspace_id, run.run_id)
         for memory, known in made:
             assert target is not None, "without a workspace nothing was made"  # noqa: S101
-            new = await _safe(connection, target.workspace_id, [fact for fact in facts if fact not in known])
+            news = [fact for fact in facts if fact not in known]
+            new = await _safe(connection, target.workspace_id, news, evaluator)
             gained += len(new)
             await _append(connection, target.workspace_id, memory, new, counter)
     return gained
 
 
-async def _safe(connection: AsyncConnection, workspace_id: int, facts: Sequence[str]) -> list[str]:
-    safe = [fact for fact in facts if screened(NewMemory(kind="observation", body=fact), mask=False).objection is None]
+async def _safe(connection: AsyncConnection, workspace_id: int, facts: Sequence[str], evaluator: str) -> list[str]:
+    safe = [fact for fact in facts if not blocking(scan(fact.removeprefix(f"[{evaluator}] ")))]
     if len(safe) < len(facts):
         await refusals.add(connection, workspace_id, Counter({INJECTION: len(facts) - len(safe)}))
     return safe

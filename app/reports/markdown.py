@@ -47,7 +47,7 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
         sections[0].blocks.insert(0, (PARAGRAPH, said))
     occurred_at, final_score = found_date(facts), found_score(facts)
     return [
-        Chunk(trail=trail, text=piece, occurred_at=occurred_at, final_score=final_score)
+        Chunk(trail=trail, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
         for trail, piece in _pieces(sections, counter, max_tokens)
     ]
 

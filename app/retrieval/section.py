@@ -36,7 +36,7 @@ def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple
 
 
 def heading(hit: Hit) -> str:
-    """A hit's title, source, date and score in one line."""
+    """A hit's title, source, date and score in one line, which stands in the fence too: others have named it."""
     memory = hit.memory
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
@@ -52,16 +52,16 @@ def source_name(hit: Hit) -> str:
 
 def _fitting(hit: Hit, room: int, counter: TokenCounter) -> str | None:
     top, body = heading(hit), hit.memory.body.strip()
-    fence = fence_around(body)
+    fence = fence_around(f"{top}\n{body}")
     room -= counter.count(top) + 2 * counter.count(fence)
     if counter.count(body) > room:
         body = _excerpt(body, room, counter) if room >= LEAST_EXCERPT else ""
-    return f"{top}\n\n{fence}\n{body}\n{fence}" if body else None
+    return f"{fence}\n{top}\n\n{body}\n{fence}" if body else None
 
 
-def fence_around(body: str) -> str:
-    """A fence that nothing in `body` closes: longer than its longest run of backticks."""
-    return "`" * max([3, *(len(run) + 1 for run in BACKTICKS.findall(body))])
+def fence_around(text: str) -> str:
+    """A fence that nothing in `text` closes: longer than its longest run of backticks."""
+    return "`" * max([3, *(len(run) + 1 for run in BACKTICKS.findall(text))])
 
 
 def _excerpt(body: str, room: int, counter: TokenCounter) -> str:

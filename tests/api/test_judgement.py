@@ -154,7 +154,7 @@ async def test_secrets_of_runs_and_comments_are_masked(client: httpx.AsyncClient
     assert (rated.status_code, key in rated.text) == (200, False)
 
 
-@pytest.mark.parametrize("field", ["task", "task_type", "narrative", "verdict", "output_path"])
+@pytest.mark.parametrize("field", ["task", "task_type", "verdict", "output_path"])
 async def test_what_no_database_can_hold_is_named_in_an_observation_too(client: httpx.AsyncClient, field: str) -> None:
     memory = {"kind": "observation", "title": "t", "observation": {"narrative": "It went well.", field: "a\0b"}}
     answer = await client.post("/api/memories", json=memory)
