@@ -17,7 +17,7 @@ from app.observations.observation import (
     in_one_line,
     shortened,
 )
-from app.observations.sentences import Sentence, heading_of
+from app.observations.sentences import Sentence, first_words, heading_of
 
 NARRATIVE_CHARACTERS = 700
 FACT_CHARACTERS = 300
@@ -85,17 +85,13 @@ def extracted_title(outcome: Outcome) -> str:
     """From the task and the output's own heading, whichever says more, or both."""
     task, heading = in_one_line(outcome.task), heading_of(outcome.output)
     if not heading or heading.lower().strip(" :") in GENERIC_HEADINGS:
-        return shortened(task or _first_words(outcome.output), TITLE_CHARACTERS)
+        return shortened(task or first_words(outcome.output), TITLE_CHARACTERS)
     if not task or _share(_words(task), _words(heading)) >= SAME:
         return shortened(max(heading, task, key=lambda text: len(_words(text))), TITLE_CHARACTERS)
     room = TITLE_CHARACTERS - len(heading) - len(": ")
     if room >= TITLE_CHARACTERS // 4:
         return f"{shortened(task, room)}: {heading}"
     return shortened(heading, TITLE_CHARACTERS)
-
-
-def _first_words(output: str) -> str:
-    return next((line for line in output.splitlines() if WORD.search(line)), "").strip("#>*-| \t")
 
 
 def _weighed(
