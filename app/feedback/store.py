@@ -67,6 +67,13 @@ WHERE f.workspace_id = :workspace_id AND f.rating IS NOT NULL AND f.position > :
 ORDER BY f.position LIMIT :limit
 """)
 
+KEYED = text("""
+SELECT idempotency_key, rating FROM feedback
+WHERE workspace_id = :workspace_id AND memory_id = :memory_id AND rating IS NOT NULL
+    AND starts_with(idempotency_key, :prefix)
+ORDER BY position
+""")
+
 
 async def lock(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> bool:
     """Whether the memory exists; nobody else rates it until this transaction ends."""
@@ -155,12 +162,7 @@ async def rated_observations(
     return (await connection.execute(statement, {"workspace_id": workspace_id, "limit": limit})).all()
 
 
-async def has_key(connection: AsyncConnection, workspace_id: int, prefix: str) -> bool:
-    """Whether an entry was appended under an idempotency key that begins so."""
-    statement = text(
-        "SELECT EXISTS (SELECT 1 FROM feedback WHERE workspace_id = :workspace_id"
-        " AND starts_with(idempotency_key, :prefix))"
-    )
-    return bool(
-        (await connection.execute(statement, {"workspace_id": workspace_id, "prefix": f"{prefix}:"})).scalar_one()
-    )
+async def keyed(connection: AsyncConnection, workspace_id: int, memory_id: UUID, prefix: str) -> dict[str, int]:
+    """The memory's ratings by idempotency key, as far as it begins so; in their order, the undone ones included."""
+    values = {"workspace_id": workspace_id, "memory_id": memory_id, "prefix": prefix}
+    return {row.idempotency_key: row.rating for row in await connection.execute(KEYED, values)}

@@ -1,12 +1,16 @@
-"""The verb that takes what an earlier harness stored. Running it again changes nothing."""
+"""The verb that takes what an earlier harness stored. Running it again adds only what is new."""
 
-from collections.abc import Iterator
+import hashlib
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import UUID
 
 import msgspec
+from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
 
 from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
@@ -15,16 +19,23 @@ from app.feedback import store as feedback
 from app.feedback.rating import replayed
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import remember
-from app.observations.harness import HarnessObservation, is_harness, read_harness
+from app.observations import known
+from app.observations.harness import HarnessObservation, check_detail, is_harness, read_harness
 from app.observations.reply import facts_of
-from app.runs.exported import as_moment, run_of_line
-from app.runs.record import record_run
+from app.runs.exported import as_moment, number_of, only_new, run_of_line
+from app.runs.record import check_run, record_run
+from app.runs.run import NewRun
 from app.workspaces import store as workspaces
+from app.workspaces.workspace import checked_name
 
 BATCH = 200
 LARGEST_LINE = 10_000_000
 """Bytes."""
 CARRIED_OVER = "carried over from an earlier store"
+LONGEST_KEY_PART = 40
+REFUSED_BY_THE_DATABASE = (DataError, IntegrityError, ProgrammingError)
+# MERGE: once `remember` takes `known_first`, pass `known_first=True` below and take this line and `inspect` away.
+KNOWN_FIRST: dict[str, Any] = {"known_first": True} if "known_first" in inspect.signature(remember).parameters else {}
 
 
 @dataclass(slots=True)
@@ -48,6 +59,8 @@ class _Target:
     workspace: str
     language: str
     mask: bool
+    filled: dict[str, frozenset[str]] = field(default_factory=dict)
+    """What was stored of each run before this import: its later lines replace its earlier ones, and nothing else."""
 
 
 async def import_file(
@@ -55,12 +68,15 @@ async def import_file(
 ) -> Imported:
     """Take a harness's SQLite store, or its JSON lines of runs or observations, told by their content.
 
-    A bad line is named and left out; the rest goes on.
+    A bad line or row is named and left out; the rest goes on. What was judged, rated or taken out since an earlier
+    import stays so; what the harness has gained since is added.
 
     Raises:
-        InvalidInput: the file cannot be read at all.
+        InvalidInput: the file cannot be read at all, or the workspace may not be called that.
     """
-    target = _Target(database=database, counter=counter, workspace=workspace, language=language, mask=mask)
+    target = _Target(
+        database=database, counter=counter, workspace=checked_name(workspace), language=language, mask=mask
+    )
     result = Imported(path=str(path))
     try:
         if is_harness(path):
@@ -73,31 +89,51 @@ async def import_file(
 
 
 async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
-    waiting: list[tuple[int, NewMemory]] = []
+    waiting: list[tuple[str, NewMemory]] = []
     for number, line in _lines(path):
         try:
             given = _decoded(line)
             if _is_observation(given):
-                waiting.append((number, _observation(given)))
+                waiting.append((f"line {number}", _observation(given)))
             else:
-                run = run_of_line(given)
-                await record_run(
-                    target.database, workspace=target.workspace, language=target.language, run=run, mask=target.mask
-                )
+                await _take_run(target, run_of_line(given))
                 result.runs += 1
         except InvalidInput as error:
             result.failed.append(f"line {number}: {error}")
+        except REFUSED_BY_THE_DATABASE as error:
+            result.failed.append(f"line {number}: {_refusal(error)}")
         if len(waiting) >= BATCH:
-            await _remember_lines(target, waiting, result)
+            await _remember(target, waiting, result)
             waiting = []
-    await _remember_lines(target, waiting, result)
+    await _remember(target, waiting, result)
+
+
+async def _take_run(target: _Target, run: NewRun) -> None:
+    """Store what is new of a run: a judgement that is stored goes before the one that is imported."""
+    check_run(run)
+    if run.run_id not in target.filled:
+        async with target.database.statements() as connection:
+            target.filled[run.run_id] = await known.filled(connection, target.workspace, run.run_id)
+    new = only_new(run, target.filled[run.run_id])
+    if new is not None:
+        await record_run(
+            target.database, workspace=target.workspace, language=target.language, run=new, mask=target.mask
+        )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(LARGEST_LINE + 1), b""), start=1):
+        for number, line in enumerate(iter(lambda: _line(file), b""), start=1):
             if line.strip():
                 yield number, line
+
+
+def _line(file: BinaryIO) -> bytes:
+    """The next line; of one that is too long its beginning, and the rest is passed over."""
+    line = rest = file.readline(LARGEST_LINE + 1)
+    while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
+        rest = file.readline(LARGEST_LINE + 1)
+    return line
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
@@ -113,7 +149,8 @@ def _decoded(line: bytes) -> dict[str, Any]:
 
 
 def _is_observation(given: dict[str, Any]) -> bool:
-    return bool({"narrative", "facts", "observation"} & given.keys()) or given.get("kind") == "observation"
+    said = any(given.get(name) is not None for name in ("narrative", "facts", "observation"))
+    return said or given.get("kind") == "observation"
 
 
 def _observation(given: dict[str, Any]) -> NewMemory:
@@ -128,9 +165,8 @@ def _observation(given: dict[str, Any]) -> NewMemory:
         output_path=_text(fields, "output_path") or None,
         verdict=_text(fields, "verdict") or _text(fields, "final"),
     )
+    check_detail(detail)
     score, tags, metadata = fields.get("final_score"), fields.get("tags"), fields.get("metadata")
-    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
-        raise InvalidInput("final_score", "must be a number")
     return NewMemory(
         kind="observation",
         title=_text(fields, "title"),
@@ -138,7 +174,7 @@ def _observation(given: dict[str, Any]) -> NewMemory:
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
         metadata=metadata if isinstance(metadata, dict) else {},
         run_id=_text(fields, "run_id") or None,
-        final_score=None if score is None else float(score),
+        final_score=None if score is None else number_of("final_score", score),
         occurred_at=as_moment(fields.get("occurred_at")) or as_moment(fields.get("timestamp")),
         observation=detail,
     )
@@ -151,25 +187,46 @@ def _text(fields: dict[str, Any], name: str) -> str:
     return "" if value is None else str(value)
 
 
-async def _remember_lines(target: _Target, waiting: list[tuple[int, NewMemory]], result: Imported) -> None:
-    if not waiting:
-        return
-    await _remember(target, [(f"line {number}", memory) for number, memory in waiting], result)
+async def _remember(target: _Target, items: Sequence[tuple[str, NewMemory]], result: Imported) -> Sequence[UUID | None]:
+    """The memory of each; None where it was refused, or was taken out of the store and stays so."""
+    if not items:
+        return []
+    async with target.database.statements() as connection:
+        out = await known.taken_out(connection, target.workspace, [memory for _, memory in items], mask=target.mask)
+    result.known += sum(out)
+    ids = iter(await _stored(target, list(compress(items, (not is_out for is_out in out))), result))
+    return [None if is_out else next(ids) for is_out in out]
 
 
-async def _remember(target: _Target, items: list[tuple[str, NewMemory]], result: Imported) -> tuple[UUID | None, ...]:
-    remembered = await remember(
-        target.database,
-        target.counter,
-        workspace=target.workspace,
-        language=target.language,
-        memories=[memory for _, memory in items],
-        mask=target.mask,
-    )
+async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], result: Imported) -> Sequence[UUID | None]:
+    """Store a batch; one that the database refuses is halved, until what it refuses stands alone."""
+    if not items:
+        return []
+    try:
+        remembered = await remember(
+            target.database,
+            target.counter,
+            workspace=target.workspace,
+            language=target.language,
+            memories=[memory for _, memory in items],
+            mask=target.mask,
+            **KNOWN_FIRST,
+        )
+    except REFUSED_BY_THE_DATABASE as error:
+        if len(items) == 1:
+            result.failed.append(f"{items[0][0]}: {_refusal(error)}")
+            return [None]
+        middle = len(items) // 2
+        halves = (items[:middle], items[middle:])
+        return [memory_id for half in halves for memory_id in await _stored(target, half, result)]
     result.stored += remembered.stored
     result.known += remembered.unchanged + remembered.updated
     result.failed += [f"{items[refused.index][0]}: {refused.reason}" for refused in remembered.rejected]
     return remembered.ids
+
+
+def _refusal(error: DataError | IntegrityError | ProgrammingError) -> str:
+    return f"the database refuses it: {next(iter(str(error.orig).splitlines()), type(error).__name__)}"
 
 
 async def _import_harness(target: _Target, path: Path, result: Imported) -> None:
@@ -186,36 +243,59 @@ async def _import_harness(target: _Target, path: Path, result: Imported) -> None
 
 
 async def _remember_harness(target: _Target, batch: list[HarnessObservation], result: Imported) -> None:
-    if not batch:
-        return
     items = [(f"observation {item.row_id}", item.memory) for item in batch]
     ids = await _remember(target, items, result)
-    for item, memory_id in zip(batch, ids, strict=True):
+    for item, memory_id in zip(batch, ids, strict=False):
         if memory_id is not None and (item.ratings or item.quality):
             result.ratings += await _carry_over(target, memory_id, item)
 
 
 async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation) -> int:
-    """Append the old log, and what it lacks of the old quality; once, whatever people have said since."""
-    prefix = f"import:{memory_id}:{item.row_id}"
+    """Append what is new of the old log, and what it lacks of the old quality, whatever people have said since.
+
+    How many ratings of the log were new.
+    """
+    prefix = f"import:{memory_id}:{_key_part(item.row_id)}:"
     async with target.database.transaction() as connection:
         workspace = await workspaces.find(connection, target.workspace)
-        assert workspace is not None, "the memory was stored in it"  # noqa: S101
-        await feedback.lock(connection, workspace.workspace_id, memory_id)
-        if await feedback.has_key(connection, workspace.workspace_id, prefix):
+        if workspace is None or not await feedback.lock(connection, workspace.workspace_id, memory_id):
             return 0
-        entries = [(rating.rating, rating.comment, rating.created_at) for rating in item.ratings]
-        missing = item.quality - replayed([rating for rating, _, _ in entries])
-        entries += [(1 if missing > 0 else -1, CARRIED_OVER, None)] * abs(missing)
-        for place, (rating, comment, created_at) in enumerate(entries):
-            await feedback.append(
-                connection,
-                workspace.workspace_id,
-                memory_id,
-                rating=rating,
-                comment=comment,
-                created_at=created_at,
-                idempotency_key=f"{prefix}:{place}",
-            )
-        await feedback.set_quality(connection, workspace.workspace_id, memory_id)
-    return len(item.ratings)
+        before = await feedback.keyed(connection, workspace.workspace_id, memory_id, prefix)
+        entries = _log_entries(prefix, item, before)
+        difference = _difference(prefix, item, before, entries)
+        for entry in (*entries, *difference):
+            await feedback.append(connection, workspace.workspace_id, memory_id, **entry)
+        if entries or difference:
+            await feedback.set_quality(connection, workspace.workspace_id, memory_id)
+    return len(entries)
+
+
+def _log_entries(prefix: str, item: HarnessObservation, before: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The ratings of the old log that are not in ours."""
+    keyed = {f"{prefix}log:{_key_part(rating.log_id)}": rating for rating in item.ratings}
+    return [
+        {"idempotency_key": key, "rating": new.rating, "comment": new.comment, "created_at": new.created_at}
+        for key, new in keyed.items()
+        if key not in before
+    ]
+
+
+def _difference(
+    prefix: str, item: HarnessObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """What brings all that was ever imported for the observation to the quality that its old store gives it."""
+    if item.quality is None:
+        return []
+    missing = item.quality - replayed([*before.values(), *(entry["rating"] for entry in entries)])
+    rating = {"rating": 1 if missing > 0 else -1, "comment": CARRIED_OVER}
+    return [
+        {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}
+        for place in range(abs(missing))
+    ]
+
+
+def _key_part(name: str) -> str:
+    """A name as part of a key; a long one, or one that no index can hold, by its hash."""
+    if len(name) <= LONGEST_KEY_PART and name.isprintable() and ":" not in name:
+        return name
+    return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()

@@ -1,18 +1,22 @@
 """A line of an existing harness's export as a run. Pure."""
 
+import math
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from app.errors import InvalidInput
-from app.runs.run import NewRun
+from app.runs.run import NewRun, Run
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
 TEXTS = {"task": "task", "task_type": "task_type", "agent": "agent", "final": "verdict", "verdict": "verdict",
          "output": "output", "output_path": "output_path"}  # fmt: skip
 LISTS = {"queries": "queries", "issues": "issues", "wiggum_issues": "issues"}
 MOMENTS = {"timestamp": "finished_at", "finished_at": "finished_at", "started_at": "started_at"}
-NUMBERS = {"lines": "lines", "bytes": "bytes"}
+NUMBERS = ("lines", "bytes")
+PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
 
 
 def run_of_line(given: Mapping[str, Any]) -> NewRun:
@@ -38,7 +42,7 @@ def run_of_line(given: Mapping[str, Any]) -> NewRun:
     scores = _scores(given, taken)
     final_score = given.get("final_score")
     if final_score is not None:
-        values["final_score"] = _number("final_score", final_score)
+        values["final_score"] = number_of("final_score", final_score)
         taken.add("final_score")
     elif scores:
         values["final_score"] = scores[-1]
@@ -51,12 +55,37 @@ def _scores(given: Mapping[str, Any], taken: set[str]) -> tuple[float, ...]:
         value = given.get(key)
         if isinstance(value, list):
             taken.add(key)
-            return tuple(_number(key, item) for item in value if item is not None)
+            return tuple(number_of(key, item) for item in value if item is not None)
     return ()
 
 
+def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
+    """Of a run what the store lacks; None where it lacks nothing. An import never goes before what was said since."""
+    if not filled:
+        return run
+    said: dict[str, Any] = {name: None for name in filled if "." not in name}
+    metadata = {key: value for key, value in (run.metadata or {}).items() if f"metadata.{key}" not in filled}
+    left = replace(run, **said, metadata=metadata or None)
+    return None if left == NewRun(run_id=run.run_id) else left
+
+
+def filled_of(run: Run | None) -> frozenset[str]:
+    """The fields of a stored run that say something, and the keys of its metadata."""
+    if run is None:
+        return frozenset()
+    names = (name for name in NewRun.__slots__ if name not in {"run_id", "metadata"})
+    said = {name for name in names if getattr(run, name) not in (None, "", (), {})}
+    return frozenset(said | {f"metadata.{key}" for key in run.metadata})
+
+
 def _numbers(given: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    found = {name: given[key] for key, name in NUMBERS.items() if isinstance(given.get(key), int)}
+    found: dict[str, Any] = {}
+    for key in NUMBERS:
+        value = given.get(key)
+        if isinstance(value, bool):
+            raise InvalidInput(key, "must be a whole number")
+        if isinstance(value, int) or (isinstance(value, str) and value.strip().isdecimal() and PLAIN.fullmatch(value)):
+            found[key] = int(value)
     taken.update(found)
     return found
 
@@ -95,7 +124,20 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON 
     return tuple(item if isinstance(item, str) else str(item) for item in value)
 
 
-def _number(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
+def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
+    """A number, also one that is written as a text.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(value, str) and PLAIN.fullmatch(value.strip()):
+        return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(key, "must be a number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise InvalidInput(key, "is too large") from error
+    if not math.isfinite(number):
+        raise InvalidInput(key, "must be a finite number")
+    return number

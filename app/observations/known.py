@@ -1,0 +1,54 @@
+"""What an import finds that was stored before: observations that were taken out again, and runs."""
+
+import asyncio
+from collections.abc import Sequence
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.memories.admission import reason_to_reject
+from app.memories.identity import content_hash
+from app.memories.memory import NewMemory
+from app.memories.screening import without_secrets
+from app.runs import store as runs
+from app.runs.exported import filled_of
+from app.workspaces import store as workspaces
+
+# A person deleted it, a better one took its place, or it was held back; none of these comes back by itself.
+TAKEN_OUT = text("""
+SELECT DISTINCT m.content_hash FROM memories m
+WHERE m.workspace_id = :workspace_id AND m.kind = 'observation' AND m.source_id IS NULL
+    AND m.retired_as IN ('deleted', 'superseded', 'quarantined')
+    AND m.content_hash = ANY(CAST(:hashes AS bytea[]))
+    AND NOT EXISTS (
+        SELECT 1 FROM memories o
+        WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
+            AND o.kind = m.kind AND o.source_id IS NULL AND o.ordinal IS NULL
+    )
+""")
+
+
+async def taken_out(
+    connection: AsyncConnection, workspace: str, memories: Sequence[NewMemory], *, mask: bool
+) -> list[bool]:
+    """Whether each of these observations was stored before and is retired."""
+    target = await workspaces.find(connection, workspace)
+    if target is None:
+        return [False] * len(memories)
+    hashes = await asyncio.to_thread(_hashes, memories, target.language, mask)
+    values = {"workspace_id": target.workspace_id, "hashes": list(set(filter(None, hashes)))}
+    found = {bytes(item) for item in (await connection.execute(TAKEN_OUT, values)).scalars()}
+    return [item in found for item in hashes]
+
+
+def _hashes(memories: Sequence[NewMemory], language: str, mask: bool) -> list[bytes | None]:  # noqa: FBT001 - for a thread
+    """As they are stored; what is refused anyway has none."""
+    fit = [memory if reason_to_reject(memory) is None else None for memory in memories]
+    clean = [memory if memory is None or not mask else without_secrets(memory) for memory in fit]
+    return [None if memory is None else content_hash(memory, language) for memory in clean]
+
+
+async def filled(connection: AsyncConnection, workspace: str, run_id: str) -> frozenset[str]:
+    """What is stored of a run: the names of its fields that say something."""
+    target = await workspaces.find(connection, workspace)
+    return filled_of(None if target is None else await runs.find(connection, target.workspace_id, run_id))
