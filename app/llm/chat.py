@@ -1,14 +1,26 @@
 """A chat model behind an OpenAI-compatible endpoint, Ollama included; where none is configured there is none."""
 
-from typing import Protocol
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any, Protocol
 
 from app.errors import LLMUnavailable
 from app.settings import Settings
 
-RETRIES = 2
-"""After the first attempt, with growing pauses."""
+PAUSES = (0.5, 1.0)
+"""Seconds before the second and the third attempt, where the endpoint asks for no others."""
+LONGEST_PAUSE = 8.0
+"""Seconds, whatever the endpoint asks for."""
 LARGEST_REPLY_TOKENS = 2_000
 """A reply is 200 tokens long; a model that reasons aloud before takes the rest."""
+LARGEST_REPLY = 1_000_000
+"""Bytes of an answer: a hundred times what so many tokens take."""
+MESSAGE_CHARACTERS = 300
+"""Of an error's body."""
+PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+"""Answers that may be others soon, as every one from 500 on."""
 
 
 class Chat(Protocol):
@@ -30,13 +42,20 @@ class Chat(Protocol):
 
 
 class OpenAIChat:
-    """Speaks the OpenAI chat protocol."""
+    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, however slowly its answer drips."""
 
     def __init__(self, *, model: str, base_url: str, api_key: str, timeout: float) -> None:
-        from openai import AsyncOpenAI  # noqa: PLC0415 - takes half a second to import
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes half a second to import
 
         self.model = model
-        self._client = AsyncOpenAI(base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=RETRIES)
+        self._timeout = timeout
+        self._client = AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=timeout,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_check_status]}),
+        )
 
     async def complete(self, prompt: str) -> str:
         """The reply's text.
@@ -44,26 +63,88 @@ class OpenAIChat:
         Raises:
             LLMUnavailable: the endpoint is down, slow or answers nonsense.
         """
-        from openai import OpenAIError  # noqa: PLC0415 - takes half a second to import
+        for pause in PAUSES:
+            try:
+                return await self._attempt(prompt)
+            except _Passing as error:
+                await asyncio.sleep(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
+        return await self._attempt(prompt)
 
+    async def _attempt(self, prompt: str) -> str:
         try:
-            answer = await self._client.chat.completions.create(
-                model=self.model,
-                messages=[{"role": "user", "content": prompt}],
-                temperature=0,
-                max_tokens=LARGEST_REPLY_TOKENS,
-            )
-            text = answer.choices[0].message.content
-        except (OpenAIError, ValueError, AttributeError, IndexError, TypeError, KeyError) as error:
-            # The client hands on whatever the endpoint sent: a body of another shape fails where it is read.
-            raise LLMUnavailable(f"the language model did not answer: {type(error).__name__}: {error}") from error
-        if not isinstance(text, str) or not text.strip():
-            raise LLMUnavailable("the language model gave an empty answer")
-        return text
+            async with asyncio.timeout(self._timeout):
+                body = await self._body(prompt)
+        except LLMUnavailable:
+            raise
+        except TimeoutError as error:
+            raise _Passing(f"the language model did not answer within {self._timeout:g} seconds") from error
+        except Exception as error:
+            # The client and its transport each have errors of their own.
+            raise _Passing(f"the language model did not answer: {type(error).__name__}: {error}") from error
+        return _reply(body)
+
+    async def _body(self, prompt: str) -> bytes:
+        async with self._client.chat.completions.with_streaming_response.create(
+            model=self.model,
+            messages=[{"role": "user", "content": prompt}],
+            temperature=0,
+            max_tokens=LARGEST_REPLY_TOKENS,
+        ) as response:
+            return await _bounded(response.iter_bytes())
 
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()
+
+
+class _Passing(LLMUnavailable):
+    """A failure that another attempt may not meet; `pause` is the seconds that the endpoint asks for before it."""
+
+    def __init__(self, message: str, pause: float | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+async def _bounded(parts: AsyncIterator[bytes]) -> bytes:
+    found = bytearray()
+    async for part in parts:
+        found += part
+        if len(found) > LARGEST_REPLY:
+            raise LLMUnavailable(f"the language model's answer is longer than {LARGEST_REPLY:,} bytes")
+    return bytes(found)
+
+
+async def _check_status(response: Any) -> None:  # noqa: ANN401 - its class is the client's transport's
+    """Read an error here, up to a bound: the client would read all of it."""
+    status = response.status_code
+    if status < HTTPStatus.BAD_REQUEST:
+        return
+    body = (await _bounded(response.aiter_bytes())).decode(errors="replace")
+    message = f"the language model's endpoint answered {status}: {body[:MESSAGE_CHARACTERS]}"
+    if status in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise _Passing(message, _asked_pause(response.headers))
+    raise LLMUnavailable(message)
+
+
+def _asked_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above
+    """The seconds that the endpoint asks for; a date is not waited for."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        value = headers.get(name, "")
+        if value.isascii() and value.isdecimal():
+            return int(value[:9]) / unit
+    return None
+
+
+def _reply(body: bytes) -> str:
+    try:
+        text = json.loads(body)["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise LLMUnavailable(
+            f"the language model's answer is no chat completion: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(text, str) or not text.strip():
+        raise LLMUnavailable("the language model gave an empty answer")
+    return text
 
 
 def chat_from(settings: Settings) -> Chat | None:

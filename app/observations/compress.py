@@ -1,5 +1,6 @@
 """From an outcome to its compressed form: by a language model where one answers, by extraction otherwise."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,13 +11,14 @@ from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.llm.chat import Chat
 from app.memories.wording import WORD
 from app.observations.extractive import extracted, extracted_title, most_central
-from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, issue_facts
+from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, issue_facts, shortened
 from app.observations.prompt import compression_prompt
-from app.observations.reply import parsed_reply
+from app.observations.reply import parsed_reply, storable
 from app.observations.sentences import Sentence, sentences
 
 EMBEDDED_SENTENCES = 400
 """Sentences that are embedded at most, 4 to 8 s of work; of a longer output those closest to its words' centre."""
+REASON_CHARACTERS = 500
 
 logger = structlog.get_logger()
 
@@ -38,8 +40,10 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
     try:
         reply = parsed_reply(await chat.complete(prompt))
     except LLMUnavailable as error:
-        logger.warning("compressing without the language model", reason=str(error))
-        return None, str(error)
+        # An endpoint's words: they are kept with the observation.
+        reason = shortened(storable(str(error)), REASON_CHARACTERS)
+        logger.warning("compressing without the language model", reason=reason)
+        return None, reason
     if not WORD.search(reply.narrative):
         reason = "the language model's reply has no narrative"
         logger.warning("compressing without the language model", reason=reason)
@@ -56,8 +60,17 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
 
 
 async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compressed:
-    chosen = most_central(sentences(outcome.output), EMBEDDED_SENTENCES)
+    """In threads: an output of 5 MB takes seconds, and others are served meanwhile."""
+    chosen = await asyncio.to_thread(_chosen, outcome.output)
     vectors, task = await _vectors(outcome, chosen, provider)
+    return await asyncio.to_thread(_told, outcome, chosen, vectors, task)
+
+
+def _chosen(output: str) -> list[Sentence]:
+    return most_central(sentences(output), EMBEDDED_SENTENCES)
+
+
+def _told(outcome: Outcome, chosen: Sequence[Sentence], vectors: Matrix | None, task: Vector | None) -> Compressed:
     made = extracted(outcome, chosen, vectors, task)
     if made.narrative:
         return made

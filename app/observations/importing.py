@@ -112,8 +112,7 @@ async def _take_run(target: _Target, run: NewRun) -> None:
     """Store what is new of a run: a judgement that is stored goes before the one that is imported."""
     check_run(run)
     if run.run_id not in target.filled:
-        async with target.database.statements() as connection:
-            target.filled[run.run_id] = await known.filled(connection, target.workspace, run.run_id)
+        target.filled[run.run_id] = await known.filled(target.database, target.workspace, run.run_id)
     new = only_new(run, target.filled[run.run_id])
     if new is not None:
         await record_run(
@@ -191,8 +190,8 @@ async def _remember(target: _Target, items: Sequence[tuple[str, NewMemory]], res
     """The memory of each; None where it was refused, or was taken out of the store and stays so."""
     if not items:
         return []
-    async with target.database.statements() as connection:
-        out = await known.taken_out(connection, target.workspace, [memory for _, memory in items], mask=target.mask)
+    memories = [memory for _, memory in items]
+    out = await known.taken_out(target.database, target.workspace, memories, mask=target.mask)
     result.known += sum(out)
     ids = iter(await _stored(target, list(compress(items, (not is_out for is_out in out))), result))
     return [None if is_out else next(ids) for is_out in out]

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.db.engine import Database
 from app.memories.admission import reason_to_reject
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
@@ -28,16 +28,16 @@ WHERE m.workspace_id = :workspace_id AND m.kind = 'observation' AND m.source_id 
 """)
 
 
-async def taken_out(
-    connection: AsyncConnection, workspace: str, memories: Sequence[NewMemory], *, mask: bool
-) -> list[bool]:
+async def taken_out(database: Database, workspace: str, memories: Sequence[NewMemory], *, mask: bool) -> list[bool]:
     """Whether each of these observations was stored before and is retired."""
-    target = await workspaces.find(connection, workspace)
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, workspace)
     if target is None:
         return [False] * len(memories)
     hashes = await asyncio.to_thread(_hashes, memories, target.language, mask)
     values = {"workspace_id": target.workspace_id, "hashes": list(set(filter(None, hashes)))}
-    found = {bytes(item) for item in (await connection.execute(TAKEN_OUT, values)).scalars()}
+    async with database.statements() as connection:
+        found = {bytes(item) for item in (await connection.execute(TAKEN_OUT, values)).scalars()}
     return [item in found for item in hashes]
 
 
@@ -48,7 +48,8 @@ def _hashes(memories: Sequence[NewMemory], language: str, mask: bool) -> list[by
     return [None if memory is None else content_hash(memory, language) for memory in clean]
 
 
-async def filled(connection: AsyncConnection, workspace: str, run_id: str) -> frozenset[str]:
+async def filled(database: Database, workspace: str, run_id: str) -> frozenset[str]:
     """What is stored of a run: the names of its fields that say something."""
-    target = await workspaces.find(connection, workspace)
-    return filled_of(None if target is None else await runs.find(connection, target.workspace_id, run_id))
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, workspace)
+        return filled_of(None if target is None else await runs.find(connection, target.workspace_id, run_id))

@@ -8,7 +8,8 @@ TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
 MOST_SENTENCES = 3
 """Of a narrative."""
-ISSUE_CHARACTERS = 400
+MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
+"""Together a tenth of what a memory may hold."""
 LLM, EXTRACTIVE, GIVEN = "llm", "extractive", "given"
 
 
@@ -54,9 +55,10 @@ class Compressed:
 
 
 def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
-    """The evaluator's issues as facts, each once, marked as its own."""
-    found = (f"[{evaluator}] {shortened(issue, ISSUE_CHARACTERS)}" for issue in issues if issue.strip())
-    return tuple(dict.fromkeys(found))
+    """The evaluator's issues as facts, each once, marked as its own; of very many the first, and how many more."""
+    found = list(dict.fromkeys(shortened(issue, ISSUE_CHARACTERS) for issue in issues if issue.strip()))
+    rest = [f"and {len(found) - MOST_ISSUES:,} more"] if len(found) > MOST_ISSUES else []
+    return tuple(f"[{evaluator}] {issue}" for issue in (*found[:MOST_ISSUES], *rest))
 
 
 def is_issue_fact(fact: str, evaluator: str) -> bool:

@@ -34,7 +34,7 @@ QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "�
 """What closes a string, by what opens it."""
 BULLET = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,2}[.)])[ \t]+(.+)")
 MARKS = "*_`\"'“”„«» \t"
-UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 """Control characters, and halves of a surrogate pair: JSON can escape them, no database holds them all."""
 
 

@@ -1,15 +1,19 @@
 """Compression with a language model: a local server speaks the protocol, and misbehaves as real ones do."""
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from app.embeddings.noop import NoopProvider
 from app.embeddings.provider import EmbeddingProvider
+from app.errors import LLMUnavailable
 from app.llm.chat import OpenAIChat
 from app.observations.compress import compressed
 from app.observations.observation import EXTRACTIVE, LLM, Compressed, Outcome
@@ -26,7 +30,7 @@ OUTCOME = Outcome(
     final_score=8.2,
     issues=("SOM without a method",),
 )
-Answer = tuple[int, bytes]
+Answer = tuple[int, bytes | Iterable[bytes]]
 
 
 def said(text: Any) -> Answer:
@@ -42,6 +46,9 @@ class Endpoint:
     def __init__(self) -> None:
         self.answers: list[Answer | Callable[[], Answer]] = [said(GOOD)]
         self.requests: list[dict[str, Any]] = []
+        self.pause = ("retry-after-ms", "1")
+        self.sent = 0
+        """Bytes of answers without an announced end."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,13 +56,28 @@ class Endpoint:
                 endpoint.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
                 answer = endpoint.answers.pop(0) if len(endpoint.answers) > 1 else endpoint.answers[0]
                 status, content = answer() if callable(answer) else answer
+                if not isinstance(content, bytes):
+                    self.drip(status, content)
+                    return
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(content)))
-                self.send_header("retry-after-ms", "1")
+                self.send_header(*endpoint.pause)
                 self.end_headers()
                 try:
                     self.wfile.write(content)
+                except OSError:
+                    self.close_connection = True
+
+            def drip(self, status: int, parts: Iterable[bytes]) -> None:
+                """Send what has no announced end, part by part, until the client has enough."""
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                try:
+                    for part in parts:
+                        self.wfile.write(part)
+                        endpoint.sent += len(part)
                 except OSError:
                     self.close_connection = True
 
@@ -176,6 +198,107 @@ async def test_a_slow_model_is_given_up(endpoint: Endpoint, provider: EmbeddingP
 
     endpoint.answers = [slowly]
     assert (await made(endpoint, provider, timeout=0.05)).compressor == EXTRACTIVE
+
+
+async def test_a_reply_that_drips_is_given_up(endpoint: Endpoint, provider: EmbeddingProvider) -> None:
+    def drip() -> Iterator[bytes]:
+        for _ in range(100):
+            time.sleep(0.05)
+            yield b" "
+
+    endpoint.answers = [lambda: (200, drip()), said(GOOD)]
+    started = time.perf_counter()
+    assert (await made(endpoint, provider, timeout=0.3)).compressor == LLM
+    assert time.perf_counter() - started < 4
+    assert len(endpoint.requests) == 2
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_reply_without_end_is_cut_off(endpoint: Endpoint, provider: EmbeddingProvider, status: int) -> None:
+    endpoint.answers = [lambda: (status, (b" " * 100_000 for _ in range(1_000)))]
+    result = await made(endpoint, provider)
+    assert result.compressor == EXTRACTIVE
+    assert "longer than" in result.fallback
+    assert endpoint.sent < 20_000_000
+    assert len(endpoint.requests) == 1
+
+
+async def test_the_pause_that_an_endpoint_asks_for_is_bounded(
+    endpoint: Endpoint, provider: EmbeddingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("app.llm.chat.asyncio.sleep", noted)
+    endpoint.pause = ("retry-after", "86400")
+    endpoint.answers = [(429, b"{}"), (503, b"{}"), said(GOOD)]
+    assert (await made(endpoint, provider)).compressor == LLM
+    endpoint.pause = ("x-other", "1")
+    endpoint.answers = [(429, b"{}"), (503, b"{}"), said(GOOD)]
+    assert (await made(endpoint, provider)).compressor == LLM
+    assert pauses == [8.0, 8.0, 0.5, 1.0]
+
+
+async def test_what_will_not_change_is_not_tried_again(endpoint: Endpoint, provider: EmbeddingProvider) -> None:
+    endpoint.answers = [(401, b"{}")]
+    assert (await made(endpoint, provider)).compressor == EXTRACTIVE
+    assert len(endpoint.requests) == 1
+
+
+class Says:
+    """A chat that answers without an endpoint."""
+
+    model = "m"
+
+    def __init__(self, reply: str | Exception) -> None:
+        self.reply = reply
+
+    async def complete(self, prompt: str) -> str:
+        assert prompt
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return self.reply
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_why_a_model_was_not_taken_can_be_stored(provider: EmbeddingProvider) -> None:
+    chat = Says(LLMUnavailable(f"bad \0 \x1b[31m\ud83d body\n{'long ' * 1_000}"))
+    fallback = (await compressed(OUTCOME, provider, chat, evaluator="wiggum")).fallback
+    assert fallback.startswith("bad [31m body long")
+    assert len(fallback) <= 500
+
+
+async def test_an_evaluator_with_many_issues_is_kept_short(provider: EmbeddingProvider) -> None:
+    many = replace(OUTCOME, issues=(*(f"issue {number} {'long ' * 200}" for number in range(600)), "issue 0", " "))
+    result = await compressed(many, provider, Says(GOOD), evaluator="judge")
+    issues = [fact for fact in result.facts if fact.startswith("[judge]")]
+    assert (len(issues), issues[-1]) == (51, "[judge] and 551 more")
+    assert max(map(len, issues)) <= len("[judge] ") + 400
+    assert len(result.body) < 25_000
+    few = replace(OUTCOME, issues=("a", "b", "a"))
+    assert (await compressed(few, provider, Says(GOOD), evaluator="judge")).facts[-2:] == ("[judge] a", "[judge] b")
+
+
+async def test_compressing_a_large_output_holds_nobody_up() -> None:
+    output = "\n\n".join(
+        f"Sentence {number} has {number * 7} rubles and a share of {number} %." for number in range(25_000)
+    )
+    turns = 0
+
+    async def watch() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.01)
+            turns += 1
+
+    watching = asyncio.create_task(watch())
+    await compressed(replace(OUTCOME, output=output), NoopProvider(), None, evaluator="judge")
+    watching.cancel()
+    assert turns > 10
 
 
 async def test_a_model_that_is_down_is_left_out(provider: EmbeddingProvider) -> None:
