@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+from codecs import BOM_UTF8 as BOM
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -124,7 +125,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         for number, line in enumerate(iter(lambda: _line(file), b""), start=1):
             if line.strip():
-                yield number, line
+                yield number, line.removeprefix(BOM) if number == 1 else line
 
 
 def _line(file: BinaryIO) -> bytes:

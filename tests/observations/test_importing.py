@@ -329,6 +329,13 @@ async def test_a_run_with_empty_fields_of_an_observation_is_a_run(importing: Imp
     assert (result.runs, result.failed) == (2, [])
 
 
+async def test_a_mark_before_the_first_line_is_no_part_of_it(importing: Importing, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"run_id": "a"}\r\n{"run_id": "b"}\r\n')
+    result = await importing(path)
+    assert (result.runs, result.failed) == (2, [])
+
+
 async def test_a_line_too_long_is_one_line(importing: Importing, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(b'{"run_id": "big", "output": "' + b"x" * 25_000_000 + b'"}\n{bad\n{"run_id": "after"}')
