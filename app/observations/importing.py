@@ -245,9 +245,13 @@ async def _import_harness(target: _Target, path: Path, result: Imported) -> None
 async def _remember_harness(target: _Target, batch: list[HarnessObservation], result: Imported) -> None:
     items = [(f"observation {item.row_id}", item.memory) for item in batch]
     ids = await _remember(target, items, result)
-    for item, memory_id in zip(batch, ids, strict=False):
-        if memory_id is not None and (item.ratings or item.quality):
+    for (name, _), item, memory_id in zip(items, batch, ids, strict=True):
+        if memory_id is None or not (item.ratings or item.quality):
+            continue
+        try:
             result.ratings += await _carry_over(target, memory_id, item)
+        except REFUSED_BY_THE_DATABASE as error:
+            result.failed.append(f"{name}: its ratings: {_refusal(error)}")
 
 
 async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation) -> int:
