@@ -11,7 +11,16 @@ from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.llm.chat import Chat
 from app.memories.wording import WORD
 from app.observations.extractive import extracted, extracted_title, most_central
-from app.observations.observation import FEWEST_FACTS, LLM, MOST_FACTS, Compressed, Outcome, in_one_line, issue_facts, shortened
+from app.observations.observation import (
+    FEWEST_FACTS,
+    LLM,
+    MOST_FACTS,
+    Compressed,
+    Outcome,
+    in_one_line,
+    issue_facts,
+    shortened,
+)
 from app.observations.prompt import compression_prompt
 from app.observations.reply import parsed_reply, storable
 from app.observations.sentences import Sentence, sentences

@@ -1,7 +1,6 @@
 """The verb that takes what an earlier harness stored. Running it again adds only what is new."""
 
 import hashlib
-import inspect
 from codecs import BOM_UTF8 as BOM
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,8 +34,6 @@ LARGEST_LINE = 10_000_000
 CARRIED_OVER = "carried over from an earlier store"
 LONGEST_KEY_PART = 40
 REFUSED_BY_THE_DATABASE = (DataError, IntegrityError, ProgrammingError)
-# MERGE: once `remember` takes `known_first`, pass `known_first=True` below and take this line and `inspect` away.
-KNOWN_FIRST: dict[str, Any] = {"known_first": True} if "known_first" in inspect.signature(remember).parameters else {}
 
 
 @dataclass(slots=True)
@@ -210,7 +207,7 @@ async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], resul
             language=target.language,
             memories=[memory for _, memory in items],
             mask=target.mask,
-            **KNOWN_FIRST,
+            known_first=True,
         )
     except REFUSED_BY_THE_DATABASE as error:
         if len(items) == 1:
