@@ -184,8 +184,10 @@ embedding_models = Table(
     Column("dimension", SmallInteger, nullable=False),
     Column("active", Boolean, nullable=False, server_default=text("false")),
     _moment("created_at", now=True),
+    _moment("retiring_since", nullable=True),
     PrimaryKeyConstraint("model_id"),
     UniqueConstraint("name"),
+    CheckConstraint("NOT active OR retiring_since IS NULL", name="retiring_since"),
 )
 
 embeddings = Table(

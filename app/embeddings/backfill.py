@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import structlog
+from sqlalchemy.exc import ProgrammingError
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock, sqlstate_of
 from app.db.queue import enqueue
 from app.embeddings import store
+from app.embeddings.following import pinned
 from app.embeddings.provider import EmbeddingProvider
 from app.embeddings.store import StoredModel, WaitingText
 from app.memories.scored_text import embedded_text
@@ -16,11 +18,14 @@ from app.memories.scored_text import embedded_text
 BATCH = 256
 """Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
 
+UNDEFINED_TABLE = "42P01"
+"""SQLSTATE: the vectors of a model that the store has moved away from are dropped."""
+
 logger = structlog.get_logger()
 
 
 async def serving_model(database: Database, provider: EmbeddingProvider) -> StoredModel | None:
-    """The stored model, if the provider can add to its vectors: made now where the database has none.
+    """The stored model, if the provider (`pinned`) can add to its vectors: made now where the database has none.
 
     None where the provider is switched off, or where the stored vectors are of another model.
     """
@@ -28,7 +33,7 @@ async def serving_model(database: Database, provider: EmbeddingProvider) -> Stor
         return None
     async with database.transaction() as connection:
         model = await store.register_model(connection, provider.model_id, provider.dimension)
-    if model.name == provider.model_id:
+    if pinned(provider, model.name) is not None:
         return model
     logger.warning("another model's vectors are stored", stored=model.name, configured=provider.model_id)
     return None
@@ -49,14 +54,15 @@ async def embed_waiting(
     Raises:
         EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
     """
-    model = await serving_model(database, provider)
-    if model is None:
-        return 0
     done = 0
     while batch := await _next(database, workspace_id, ids):
-        await _embed(database, provider, model, batch)
-        done += len(batch)
-        on_progress(len(batch))
+        model = await serving_model(database, provider)
+        speaker = None if model is None else pinned(provider, model.name)
+        if model is None or speaker is None:
+            break
+        if await _embed(database, speaker, model, batch):
+            done += len(batch)
+            on_progress(len(batch))
     return done
 
 
@@ -67,28 +73,52 @@ async def _next(database: Database, workspace_id: int | None, ids: Sequence[UUID
 
 async def _embed(
     database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[WaitingText]
-) -> None:
+) -> bool:
+    """False where the store has moved to another model meanwhile: what is left of the batch waits for that one's."""
     texts = [embedded_text(item.title, item.body) for item in batch]
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     literals = store.as_literals(await provider.embed_documents(list(places)))
-    by_workspace: dict[int, list[tuple[UUID, int]]] = defaultdict(list)
+    by_workspace: dict[int, list[tuple[UUID, str]]] = defaultdict(list)
     for item, text in zip(batch, texts, strict=True):
-        by_workspace[item.workspace_id].append((item.memory_id, places[text]))
+        by_workspace[item.workspace_id].append((item.memory_id, literals[places[text]]))
     for workspace_id, pairs in by_workspace.items():
+        if not await _written(database, model, workspace_id, pairs):
+            return False
+    return True
+
+
+async def _written(
+    database: Database, model: StoredModel, workspace_id: int, pairs: Sequence[tuple[UUID, str]]
+) -> bool:
+    async def attempt() -> bool:
         async with database.transaction() as connection:
-            ids = [memory_id for memory_id, _ in pairs]
-            await store.write(connection, model, workspace_id, ids, [literals[place] for _, place in pairs])
+            ids, literals = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            return await store.write(connection, model, workspace_id, ids, literals)
+
+    return await again_after_deadlock(attempt)
 
 
 async def build_indexes(database: Database) -> int:
     """Give every workspace that has grown beyond the exact scan its vector index. How many were built."""
+    built = 0
+    try:
+        while await _build_index(database):
+            built += 1
+    except ProgrammingError as error:
+        if sqlstate_of(error) != UNDEFINED_TABLE:
+            raise
+        logger.info("the store moved to another model while its indexes were built")
+    return built
+
+
+async def _build_index(database: Database) -> bool:
     async with database.statements() as connection:
         model = await store.active_model(connection)
         crowded = [] if model is None else await store.crowded_workspaces(connection, model)
-        for workspace_id in crowded:
-            assert model is not None, "nothing is crowded without a model"  # noqa: S101
-            await store.build_index(connection, model, workspace_id)
-    return len(crowded)
+        if model is None or not crowded:
+            return False
+        await store.build_index(connection, model, crowded[0])
+    return True
 
 
 async def backfill_state(database: Database) -> int:
@@ -104,10 +134,10 @@ async def find_unlisted(database: Database) -> bool:
     """
     async with database.transaction() as connection:
         model = await store.active_model(connection)
-        if model is None:
+        if model is None or not await store.is_served(connection, model):
             return False
         done, total = await store.progress(connection, model)
-        if done + await store.waiting_count(connection) >= total:
+        if done + await store.listed_count(connection, model) >= total:
             return False
         await store.list_waiting(connection, model)
         await enqueue(connection, "embed_waiting", lock="embed_waiting")

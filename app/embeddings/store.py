@@ -15,7 +15,28 @@ from app.errors import ConfigurationError
 INDEXED_FROM = 20_000
 """Memories of one workspace from which on it gets an HNSW index: an exact scan of as many takes 5 ms."""
 LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
-LOCK_TIMEOUT = "10s"
+LOCK_TIMEOUT = "500ms"
+"""What waits for a table queues everybody else behind it, so it gives up soon and is tried again."""
+ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
+"""A model is served, moved to, or no longer served and about to be dropped."""
+MODELS = "SELECT model_id, name, dimension, active, retiring_since FROM embedding_models ORDER BY model_id"
+TRY_MOVE = text("SELECT pg_try_advisory_lock(hashtext('priors.reembed'), 0)")
+END_MOVE = text("SELECT pg_advisory_unlock(hashtext('priors.reembed'), 0)")
+MOVING = text("""
+SELECT EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 0
+    AND classid = CAST(hashtext('priors.reembed') AS oid)
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+)
+""")
+RETIRE_CANDIDATES = text("""
+UPDATE embedding_models SET retiring_since = CASE WHEN name <> :name THEN now() END
+WHERE NOT active AND (retiring_since IS NULL) = (name <> :name)
+""")
+SWITCH = text("""
+UPDATE embedding_models SET active = (model_id = :model_id),
+    retiring_since = CASE WHEN model_id <> :model_id THEN coalesce(retiring_since, now()) END
+""")
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
 
 
@@ -54,36 +75,51 @@ async def active_model(connection: AsyncConnection) -> StoredModel | None:
     return None if row is None else StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension)
 
 
+async def is_served(connection: AsyncConnection, model: StoredModel) -> bool:
+    """Whether vectors of this model still belong in the store; it is then not dropped before the transaction ends.
+
+    It costs a writer nothing: each vector's foreign key locks the same row.
+    """
+    statement = text("SELECT 1 FROM embedding_models WHERE model_id = :model_id AND active FOR KEY SHARE")
+    return (await connection.execute(statement, {"model_id": model.model_id})).one_or_none() is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownModel:
     """A model that the database has vectors of, or is about to."""
 
-    name: str
-    dimension: int
-    active: bool
+    stored: StoredModel
+    state: str
+    """ACTIVE, CANDIDATE or RETIRING."""
+
+    @property
+    def name(self) -> str:
+        """The name under which its vectors are stored."""
+        return self.stored.name
 
 
-async def models(connection: AsyncConnection) -> list[KnownModel]:
-    """Every model, the served one and those that it is moving to."""
-    rows = await connection.execute(text("SELECT name, dimension, active FROM embedding_models ORDER BY model_id"))
-    return [KnownModel(name=row.name, dimension=row.dimension, active=row.active) for row in rows]
-
-
-async def candidates(connection: AsyncConnection) -> list[StoredModel]:
-    """Models that the store is moving to."""
-    rows = await connection.execute(
-        text("SELECT model_id, name, dimension FROM embedding_models WHERE NOT active ORDER BY model_id")
-    )
-    return [StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension) for row in rows]
+async def models(connection: AsyncConnection, *, held: bool = False) -> list[KnownModel]:
+    """Every model; where they are `held` none of them is dropped before the transaction ends."""
+    rows = await connection.execute(text(MODELS + " FOR KEY SHARE" if held else MODELS))
+    return [
+        KnownModel(
+            stored=StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension),
+            state=ACTIVE if row.active else CANDIDATE if row.retiring_since is None else RETIRING,
+        )
+        for row in rows
+    ]
 
 
 async def register_candidate(connection: AsyncConnection, name: str, dimension: int) -> StoredModel:
     """The model of that name, its partition made now if need be; it does not serve yet unless it did.
 
+    There is one candidate at a time: another one's half-filled vectors are given up.
+
     Raises:
         ConfigurationError: it is known with another dimension.
     """
     await connection.execute(text(LOCK_MODELS))
+    await connection.execute(RETIRE_CANDIDATES, {"name": name})
     found = (
         await connection.execute(
             text("SELECT model_id, dimension FROM embedding_models WHERE name = :name"), {"name": name}
@@ -96,23 +132,41 @@ async def register_candidate(connection: AsyncConnection, name: str, dimension: 
     return StoredModel(model_id=found.model_id, name=name, dimension=dimension)
 
 
-async def switch(connection: AsyncConnection, candidate: StoredModel) -> list[StoredModel]:
-    """Serve this model from now on; the others. What lacks a vector of it gets on the waiting list."""
+async def wait_briefly(connection: AsyncConnection) -> None:
+    """Let this transaction wait LOCK_TIMEOUT at most for what others hold."""
+    await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+
+
+async def switch(connection: AsyncConnection, candidate: StoredModel) -> None:
+    """Serve this model from now on; the others retire. What lacks a vector of it gets on the waiting list."""
     await connection.execute(text(LOCK_MODELS))
-    await connection.execute(
-        text("UPDATE embedding_models SET active = (model_id = :model_id)"), {"model_id": candidate.model_id}
-    )
+    await connection.execute(SWITCH, {"model_id": candidate.model_id})
     await connection.execute(text("DELETE FROM pending_embeddings"))
     await list_waiting(connection, candidate)
-    return await candidates(connection)
+
+
+async def retired(connection: AsyncConnection, *, for_seconds: float) -> list[StoredModel]:
+    """Models that have not been served, nor moved to, for so long."""
+    statement = text(
+        "SELECT model_id, name, dimension FROM embedding_models"
+        " WHERE retiring_since <= now() - make_interval(secs => :seconds) ORDER BY model_id"
+    )
+    rows = await connection.execute(statement, {"seconds": for_seconds})
+    return [StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension) for row in rows]
 
 
 async def drop_model(connection: AsyncConnection, model: StoredModel) -> None:
-    """Drop a model's vectors. Waits at most LOCK_TIMEOUT for those who read them."""
-    await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+    """Drop a retiring model's vectors, once nobody writes them; waits LOCK_TIMEOUT at most, as others wait for it.
+
+    The model's row is locked first, so that a writer who has just made sure of the model is not cut short.
+    """
+    await wait_briefly(connection)
+    locked = text("SELECT 1 FROM embedding_models WHERE model_id = :model_id AND retiring_since IS NOT NULL FOR UPDATE")
+    if (await connection.execute(locked, {"model_id": model.model_id})).one_or_none() is None:
+        return
     await connection.execute(text(f"DROP TABLE IF EXISTS {model.partition}"))
     await connection.execute(
-        text("DELETE FROM embedding_models WHERE model_id = :model_id AND NOT active"), {"model_id": model.model_id}
+        text("DELETE FROM embedding_models WHERE model_id = :model_id"), {"model_id": model.model_id}
     )
 
 
@@ -149,8 +203,10 @@ async def register_model(connection: AsyncConnection, name: str, dimension: int)
 
     What was stored before gets on the waiting list.
     """
-    await connection.execute(text(LOCK_MODELS))
     found = await active_model(connection)
+    if found is None:
+        await connection.execute(text(LOCK_MODELS))
+        found = await active_model(connection)
     if found is not None:
         return found
     model = await _add(connection, name, dimension, active=True)
@@ -222,6 +278,16 @@ async def waiting(
     ]
 
 
+async def listed_count(connection: AsyncConnection, model: StoredModel) -> int:
+    """How many live memories without a vector of this model are on the waiting list."""
+    statement = f"""
+        SELECT count(*) FROM pending_embeddings p JOIN lexical l USING (workspace_id, memory_id) WHERE NOT EXISTS (
+            SELECT 1 FROM {model.partition} e WHERE e.workspace_id = p.workspace_id AND e.memory_id = p.memory_id
+        )
+        """  # noqa: S608 - the partition's name is made of a number
+    return int((await connection.execute(text(statement))).scalar_one())
+
+
 async def waiting_count(connection: AsyncConnection) -> int:
     """How many memories wait for a vector, in all workspaces."""
     return int((await connection.execute(text("SELECT count(*) FROM pending_embeddings"))).scalar_one())
@@ -229,8 +295,13 @@ async def waiting_count(connection: AsyncConnection) -> int:
 
 async def write(
     connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
-) -> None:
-    """`insert`, and take those memories off the waiting list."""
+) -> bool:
+    """`insert`, and take those memories off the waiting list.
+
+    False, and nothing is done, where the store has moved to another model: the memories then wait for its vectors.
+    """
+    if not await is_served(connection, model):
+        return False
     await insert(connection, model, workspace_id, ids, literals)
     await connection.execute(
         text(
@@ -239,6 +310,7 @@ async def write(
         ),
         {"workspace_id": workspace_id, "ids": list(ids)},
     )
+    return True
 
 
 async def insert(

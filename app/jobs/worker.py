@@ -11,6 +11,7 @@ from procrastinate.blueprints import Blueprint
 from app.db.engine import libpq_url
 from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted
 from app.embeddings.following import FollowingProvider
+from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
@@ -81,6 +82,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     services = _services(context)
     for job in await context.app.job_manager.get_stalled_jobs():
         await context.app.job_manager.retry_job(job)
+    await drop_retired(services.database)
     await find_unlisted(services.database)
     await ask_again(services.database)
     await empty_trash(services.database, days=services.settings.trash_days)

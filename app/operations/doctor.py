@@ -1,7 +1,7 @@
 """What is right and wrong with an installation, and what to do about it."""
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from app.db.migrations import current, lacking
 from app.embeddings import store as vectors
 from app.embeddings.factory import provider_from
 from app.embeddings.provider import EmbeddingProvider
+from app.embeddings.reembed import MoveState, move_state
 from app.errors import PriorsError
 from app.settings import Settings, check_exposure
 from app.wiring import opened_database
@@ -131,15 +132,11 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
     async with database.statements() as connection:
         stored = await vectors.active_model(connection)
         waiting = await vectors.waiting_count(connection)
-        moving = [
-            (model.name, *await vectors.progress(connection, model)) for model in await vectors.candidates(connection)
-        ]
     if stored is not None:
         yield _same_model(provider, stored.name, stored.dimension)
     yield _backfill(waiting)
-    for name, done, total in moving:
-        message = f"moving to {name}: {done:,} of {total:,} memories embedded; `priors reembed --model` of it goes on"
-        yield Finding(status=WARN, subject="model change", message=message)
+    for finding in _model_change(await move_state(database)):
+        yield finding
     if stored is not None:
         yield await _indexes(database, stored)
 
@@ -163,6 +160,24 @@ def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Findi
         f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
         " `priors reembed`",
     )
+
+
+def _model_change(state: MoveState) -> Iterator[Finding]:
+    if (move := state.move) is not None:
+        message = f"to {move.model.name}: {move.done:,} of {move.total:,} memories embedded"
+        if not move.under_way:
+            message += f"; it was broken off, and `{_reembed(move.model)}` goes on"
+        yield Finding(status=OK if move.under_way else WARN, subject="model change", message=message)
+    for name in state.retiring:
+        message = f"{name} is no longer served: a running worker drops its vectors within minutes"
+        yield Finding(status=WARN, subject="model change", message=message)
+
+
+def _reembed(model: vectors.StoredModel) -> str:
+    """The command that moves to this model: a remote one's name is stored behind its provider's."""
+    kind, _, name = model.name.partition(":")
+    provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
+    return f"{provider}priors reembed --model {name if provider else model.name} --dimension {model.dimension}"
 
 
 def _backfill(waiting: int) -> Finding:

@@ -11,12 +11,14 @@ import structlog
 
 from app.db.engine import Database
 from app.embeddings.backfill import build_indexes, embed_waiting, serving_model
+from app.embeddings.following import pinned
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.embeddings.store import StoredModel, as_literals
+from app.embeddings.store import StoredModel, as_literals, is_served
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories import lexical_index
 from app.memories.admission import too_long_uri, unstorable
 from app.memories.scored_text import embedded_text
+from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
@@ -39,6 +41,14 @@ OnProgress = Callable[[int, int, str], None]
 logger = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Vectors:
+    """Vectors of a window's chunks by content hash, and the model that they are of."""
+
+    model: StoredModel | None = None
+    literals: Mapping[bytes, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Run:
     """One ingestion under way."""
@@ -48,7 +58,6 @@ class _Run:
     counter: TokenCounter
     target: Workspace
     language: str
-    model: StoredModel | None
     max_file_bytes: int
     mask: bool
     dry_run: bool
@@ -98,14 +107,12 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
     """
     started = time.perf_counter()
     target = await _workspace(database, checked_name(workspace), default_language, dry_run=dry_run)
-    model = None if dry_run else await serving_model(database, provider)
     run = _Run(
         database=database,
         provider=provider,
         counter=counter,
         target=target,
         language=target.language if language is None else configuration(language),
-        model=model,
         max_file_bytes=max_file_bytes,
         mask=mask,
         dry_run=dry_run,
@@ -152,7 +159,6 @@ async def ingest_content(
         counter=counter,
         target=target,
         language=target.language if language is None else configuration(language),
-        model=await serving_model(database, provider),
         max_file_bytes=max_file_bytes,
         mask=mask,
         dry_run=False,
@@ -163,8 +169,7 @@ async def ingest_content(
         )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    literals = await _literals(run, [prepared])
-    await _write(run, [prepared], literals)
+    await _write(run, [prepared], await _vectors(run, [prepared]))
     return run.outcomes[0]
 
 
@@ -212,8 +217,8 @@ class _Pipeline:
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
         await self._written()
-        literals = {} if self._run.dry_run else await _literals(self._run, window)
-        self._writing = asyncio.create_task(_write(self._run, window, literals))
+        vectors = _Vectors() if self._run.dry_run else await _vectors(self._run, window)
+        self._writing = asyncio.create_task(_write(self._run, window, vectors))
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None
@@ -290,11 +295,11 @@ async def _rename(run: _Run, known: KnownFile, file: ReportFile) -> None:
         run.retitled += await rename(run.database, run.counter, run.target, known, file)
 
 
-async def _write(run: _Run, window: Sequence[Prepared], literals: Mapping[bytes, str]) -> None:
+async def _write(run: _Run, window: Sequence[Prepared], vectors: _Vectors) -> None:
     if run.dry_run:
         outcomes = tuple(_foreseen(run, prepared) for prepared in window)
     else:
-        written = await write_files(run.database, run.target, window, model=run.model, literals=literals)
+        written = await write_files(run.database, run.target, window, model=vectors.model, literals=vectors.literals)
         run.waiting += written.waiting
         outcomes = written.outcomes
     for outcome in outcomes:
@@ -312,21 +317,33 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
     )
 
 
-async def _literals(run: _Run, window: Sequence[Prepared]) -> dict[bytes, str]:
-    """A vector for each text of the window, by content hash; what is stored is not embedded again."""
+async def _vectors(run: _Run, window: Sequence[Prepared]) -> _Vectors:
+    """A vector for each text of the window; what is stored is not embedded again.
+
+    The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
+    """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if run.model is None or not rows:
-        return {}
-    async with run.database.statements() as connection:
-        literals = await store.known_vectors(connection, run.model, run.target.workspace_id, list(rows.values()))
+    model = await serving_model(run.database, run.provider)
+    speaker = None if model is None else pinned(run.provider, model.name)
+    if model is None or speaker is None or not rows:
+        return _Vectors()
+    literals = await _stored_vectors(run, model, list(rows.values()))
     fresh = [row for digest, row in rows.items() if digest not in literals]
     try:
-        matrix = await run.provider.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
+        matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
     except EmbeddingUnavailable as error:
         run.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
-        return literals
-    return literals | {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
+        return _Vectors(model=model, literals=literals)
+    made = {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
+    return _Vectors(model=model, literals=literals | made)
+
+
+async def _stored_vectors(run: _Run, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
+    async with run.database.transaction() as connection:
+        if not await is_served(connection, model):
+            return {}
+        return await store.known_vectors(connection, model, run.target.workspace_id, rows)
 
 
 async def _retire(run: _Run, missing: Sequence[KnownFile]) -> None:
@@ -342,7 +359,7 @@ async def _settle(run: _Run) -> None:
     """What a worker would do soon is done at once, so that the store is at its best when the command ends."""
     async with run.database.transaction() as connection:
         await lexical_index.refresh_statistics(connection, run.target.workspace_id)
-    if run.retitled and run.model is not None:
+    if run.retitled:
         try:
             await embed_waiting(run.database, run.provider, ids=run.retitled)
         except EmbeddingUnavailable as error:

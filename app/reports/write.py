@@ -138,15 +138,11 @@ async def _give_vectors(
 ) -> int:
     """How many of these memories have to wait for their vector."""
     ready = [row for row in rows if model is not None and row.content_hash in literals]
+    given: set[UUID] = set()
     if model is not None and ready:
-        await vectors.write(
-            connection,
-            model,
-            workspace_id,
-            [row.memory_id for row in ready],
-            [literals[row.content_hash] for row in ready],
-        )
-    given = {row.memory_id for row in ready}
+        ids = [row.memory_id for row in ready]
+        if await vectors.write(connection, model, workspace_id, ids, [literals[row.content_hash] for row in ready]):
+            given = set(ids)
     waiting: list[UUID] = [row.memory_id for row in rows if row.memory_id not in given]
     if waiting:
         await vectors.wait_for_vectors(connection, workspace_id, waiting)
