@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from app.embeddings.reembed import Move
 from app.memories.memory import Remembered
 from app.retrieval.recall import Recall
 
@@ -26,6 +27,20 @@ class Metrics:
         self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
+
+        self.moved = Gauge(
+            "priors_reembed_memories",
+            "Memories, and how many of them have a vector of the model that the store moves to",
+            ["model", "count"],
+            registry=registry,
+        )
+
+    def note_move(self, move: Move | None) -> None:
+        """Show how far a change of model is; nothing while there is none."""
+        self.moved.clear()
+        if move is not None:
+            self.moved.labels(move.model.name, "embedded").set(move.done)
+            self.moved.labels(move.model.name, "all").set(move.total)
 
     def note_recall(self, recall: Recall, purpose: str) -> None:
         """Count a recall."""

@@ -1,22 +1,30 @@
 """Moving a store to another model: the old one serves until the new one is whole."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from sqlalchemy import text
 
+from app.api.metrics import Metrics
 from app.db.engine import Database
+from app.embeddings import store as vectors
 from app.embeddings.backfill import backfill_state, embed_waiting, find_unlisted
-from app.embeddings.following import FollowingProvider
+from app.embeddings.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
-from app.embeddings.reembed import reembed
-from app.errors import EmbeddingUnavailable
+from app.embeddings.reembed import drop_retired, move_state, reembed
+from app.errors import ConfigurationError, EmbeddingUnavailable
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
+from app.operations.doctor import diagnose
+from app.reports.ingest import ingest
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
+from app.settings import Settings
 
 
 class Turned:
@@ -24,9 +32,16 @@ class Turned:
 
     enabled = True
 
-    def __init__(self, provider: EmbeddingProvider, *, fails_after: int | None = None) -> None:
-        self._provider, self._left = provider, fails_after
-        self.model_id, self.dimension = "turned", provider.dimension
+    def __init__(
+        self,
+        provider: EmbeddingProvider,
+        *,
+        name: str = "turned",
+        fails_after: int | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self._provider, self._left, self._seconds = provider, fails_after, seconds
+        self.model_id, self.dimension = name, provider.dimension
 
     async def start(self) -> None:
         await self._provider.start()
@@ -39,6 +54,7 @@ class Turned:
             self._left -= 1
             if self._left < 0:
                 raise EmbeddingUnavailable("the model went away")
+        await asyncio.sleep(self._seconds)
         return (await self._provider.embed_documents(texts))[:, ::-1]
 
     async def close(self) -> None:
@@ -48,15 +64,16 @@ class Turned:
 class Lent(Turned):
     """The real model, which the other tests still need when this one is done with it."""
 
-    def __init__(self, provider: EmbeddingProvider) -> None:
-        super().__init__(provider)
-        self.model_id = provider.model_id
+    def __init__(self, provider: EmbeddingProvider, *, seconds: float = 0.0) -> None:
+        super().__init__(provider, name=provider.model_id, seconds=seconds)
 
     async def embed_query(self, text: str) -> Vector:
         return await self._provider.embed_query(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return await self._provider.embed_documents(texts)
+        matrix = await self._provider.embed_documents(texts)
+        await asyncio.sleep(self._seconds)
+        return matrix
 
 
 LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in the register." for number in range(300)]
@@ -66,6 +83,21 @@ async def filled(database: Database, provider: EmbeddingProvider, counter: Token
     notes = [NewMemory(kind="note", body=body) for body in LESSONS]
     await remember(database, counter, workspace="w", language="english", memories=notes)
     await embed_waiting(database, provider)
+
+
+@pytest_asyncio.fixture
+async def own(own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter) -> AsyncIterator[Database]:
+    """A filled database of the test's own."""
+    database = Database(own_database_url, pool_size=8)
+    await filled(database, provider, counter)
+    yield database
+    await database.close()
+
+
+async def vectors_of(database: Database) -> dict[str, int]:
+    async with database.statements() as connection:
+        counted = "SELECT name, count(*) FROM embeddings JOIN embedding_models USING (model_id) GROUP BY 1"
+        return {row[0]: row[1] for row in await connection.execute(text(counted))}
 
 
 async def found(database: Database, provider: EmbeddingProvider) -> Recall:
@@ -135,3 +167,136 @@ async def test_what_lacks_a_vector_is_found_by_count(
     assert await find_unlisted(database)
     assert await backfill_state(database) == 7
     await database.close()
+
+
+async def test_an_ingestion_under_way_survives_the_move(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.reports.ingest.WINDOW", 1)
+    for number in range(8):
+        (tmp_path / f"{number}.md").write_text(
+            f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
+        )
+    old = Lent(provider, seconds=1.5)
+    ingesting = asyncio.create_task(ingest(own, old, counter, workspace="w", paths=[tmp_path], max_file_bytes=10**6))
+    await asyncio.sleep(0.3)
+    await reembed(own, Turned(provider), grace_seconds=0.2)
+    result = await ingesting
+    assert not result.failed
+    assert result.waiting > 0
+    assert await models(own) == [("turned", True)]
+    await embed_waiting(own, Turned(provider))
+    assert not await find_unlisted(own)
+    assert await vectors_of(own) == {"turned": 300 + result.stored}
+
+
+async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_one(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
+    await remember(own, counter, workspace="w", language="english", memories=notes)
+    embedding = asyncio.create_task(embed_waiting(own, Lent(provider, seconds=3.0)))
+    await asyncio.sleep(0.3)
+    await reembed(own, Turned(provider), grace_seconds=0.2)
+    assert await embedding == 0
+    assert await vectors_of(own) == {"turned": 600}
+    assert await backfill_state(own) == 0
+
+
+async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    """A transaction that made sure of the old model is waited for, and what it wrote is listed."""
+    late = NewMemory(kind="note", body="The judge came late.")
+    ids = (await remember(own, counter, workspace="w", language="english", memories=[late])).ids
+    vector = vectors.as_literals(await provider.embed_documents([late.body]))
+    async with own.transaction() as connection:
+        model = await vectors.active_model(connection)
+        assert model is not None
+        assert await vectors.is_served(connection, model)
+        moving = asyncio.create_task(reembed(own, Turned(provider), grace_seconds=0.1))
+        await asyncio.sleep(2)
+        assert await models(own) == [(provider.model_id, False), ("turned", True)]
+        await vectors.insert(connection, model, 1, [memory_id for memory_id in ids if memory_id], vector)
+    await moving
+    assert await models(own) == [("turned", True)]
+    assert await vectors_of(own) == {"turned": 301}
+
+
+async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) -> None:
+    first = asyncio.create_task(reembed(own, Turned(provider, seconds=2.0), grace_seconds=0.5))
+    await asyncio.sleep(0.5)
+    for other in ("turned", "another"):
+        with pytest.raises(ConfigurationError, match="is being moved to turned already"):
+            await reembed(own, Turned(provider, name=other), grace_seconds=0)
+    state = await move_state(own)
+    assert state.move is not None
+    assert (state.move.model.name, state.move.total, state.move.under_way) == ("turned", 300, True)
+    shown = Metrics()
+    shown.note_move(state.move)
+    assert b'priors_reembed_memories{count="all",model="turned"} 300.0' in shown.exposition()
+    shown.note_move(None)
+    assert b"turned" not in shown.exposition()
+    assert await first == 300
+    assert await models(own) == [("turned", True)]
+
+
+async def test_another_destination_gives_up_the_first(own: Database, provider: EmbeddingProvider) -> None:
+    with pytest.raises(EmbeddingUnavailable):
+        await reembed(own, Turned(provider, fails_after=1), grace_seconds=0)
+    await reembed(own, Lent(provider), grace_seconds=0)
+    assert await models(own) == [(provider.model_id, True)]
+    assert await vectors_of(own) == {provider.model_id: 300}
+
+
+async def test_a_move_that_ended_before_the_drop_does_not_move_back(
+    own: Database, own_database_url: str, settings: Settings, provider: EmbeddingProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    async def killed(*_: object) -> None:
+        raise KeyError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors, "drop_model", killed)
+        with pytest.raises(KeyError):
+            await reembed(own, Turned(provider), grace_seconds=0)
+    state = await move_state(own)
+    assert (state.move, state.retiring) == (None, (provider.model_id,))
+    told = [
+        finding.message
+        for finding in await diagnose(replace(settings, database_url=own_database_url))
+        if finding.subject == "model change"
+    ]
+    assert told == [f"{provider.model_id} is no longer served: a running worker drops its vectors within minutes"]
+    assert await drop_retired(own) == 0  # answers that began with it may still be given
+    async with own.transaction() as connection:
+        await connection.execute(
+            text("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
+        )
+    assert await drop_retired(own) == 1
+    assert await models(own) == [("turned", True)]
+    assert (await move_state(own)).retiring == ()
+
+
+async def test_pending_rows_that_have_their_vector_hide_none_that_lack_it(own: Database) -> None:
+    newest = "SELECT workspace_id, memory_id FROM memories ORDER BY memory_id DESC LIMIT 7"
+    oldest = "SELECT memory_id FROM memories ORDER BY memory_id LIMIT 7"
+    async with own.transaction() as connection:
+        await connection.execute(text(f"DELETE FROM embeddings WHERE memory_id IN ({oldest})"))
+        await connection.execute(text(f"INSERT INTO pending_embeddings {newest}"))
+    assert await find_unlisted(own)
+
+
+async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
+    own: Database, provider: EmbeddingProvider
+) -> None:
+    """Its vector is the old model's, and the provider that it asks again has changed meanwhile."""
+    now = [0.0]
+    following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
+    assert speaking(following, provider.model_id) is following
+    await reembed(own, Turned(provider), grace_seconds=0)
+    await following.follow(own)
+    assert following.model_id == "turned"
+    assert speaking(following, "turned") is following.prepared("turned")
+    now[0] = UNSETTLED_SECONDS
+    assert speaking(following, "turned") is following

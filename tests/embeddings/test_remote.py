@@ -23,7 +23,11 @@ def vector(text: str) -> list[float]:
 
 
 def good(texts: list[str]) -> Reply:
-    items = [{"object": "embedding", "index": place, "embedding": vector(text)} for place, text in enumerate(texts)]
+    return answered([vector(text) for text in texts])
+
+
+def answered(vectors: list[list[float]]) -> Reply:
+    items = [{"object": "embedding", "index": place, "embedding": item} for place, item in enumerate(vectors)]
     return 200, json.dumps({"object": "list", "data": items, "model": "m", "usage": {}}).encode()
 
 
@@ -48,7 +52,7 @@ class Endpoint:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 endpoint.requests.append({"path": self.path, "key": self.headers["authorization"], **body})
-                status, content = endpoint.reply(body["input"])
+                status, content = endpoint.reply_to(body["model"], body["input"])
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(content)))
@@ -62,6 +66,13 @@ class Endpoint:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def reply_to(self, _model: str, texts: list[str]) -> Reply:
+        return self.reply(texts)
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
@@ -72,8 +83,7 @@ def endpoint() -> Iterator[Endpoint]:
     """A fresh endpoint."""
     endpoint = Endpoint()
     yield endpoint
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
+    endpoint.close()
 
 
 def provider_at(url: str, clock: Callable[[], float] = lambda: 0.0) -> RemoteProvider:
