@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.novelty import LONGEST_RESULT, MOST_RESULTS, novelty
+from app.novelty.compare import LONGEST_RESULT, MOST_RESULTS, novelty
 
 
 class NoveltyInput(Struct, forbid_unknown_fields=True):
@@ -20,7 +20,14 @@ class NoveltyInput(Struct, forbid_unknown_fields=True):
     results: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]], Meta(min_length=1, max_length=MOST_RESULTS)
     ]
-    task: Annotated[str, Meta(max_length=20_000)] = ""
+    task: Annotated[
+        str,
+        Meta(
+            max_length=20_000,
+            description="what the texts were written for; its words, numbers and names are known, and count neither for"
+            " a text nor against it",
+        ),
+    ] = ""
 
 
 class NearestView(Struct, frozen=True):
@@ -36,6 +43,10 @@ class ResultNoveltyView(Struct, frozen=True):
 
     novelty: float
     nearest: Sequence[NearestView]
+    passages: int
+    """How many the text has."""
+    compared: int
+    """How many of them were compared, evenly spread over the text."""
 
 
 class NoveltyView(Struct, frozen=True):
@@ -74,6 +85,8 @@ class NoveltyController(Controller):
                 ResultNoveltyView(
                     novelty=item.novelty,
                     nearest=[NearestView(id=n.memory_id, title=n.title, similarity=n.similarity) for n in item.nearest],
+                    passages=item.passages,
+                    compared=item.compared,
                 )
                 for item in found.results
             ],

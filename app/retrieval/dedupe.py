@@ -39,8 +39,8 @@ def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str], by_text: b
     for item in ranked:
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
         # A text without a word, like a smile, is itself alone.
-        runs = shingles(item.body) or frozenset({item.body.strip()})
-        if title in titles or (by_text and any(resemblance(runs, other) >= NEAR for other in kept)):
+        runs = (shingles(item.body) or frozenset({item.body.strip()})) if by_text else frozenset()
+        if title in titles or any(resemblance(runs, other) >= NEAR for other in kept):
             continue
         titles |= {title} if title else set()
         kept.append(runs)

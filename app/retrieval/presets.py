@@ -40,6 +40,9 @@ class Preset:
     """Whether near-identical texts are one memory as well."""
     nearest: int | None = None
     """Only the vector arm's nearest so many are ranked, by 1 - distance / 2; None: the pool of both arms."""
+    by_place: bool = False
+    """Ranked by the better of its places in the two arms alone, whatever was judged of it: the nearest of both come
+    first, each with the scores that it has."""
     most: int | None = None
     """It never gives more hits than this."""
 
@@ -58,4 +61,13 @@ CLASSIC = Preset(
 RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
 """The default with reciprocal rank fusion in place of score fusion."""
 
-PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS)}
+CLOSEST = Preset(
+    name="closest",
+    weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
+    title_kinds=frozenset(),
+    dedupe_by_text=False,
+    by_place=True,
+)
+"""What is stored that is nearest to a text, doubles and bad ones included: for comparing, not for reading."""
+
+PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS, CLOSEST)}

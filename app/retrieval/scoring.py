@@ -55,6 +55,8 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now:
     scored = list(zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True))
     if preset.nearest is not None and any(item.similarity is not None for item in pool):
         scored = _nearest(pool, preset.nearest)
+    if preset.by_place:
+        scored = _by_place(scored)
     result = [
         Ranked(candidate=item, relevance=relevance, rank=_rank(item, relevance, preset, now))
         for item, relevance in _relevant(scored, preset.threshold)
@@ -81,7 +83,7 @@ def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) 
     return rank(
         relevance.value,
         final_score=item.final_score,
-        quality=item.quality,
+        quality=0 if preset.by_place else item.quality,
         age_days=(now - item.happened_at).total_seconds() / SECONDS_A_DAY,
         weights=preset.weights,
     )
@@ -94,6 +96,22 @@ def _nearest(pool: Sequence[Candidate], count: int) -> list[tuple[Candidate, Rel
         key=lambda item: (-(item.similarity or 0.0), item.memory_id),
     )[:count]
     return [(item, _by_distance(1 - (1 - (item.similarity or 0.0)) / 2)) for item in near]
+
+
+def _by_place(scored: Sequence[tuple[Candidate, Relevance]]) -> list[tuple[Candidate, Relevance]]:
+    """Each with 1 / place as its relevance, in the arm where it stands higher; what neither arm has is left out."""
+    places: dict[UUID, int] = {}
+    for scores in (
+        [(-item.similarity, item.memory_id) for item, _ in scored if item.similarity is not None],
+        [(-item.bm25, item.memory_id) for item, _ in scored if item.bm25 > 0],
+    ):
+        for place, (_, memory_id) in enumerate(sorted(scores), start=1):
+            places[memory_id] = min(place, places.get(memory_id, place))
+    return [
+        (item, relevance._replace(value=1 / places[item.memory_id]))
+        for item, relevance in scored
+        if item.memory_id in places
+    ]
 
 
 def _by_distance(value: float) -> Relevance:

@@ -15,7 +15,7 @@ from app.feedback.rate import list_ratings, rate, undo_rating
 from app.memories.browse import list_memories
 from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import Memory
-from app.observations.importing import KNOWN_FIRST, Imported, import_file
+from app.observations.importing import Imported, import_file
 from app.runs.browse import get_run, list_runs
 from app.runs.record import record_run
 from app.runs.run import NewRun, Run
@@ -248,7 +248,6 @@ async def test_what_a_person_deleted_stays_out(
     assert ((await importing(lines)).known, "BM25" in await stored()) == (1, False)
 
 
-@pytest.mark.skipif(not KNOWN_FIRST, reason="remembering does not yet put the known before the given")
 async def test_a_later_judgement_of_an_observation_stands(
     importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
 ) -> None:

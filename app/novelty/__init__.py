@@ -1,0 +1,1 @@
+"""How much texts add beyond what is stored."""
