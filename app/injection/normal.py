@@ -1,78 +1,108 @@
-"""Text as a reader takes it in, whatever its characters: look-alikes, invisible ones, full-width forms. Pure."""
+"""Text as a reader takes it in, whatever its characters: accents, look-alikes, invisible ones, full-width forms. Pure."""
 
+import functools
 import re
 import unicodedata
-from dataclasses import dataclass
 
-INVISIBLE = re.compile(
-    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+from app.injection.view import View
+
+PLAIN = re.compile(r"[\t\n\r -~]*")
+"""What is read as it stands."""
+BLANKS = {"\x0b": " ", "\x0c": "\n", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x1f": " ", "\x85": "\n", "\u2800": " "}
+FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters of Hangul that nobody sees."""
+UNSEEN_CATEGORIES = frozenset({"Mn", "Me", "Cf", "Cc"})
+"""Marks on letters, format and control characters: without them the letters stay."""
+BLANK_CATEGORIES = {"Zs": " ", "Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}
+SYLLABLES = range(0xAC00, 0xD7A4)
+"""Of Hangul, which would fall apart into letters."""
+IGNORABLE = range(0xE0000, 0xE1000)
+NAMED = re.compile(
+    r"(?:LATIN (?:SMALL|CAPITAL) LETTER|LATIN LETTER|NEGATIVE (?:CIRCLED|SQUARED) LATIN) "
+    r"(?:(?:SMALL CAPITAL|CAPITAL LETTER|SMALL|DOTLESS|SCRIPT|OPEN|TURNED|REVERSED|LONG|BARRED) )?([A-Z])(?: WITH .+)?"
 )
-TAG_START, TAG_END = 0xE0020, 0xE007E
-"""Tag characters, each an ASCII character that nobody sees."""
+"""Unicode's names of letters that are a Latin one with a stroke, a hook, small capitals and the like."""
+SPELLED = {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ɑ": "a", "ɩ": "i", "ʊ": "u", "ð": "d"}
 LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕԁԛԝһӏкмтвнɡАВЕКМНОРСТУХІЈЅαοενικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıȷℓ",
-    "aeopcyxijsdqwhlkmtbhgABEKMHOPCTYXIJSaoevikptuxABEZHIKMNOPTYXijl",
+    "аеорсухіјѕԁԛԝһӏкмтвнгАВЕКМНОРСТУХІЈЅ" "αοενικρτυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" "օոսցհզյլաՕՍՏԼ" "ᎥᎪᎬᎻᏔᎷᏢᏚᎢᎡᏀᎠᏃᏙᏟᏞᎫᏦᏴ",
+    "aeopcyxijsdqwhlkmtbhrABEKMHOPCTYXIJS" "aoevikptuxywABEZHIKMNOPTYX" "onughqjlwOUSL" "iAEHWMPSTRGDZVCLJKB",
 )
-"""Letters of Cyrillic and Greek that look like Latin ones; read so only in words that have Latin letters too, or
-nothing but look-alikes beside such words."""
-FOREIGN = re.compile(r"[\u0370-\u03ff\u0400-\u052fıȷℓɡ]")
-LATIN = re.compile(r"[A-Za-z]")
-WORD = re.compile(r"\w+")
-SPACED = re.compile(r"(?<![^\W_])(?:[^\W\d_](?:[ \t]|[.\-_*·•|/]{1,2})){4,}[^\W\d_](?![^\W_])")
-"""Letters with something between each two of them."""
-BETWEEN = re.compile(r"[ \t.\-_*·•|/]")
+"""Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones. They are read so in words that have Latin
+letters too; and, in a text whose other foreign letters are all look-alikes, in words beside Latin ones."""
+FOREIGN = r"\u0370-\u058f\u13a0-\u13ff"
+ALIKE = "".join(map(chr, LOOK_ALIKES))
+MIXED = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{FOREIGN}])\w+")
+UNLIKE = re.compile(rf"(?![{ALIKE}])[{FOREIGN}]")
+BESIDE = re.compile(rf"(?<=[A-Za-z] )[{ALIKE}]{{2,}}\b|\b[{ALIKE}]{{2,}}(?= [A-Za-z])")
+LETTER = r"[A-Za-z\u00c0-\u058f]"
+INVISIBLE = re.compile(
+    rf"(?<={LETTER})[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    rf"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]+(?={LETTER})"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """A text as it reads, and where each of its characters stood."""
+class _Folds(dict[int, str]):
+    """Each character's reading, worked out when it first comes up."""
 
-    text: str
-    places: tuple[int, ...] | None
-    """Of each character in the text as it was given; None: the same."""
-    hidden: int = 0
-    """Invisible characters that stood between letters."""
-    tags: str = ""
-    """What tag characters spell."""
-
-    def place(self, at: int, length: int) -> int:
-        """Where a place of the normal text stood; its end is the given text's."""
-        if self.places is None:
-            return at
-        return self.places[at] if at < len(self.places) else length
+    def __missing__(self, number: int) -> str:
+        self[number] = found = _folded(chr(number))
+        return found
 
 
-def normal(text: str) -> Normal:
+def _folded(letter: str) -> str:
+    category = unicodedata.category(letter)
+    if letter in BLANKS or category in BLANK_CATEGORIES:
+        return BLANKS.get(letter) or BLANK_CATEGORIES[category]
+    if letter in FILLERS or category in UNSEEN_CATEGORIES or ord(letter) in IGNORABLE:
+        return ""
+    if ord(letter) in SYLLABLES:
+        return letter
+    parts = unicodedata.normalize("NFKD", letter)
+    return "".join(_as_ascii(part) for part in parts if unicodedata.category(part) not in UNSEEN_CATEGORIES)
+
+
+def _as_ascii(letter: str) -> str:
+    if letter in SPELLED or letter in FILLERS:
+        return SPELLED.get(letter, "")
+    name = unicodedata.name(letter, "") if letter > "\x7f" else ""
+    known = NAMED.fullmatch(name)
+    if not known:
+        return letter
+    return known[1] if letter.isupper() else known[1].lower()
+
+
+FOLDS = _Folds({number: chr(number) for number in (9, 10, 13, *range(32, 127))})
+
+
+def folded(text: str) -> str:
+    """The text in letters without accents; of the same length for most texts, but not for all."""
+    return text if PLAIN.fullmatch(text) else text.translate(FOLDS)
+
+
+def normal(text: str) -> View:
     """The text as it reads."""
-    if text.isascii():
-        return Normal(text=text, places=None)
-    tags = "".join(chr(ord(letter) - 0xE0000) for letter in text if TAG_START <= ord(letter) <= TAG_END)
-    hidden = len(re.findall(rf"(?<=\w)(?:{INVISIBLE.pattern})+(?=\w)", text))
-    letters: list[str] = []
-    places: list[int] = []
-    for place, letter in enumerate(text):
-        if letter < "\x80":
-            letters.append(letter)
-            places.append(place)
-        elif not INVISIBLE.match(letter):
-            folded = unicodedata.normalize("NFKC", letter)
-            letters.append(folded)
-            places += [place] * len(folded)
-    return Normal(text=_without_look_alikes("".join(letters)), places=tuple(places), hidden=hidden, tags=tags)
+    if PLAIN.fullmatch(text):
+        return View(text)
+    read = _without_look_alikes(text.translate(FOLDS))
+    return View(read, steps=lambda: ((len(FOLDS[ord(letter)]), 1) for letter in text))
+
+
+def hidden(text: str) -> int:
+    """How often invisible characters stand between letters."""
+    return 0 if PLAIN.fullmatch(text) else len(INVISIBLE.findall(text))
 
 
 def _without_look_alikes(text: str) -> str:
-    if not FOREIGN.search(text) or not LATIN.search(text):
+    if text.isascii():
         return text
-    return WORD.sub(lambda match: _as_latin(match[0]), text)
+    text = MIXED.sub(_as_latin, text)
+    return text if UNLIKE.search(text) else BESIDE.sub(_as_latin, text)
 
 
-def _as_latin(word: str) -> str:
-    if FOREIGN.search(word) and LATIN.search(word):
-        return word.translate(LOOK_ALIKES)
-    return word
+@functools.lru_cache(maxsize=4096)
+def _translated(word: str) -> str:
+    return word.translate(LOOK_ALIKES)
 
 
-def joined(text: str) -> list[tuple[str, int, int]]:
-    """Each run of spaced letters as one word, with where it starts and ends."""
-    return [(BETWEEN.sub("", match[0]), match.start(), match.end()) for match in SPACED.finditer(text)]
+def _as_latin(match: re.Match[str]) -> str:
+    return _translated(match[0])

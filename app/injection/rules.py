@@ -1,18 +1,27 @@
 """The rules, read once from their file, and searched by an engine whose time is linear in the text."""
 
 import functools
+import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
-COMPACT, HIDDEN = "compact", "hidden"
-"""Rules for letters that stood apart, and for places that a person does not see."""
-LETTERS = {"ru": "а-яёa-z", "de": "a-zäöüß", "fr": "a-zà-öø-ÿœ", "es": "a-záéíóúüñ"}
-"""What a letter is in a language: every letter there is makes an expression twenty times as large."""
-MOST_OF_A_RULE = 20
-"""Findings of one rule in one text: a text that repeats itself a thousand times is one finding's worth of news."""
+from app.injection.normal import folded
+
+COMPACT, HIDDEN, ADDRESSED = "compact", "hidden", "addressed"
+"""Rules for letters that stood apart, for places that a person does not see, and, of these, for titles too."""
+LETTERS = {"ru": "а-яa-z", "de": "a-z", "fr": "a-z", "es": "a-z"}
+"""What a letter is in a language: every letter there is makes an expression twenty times as large. Without accents, as
+the text is read."""
+NESTED = 3
+"""How deep a list of words may name other lists."""
+MOST_MATCHES = 1_000
+"""Of one rule in one text, quoted ones included; a text that has more quotes nothing."""
+SPARED_WITHIN = 80
+"""Characters after a match in which its rule's exception is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +35,21 @@ class Rule:
     pattern: str
     caught: tuple[str, ...]
     spared: tuple[str, ...]
+    unless: str = ""
+    """What no match contains; Python's, as the next."""
+    unless_after: str = ""
+    """What does not follow a match."""
+
+    def spares(self, text: str, start: int, end: int) -> bool:
+        """Whether a match is one of the rule's exceptions."""
+        if self.unless and _exception(self.unless).search(text, start, end):
+            return True
+        return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + SPARED_WITHIN))
+
+
+@functools.cache
+def _exception(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @functools.cache
@@ -33,19 +57,35 @@ def rules() -> tuple[Rule, ...]:
     """Every rule, its words put in."""
     found = tomllib.loads(files("app.injection").joinpath("rules.toml").read_text(encoding="utf-8"))
     words: dict[str, str] = found["words"]
-    return tuple(
-        Rule(**{**rule, "pattern": _filled(rule["pattern"], words, rule["language"]), "caught": tuple(rule["caught"]),
-                "spared": tuple(rule["spared"])})
-        for rule in found["rule"]
-    )  # fmt: skip
+    return tuple(_rule(rule, words) for rule in found["rule"])
+
+
+def _rule(given: dict[str, Any], words: dict[str, str]) -> Rule:
+    patterns = {
+        name: folded(_filled(given.get(name, ""), words, given["language"]))
+        for name in ("pattern", "unless", "unless_after")
+    }
+    examples = {name: tuple(given[name]) for name in ("caught", "spared")}
+    return Rule(**{**given, **patterns, **examples})
 
 
 def _filled(pattern: str, words: dict[str, str], language: str) -> str:
-    for name, alternatives in words.items():
-        pattern = pattern.replace(f"{{{name}}}", alternatives)
+    for _ in range(NESTED):
+        for name, alternatives in words.items():
+            pattern = pattern.replace(f"{{{name}}}", alternatives)
     letters = LETTERS.get(language, r"\p{L}")
     inside = pattern.replace(r"[^\p{L}", f"[^{letters}").replace(r"[\p{L}", f"[{letters}")
     return inside.replace(r"\p{L}", f"[{letters}]")
+
+
+class Match(NamedTuple):
+    """A place where a rule matches."""
+
+    rule: Rule
+    start: int
+    end: int
+    excess: bool
+    """It is the last that is looked for: quotation and exceptions no longer count."""
 
 
 class Book:
@@ -64,18 +104,20 @@ class Book:
             self._all.Add(rule.pattern)
         self._all.Compile()
 
-    def matches(self, text: str) -> Iterator[tuple[Rule, int, int]]:
-        """Each rule that matches, with where it starts and ends."""
+    def matches(self, text: str) -> Iterator[Match]:
+        """What the rules find."""
         for number in sorted(self._all.Match(text) or ()):
-            for count, match in enumerate(self._expressions[number].finditer(text)):
-                if count == MOST_OF_A_RULE:
-                    break
-                yield self.rules[number], match.start(), match.end()
+            rule = self.rules[number]
+            for count, found in enumerate(itertools.islice(self._expressions[number].finditer(text), MOST_MATCHES)):
+                excess = count == MOST_MATCHES - 1
+                if excess or not rule.spares(text, found.start(), found.end()):
+                    yield Match(rule, found.start(), found.end(), excess)
 
 
 @functools.cache
 def book(severity: str) -> Book:
-    """The rules of `block` and `flag`, of COMPACT, or of HIDDEN."""
-    if severity in {COMPACT, HIDDEN}:
+    """The rules of `block` and `flag`, or of one of the others."""
+    apart = {COMPACT, HIDDEN, ADDRESSED}
+    if severity in apart:
         return Book([rule for rule in rules() if rule.severity == severity])
-    return Book([rule for rule in rules() if rule.severity not in {COMPACT, HIDDEN}])
+    return Book([rule for rule in rules() if rule.severity not in apart])

@@ -1,32 +1,73 @@
-"""The scan: every view of a text against the rules, each finding at its place in the text as it was given."""
+"""The scan: every reading of a text against the rules, each finding at its place in the text as it was given."""
 
+import collections
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.injection.context import Span, discussed, merged, quoted_as_data, unseen, within
 from app.injection.encoded import decoded
 from app.injection.finding import BLOCK, EXCERPT_CHARACTERS, FLAG, Finding
-from app.injection.normal import Normal, joined, normal
-from app.injection.rules import COMPACT, HIDDEN, Rule, book
+from app.injection.normal import hidden, normal
+from app.injection.pieces import Pieces, pieces
+from app.injection.readings import joined, without_marks
+from app.injection.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 FEWEST_HIDDEN = 3
 """Invisible characters between letters from which on they are marked: fewer come with copied text."""
-FEWEST_TAG_LETTERS = 4
-MARKS = re.compile(r"<!--|\]\(|\]:|<\w|`|~~~|^\s*>", re.MULTILINE)
+MOST_OF_A_RULE = 20
+"""Findings of one rule and severity in one text: what repeats itself a thousand times is one finding's worth of news."""
+TAGS = re.compile(r"[\U000e0020-\U000e007e]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+"""Characters that nobody sees and that spell a text of their own."""
+FLAGS = re.compile(
+    "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+    "|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
+"""Of England, Scotland and Wales: all the emoji that are made of such characters."""
+TAG_START, TAG_END = 0xE0000, 0xE0080
+LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
+
+
+class Page:
+    """A text under the scan."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.read = normal(text)
+
+    @functools.cached_property
+    def code(self) -> list[Span]:
+        """Where its reading is quoted as data."""
+        return quoted_as_data(self.read.text)
+
+    @functools.cached_property
+    def data(self) -> list[Span]:
+        """Where its reading is quoted or discussed."""
+        return merged([*self.code, *discussed(self.read.text)])
+
+    def finding(self, match: Match, span: Span, *, family: str = "") -> Finding:
+        """What a rule found at a place of the reading. Nobody discusses what nobody sees."""
+        quoted = within(self.code if family == HIDDEN else self.data, *span) and not match.excess
+        start, end = self.read.span(*span)
+        return Finding(
+            rule=match.rule.name,
+            family=family or match.rule.family,
+            severity=FLAG if quoted else BLOCK,
+            start=start,
+            end=min(end, len(self.text)),
+            excerpt=self.text[start:end][:EXCERPT_CHARACTERS],
+        )
 
 
 def scan(text: str) -> tuple[Finding, ...]:
     """What instructs the reader, in the order of its place. Linear in the text's length.
 
     What stands in a closed code block, inline code or a block quote is quoted as data, and what stands in quotation
-    marks after words that discuss it is an example: both are FLAG, everything else is what its rule says.
+    marks after words that discuss it is an example: both are FLAG, everything else is BLOCK.
     """
-    read = normal(text)
-    found = [*_plain(read), *_spaced(read), *_unseen(read), *_encoded(read), *_invisible(text, read)]
-    if not found:
-        return ()
-    places = {finding: finding for finding in (_placed(item, read, text) for item in found)}
-    return tuple(sorted(places, key=lambda item: (item.start, item.end, item.rule)))
+    page = Page(text)
+    found = [*_said(page), *_spaced(page), *_unseen(page), *_encoded(page), *_invisible(text)]
+    return tuple(_told_apart(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -34,97 +75,91 @@ def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.severity == BLOCK)
 
 
-def _plain(read: Normal) -> Iterator[Finding]:
-    matches = list(book(BLOCK).matches(read.text))
-    if not matches:
-        return
-    data = _as_data(read.text)
-    for rule, start, end in matches:
-        first = start + _blank(read.text[start:end])
-        yield _finding(rule, first, end, FLAG if within(data, first, end) else rule.severity)
+def _said(page: Page) -> Iterator[Finding]:
+    """As it stands, and without its Markdown and HTML."""
+    for match in book(BLOCK).matches(page.read.text):
+        yield page.finding(match, _words(match, page.read.text))
+    bare = without_marks(page.read.text)
+    if bare is not None:
+        for match in book(BLOCK).matches(bare.text):
+            yield page.finding(match, bare.span(*_words(match, bare.text)))
 
 
-def _blank(match: str) -> int:
+def _words(match: Match, text: str) -> Span:
     """A rule's lead begins at the mark or blank before the word; the finding begins at the word."""
-    return len(match) - len(match.lstrip(" \t\r\n.!?;:,\"'`“”«»([{<>*#|_~=–—-"))
+    return match.start + len(LEAD.match(text, match.start, match.end)[0]), match.end  # type: ignore[index]
 
 
-def _as_data(text: str) -> list[Span]:
-    return merged([*quoted_as_data(text), *discussed(text)])
-
-
-def _spaced(read: Normal) -> Iterator[Finding]:
-    for word, start, end in joined(read.text):
-        for rule, _, _ in book(COMPACT).matches(word):
-            yield _finding(rule, start, end, BLOCK)
-    apart = _rejoined(read.text)
-    if apart is not None and any(True for _ in book(BLOCK).matches(apart)):
-        (rule, _, _), *_ = book(BLOCK).matches(apart)
-        runs = joined(read.text)
-        yield _finding(rule, runs[0][1], runs[-1][2], BLOCK)
-
-
-def _rejoined(text: str) -> str | None:
-    """The text with its spaced words as words; None where there are none."""
-    runs = joined(text)
-    if not runs:
-        return None
-    pieces: list[str] = []
-    last = 0
-    for word, start, end in runs:
-        pieces += [text[last:start], word]
-        last = end
-    return "".join([*pieces, text[last:]])
-
-
-def _unseen(read: Normal) -> Iterator[Finding]:
-    if not MARKS.search(read.text):
+def _spaced(page: Page) -> Iterator[Finding]:
+    """Letters that stand apart, read as words; what was found without that is found again, at the same place."""
+    apart = joined(page.read.text)
+    if apart is None:
         return
-    code = quoted_as_data(read.text)
-    for content, start, end in unseen(read.text):
-        for rule, _, _ in (*book(HIDDEN).matches(content), *book(BLOCK).matches(content)):
-            yield Finding(
-                rule=rule.name,
-                family=HIDDEN,
-                severity=FLAG if within(code, start, end) else BLOCK,
-                start=start,
-                end=end,
-                excerpt="",
-            )
-            break
+    for match in (*book(COMPACT).matches(apart.text), *book(BLOCK).matches(apart.text)):
+        yield page.finding(match, apart.span(*_words(match, apart.text)))
 
 
-def _encoded(read: Normal) -> Iterator[Finding]:
-    for content, start, end in decoded(read.text):
-        for rule, _, _ in (*book(BLOCK).matches(content), *book(HIDDEN).matches(content)):
-            yield _finding(rule, start, end, BLOCK)
-            break
+def _unseen(page: Page) -> Iterator[Finding]:
+    """What describes a picture or a link is held to less than what nobody sees at all."""
+    places = list(unseen(page.read.text))
+    titles = pieces((place.text, (place.start, place.end)) for place in places if place.title)
+    others = pieces((place.text, (place.start, place.end)) for place in places if not place.title)
+    yield from _within(page, titles, (ADDRESSED, BLOCK), family=HIDDEN)
+    yield from _within(page, others, (HIDDEN, ADDRESSED, BLOCK), family=HIDDEN)
 
 
-def _invisible(text: str, read: Normal) -> Iterator[Finding]:
+def _encoded(page: Page) -> Iterator[Finding]:
+    yield from _within(page, decoded(page.read.text), (BLOCK, HIDDEN, ADDRESSED))
+
+
+def _within(page: Page, found: Pieces | None, severities: Iterable[str], *, family: str = "") -> Iterator[Finding]:
+    """The rules' matches in texts from other places, with and without their marks."""
+    if found is None:
+        return
+    read = normal(found.text)
+    bare = without_marks(read.text)
+    for severity in severities:
+        for match in book(severity).matches(read.text):
+            yield page.finding(match, found.span(read.place(_words(match, read.text)[0])), family=family)
+        for match in book(severity).matches(bare.text) if bare is not None else ():
+            first = bare.place(_words(match, bare.text)[0])
+            yield page.finding(match, found.span(read.place(first)), family=family)
+
+
+def _invisible(text: str) -> Iterator[Finding]:
     """Characters that nobody sees, between letters or spelling a text of their own."""
-    if len(read.tags) >= FEWEST_TAG_LETTERS and read.tags.isprintable():
-        yield Finding(
-            rule="hidden-tags", family=HIDDEN, severity=BLOCK, start=0, end=len(read.text), excerpt=read.tags[:80]
-        )
-    elif read.hidden >= FEWEST_HIDDEN:
-        yield Finding(rule="hidden-characters", family=HIDDEN, severity=FLAG, start=0, end=len(text), excerpt="")
+    if text.isascii():
+        return
+    flags = {match.span() for match in FLAGS.finditer(text)}
+    runs = [match for match in TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
+    data = quoted_as_data(text) if runs else []
+    for run in runs:
+        spelled = "".join(chr(ord(letter) - TAG_START) for letter in run[0] if ord(letter) < TAG_END)
+        severity = FLAG if within(data, *run.span()) else BLOCK
+        yield _of_characters("hidden-tags", severity, run.span(), spelled)
+    if not runs and hidden(text) >= FEWEST_HIDDEN:
+        yield _of_characters("hidden-characters", FLAG, (0, len(text)), text)
 
 
-def _finding(rule: Rule, start: int, end: int, severity: str) -> Finding:
-    return Finding(rule=rule.name, family=rule.family, severity=severity, start=start, end=end, excerpt="")
-
-
-def _placed(finding: Finding, read: Normal, text: str) -> Finding:
-    """The same at its place in the text as it was given."""
-    start = read.place(finding.start, len(text))
-    end = max(start + 1, read.place(max(finding.end - 1, 0), len(text)) + 1) if finding.end else start
-    end = min(end, len(text))
+def _of_characters(rule: str, severity: str, span: Span, excerpt: str) -> Finding:
     return Finding(
-        rule=finding.rule,
-        family=finding.family,
-        severity=finding.severity,
-        start=min(start, end),
-        end=end,
-        excerpt=finding.excerpt or text[start:end][:EXCERPT_CHARACTERS],
+        rule=rule,
+        family=HIDDEN,
+        severity=severity,
+        start=span[0],
+        end=span[1],
+        excerpt=excerpt[:EXCERPT_CHARACTERS],
     )
+
+
+def _told_apart(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Without those that lie over another of their rule and severity, and no more of each than are news."""
+    ends: dict[tuple[str, str], int] = {}
+    times: collections.Counter[tuple[str, str]] = collections.Counter()
+    for finding in findings:
+        kind = (finding.rule, finding.severity)
+        if finding.start < ends.get(kind, 0) or times[kind] == MOST_OF_A_RULE:
+            continue
+        ends[kind] = finding.end
+        times[kind] += 1
+        yield finding
