@@ -89,7 +89,7 @@ class Match(NamedTuple):
 
 
 class Book:
-    """Rules of one severity group, asked all at once and then one by one."""
+    """Rules of one severity group. A rule is asked only where a text has the words that it cannot do without."""
 
     def __init__(self, chosen: Sequence[Rule]) -> None:
         import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text is stored
@@ -98,15 +98,15 @@ class Book:
         options.case_sensitive = False
         options.max_mem = 256 << 20
         self.rules = tuple(chosen)
-        self._expressions: list[Any] = [re2.compile(rule.pattern, options) for rule in chosen]
-        self._all: Any = re2.Set.SearchSet(options)
+        self._all: Any = re2.Filter()
         for rule in chosen:
-            self._all.Add(rule.pattern)
+            self._all.Add(rule.pattern, options)
         self._all.Compile()
+        self._expressions: list[Any] = [self._all.re(number) for number in range(len(chosen))]
 
     def matches(self, text: str) -> Iterator[Match]:
         """What the rules find."""
-        for number in sorted(self._all.Match(text) or ()):
+        for number in sorted(self._all.Match(text, potential=False) or ()):
             rule = self.rules[number]
             for count, found in enumerate(itertools.islice(self._expressions[number].finditer(text), MOST_MATCHES)):
                 excess = count == MOST_MATCHES - 1
