@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from litestar import Controller, Request, get, post
 from litestar.datastructures import State
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.context import Context, WorkspaceHeader, context_of
@@ -66,6 +67,18 @@ class _Line:
     memory: NewMemory
 
 
+@dataclass
+class BulkOperation(Operation):
+    """Says what a streamed body holds, which the handler's parameters do not."""
+
+    def __post_init__(self) -> None:
+        """Add the body to what Litestar found out."""
+        lines = Schema(
+            type=OpenAPIType.STRING, description="One JSON object a line, each as `POST /api/memories` takes it"
+        )
+        self.request_body = RequestBody(content={"application/x-ndjson": OpenAPIMediaType(schema=lines)}, required=True)
+
+
 class MemoriesController(Controller):
     """Storing and showing memories."""
 
@@ -85,7 +98,9 @@ class MemoriesController(Controller):
             raise as_error(sent.refused[0])
         return await _answer(context, sent, wait)
 
-    @post("/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None)
+    @post(
+        "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
+    )
     async def store_many(
         self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
     ) -> StoredView:

@@ -8,7 +8,9 @@ from app.injection.linear import linear
 from app.injection.pieces import Pieces, pieces
 
 SOME_CODE = r"[A-Za-z0-9+/_-]{20}|(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12}"
-BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{20,}(?:\r?\n[A-Za-z0-9+/_-]{20,})*(?:\r?\n[A-Za-z0-9+/_-]+)?={0,2}")
+BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{20,}(?:\r?\n[A-Za-z0-9+/_-]{20,})*(?:\r?\n[A-Za-z0-9+/_-]+)?={0,2}"
+)
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12,}(?![0-9A-Za-z])")
 QUARTET = 4
 """Digits of Base64 that spell whole bytes."""
@@ -22,10 +24,7 @@ def decoded(text: str) -> Pieces | None:
     if not linear(SOME_CODE).search(text):
         return None
     return pieces(
-        (stretch, match.span())
-        for match in _runs(text)
-        for run in _decoded(match)
-        for stretch in READABLE.findall(run)
+        (stretch, match.span()) for match in _runs(text) for run in _decoded(match) for stretch in READABLE.findall(run)
     )
 
 

@@ -24,8 +24,8 @@ NAMED = re.compile(
 """Unicode's names of letters that are a Latin one with a stroke, a hook, small capitals and the like."""
 SPELLED = {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ɑ": "a", "ɩ": "i", "ʊ": "u", "ð": "d"}
 LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕԁԛԝһӏкмтвнгАВЕКМНОРСТУХІЈЅ" "αοενικρτυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" "օոսցհզյլաՕՍՏԼ" "ᎥᎪᎬᎻᏔᎷᏢᏚᎢᎡᏀᎠᏃᏙᏟᏞᎫᏦᏴ",
-    "aeopcyxijsdqwhlkmtbhrABEKMHOPCTYXIJS" "aoevikptuxywABEZHIKMNOPTYX" "onughqjlwOUSL" "iAEHWMPSTRGDZVCLJKB",
+    "аеорсухіјѕԁԛԝһӏкмтвнгАВЕКМНОРСТУХІЈЅαοενικρτυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսցհզյլաՕՍՏԼᎥᎪᎬᎻᏔᎷᏢᏚᎢᎡᏀᎠᏃᏙᏟᏞᎫᏦᏴ",
+    "aeopcyxijsdqwhlkmtbhrABEKMHOPCTYXIJSaoevikptuxywABEZHIKMNOPTYXonughqjlwOUSLiAEHWMPSTRGDZVCLJKB",
 )
 """Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones. They are read so in words that have Latin
 letters too; and, in a text whose other foreign letters are all look-alikes, in words beside Latin ones."""

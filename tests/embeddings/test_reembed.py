@@ -64,15 +64,27 @@ class Turned:
 class Lent(Turned):
     """The real model, which the other tests still need when this one is done with it."""
 
-    def __init__(self, provider: EmbeddingProvider, *, seconds: float = 0.0) -> None:
-        super().__init__(provider, name=provider.model_id, seconds=seconds)
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        super().__init__(provider, name=provider.model_id)
 
     async def embed_query(self, text: str) -> Vector:
         return await self._provider.embed_query(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        matrix = await self._provider.embed_documents(texts)
-        await asyncio.sleep(self._seconds)
+        return await self._provider.embed_documents(texts)
+
+
+class Paused(Lent):
+    """The real model, which hands over no documents until it is told to."""
+
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        super().__init__(provider)
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        matrix = await super().embed_documents(texts)
+        self.asked.set()
+        await self.go.wait()
         return matrix
 
 
@@ -177,10 +189,11 @@ async def test_an_ingestion_under_way_survives_the_move(
         (tmp_path / f"{number}.md").write_text(
             f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
         )
-    old = Lent(provider, seconds=1.5)
+    old = Paused(provider)
     ingesting = asyncio.create_task(ingest(own, old, counter, workspace="w", paths=[tmp_path], max_file_bytes=10**6))
-    await asyncio.sleep(0.3)
+    await old.asked.wait()
     await reembed(own, Turned(provider), grace_seconds=0.2)
+    old.go.set()
     result = await ingesting
     assert not result.failed
     assert result.waiting > 0
@@ -195,9 +208,11 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
 ) -> None:
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
     await remember(own, counter, workspace="w", language="english", memories=notes)
-    embedding = asyncio.create_task(embed_waiting(own, Lent(provider, seconds=3.0)))
-    await asyncio.sleep(0.3)
+    old = Paused(provider)
+    embedding = asyncio.create_task(embed_waiting(own, old))
+    await old.asked.wait()
     await reembed(own, Turned(provider), grace_seconds=0.2)
+    old.go.set()
     assert await embedding == 0
     assert await vectors_of(own) == {"turned": 600}
     assert await backfill_state(own) == 0
