@@ -15,6 +15,7 @@ from app.settings import Settings
 EXAMPLES = 20
 """For each operation and mode; a defect of the kind that this finds shows within a few."""
 
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi_schema.to_schema())
 OPERATIONS: list[Any] = [found.ok() for found in SCHEMA.get_all_operations()]  # type: ignore[union-attr]  # an error raises here
 NOTHING_TO_GET_WRONG = {"GET /health", "GET /ready", "GET /metrics"}
