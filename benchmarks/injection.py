@@ -37,6 +37,16 @@ def own() -> Iterator[Figure]:
     yield Figure(name="own attacks caught", value=share_blocked([item["text"] for item in attacks]), at_least=0.95)
     yield Figure(name="own attacks caught, held out", value=share_blocked(held), at_least=0.95)
     yield Figure(name="own clean texts blocked", value=share_blocked([item["text"] for item in clean]), at_most=0.03)
+    yield from second()
+
+
+def second() -> Iterator[Figure]:
+    """Texts that were written before the rules were last revised, and at whose misses nobody looked."""
+    attacks, clean = (
+        [item["text"] for item in labelled(LABELLED / f"second_{kind}.jsonl")] for kind in ("attacks", "clean")
+    )
+    yield Figure(name="second held-out set: attacks caught", value=share_blocked(attacks), at_least=0.9)
+    yield Figure(name="second held-out set: clean texts blocked", value=share_blocked(clean), at_most=0.03)
 
 
 def shared(folder: Path) -> Iterator[Figure]:

@@ -36,7 +36,7 @@ TITLES = (
 )
 """Of links, in their place and by reference; and texts of images."""
 TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
 """Elements that hold nothing."""
 HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d])"

@@ -8,9 +8,8 @@ from app.injection.linear import linear
 from app.injection.pieces import Pieces, pieces
 
 SOME_CODE = r"[A-Za-z0-9+/_-]{20}|(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12}"
-BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{20,}(?:\r?\n[A-Za-z0-9+/_-]{20,})*(?:\r?\n[A-Za-z0-9+/_-]+)?={0,2}"
-)
+DIGIT = r"[A-Za-z0-9+/_-]"
+BASE64 = re.compile(rf"(?<![A-Za-z0-9+/=_-]){DIGIT}{{20,}}(?:\r?\n{DIGIT}{{20,}})*(?:\r?\n{DIGIT}+)?={{0,2}}")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12,}(?![0-9A-Za-z])")
 QUARTET = 4
 """Digits of Base64 that spell whole bytes."""

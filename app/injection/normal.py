@@ -1,4 +1,4 @@
-"""Text as a reader takes it in, whatever its characters: accents, look-alikes, invisible ones, full-width forms. Pure."""
+"""Text as a reader takes it in, whatever its characters: accents, look-alikes, invisible or wide ones. Pure."""
 
 import functools
 import re
@@ -27,8 +27,8 @@ LOOK_ALIKES = str.maketrans(
     "аеорсухіјѕԁԛԝһӏкмтвнгАВЕКМНОРСТУХІЈЅαοενικρτυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսցհզյլաՕՍՏԼᎥᎪᎬᎻᏔᎷᏢᏚᎢᎡᏀᎠᏃᏙᏟᏞᎫᏦᏴ",
     "aeopcyxijsdqwhlkmtbhrABEKMHOPCTYXIJSaoevikptuxywABEZHIKMNOPTYXonughqjlwOUSLiAEHWMPSTRGDZVCLJKB",
 )
-"""Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones. They are read so in words that have Latin
-letters too; and, in a text whose other foreign letters are all look-alikes, in words beside Latin ones."""
+"""Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones. They are read so in words that have
+Latin letters too; and, in a text whose foreign letters are look-alikes one and all, in words beside Latin ones."""
 FOREIGN = r"\u0370-\u058f\u13a0-\u13ff"
 ALIKE = "".join(map(chr, LOOK_ALIKES))
 MIXED = re.compile(rf"\b(?=\w*[A-Za-z])(?=\w*[{FOREIGN}])\w+")

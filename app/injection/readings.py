@@ -1,5 +1,6 @@
 """Other ways to read a text: without its Markdown and HTML, and with letters that stand apart joined. Pure."""
 
+import collections
 import functools
 import html
 import re
@@ -13,12 +14,12 @@ OPENED = "\f"
 """Read where a mark opens: a blank, at which a sentence may begin."""
 SOME_MARK = r"[*_`~\[\]\\]|<[/!A-Za-z]|&[#A-Za-z]"
 MARK = re.compile(
-    r"<!(?:[^<>]*)>|</?(?P<tag>[A-Za-z][\w-]*)(?:[\s/][^<>]*)?>|&(?P<entity>#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});"
-    r"|\]\([^()\n]*\)|\\(?=[^\w\n])|(?<![^\W_])_+|_+(?![^\W_])|[*`~\[\]]+"
+    r"<!(?:[^<>]*)>|</?(?P<tag>[A-Za-z][\w-]*)(?:[\s/][^<>]*)?>"
+    r"|&(?P<entity>#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|\]\([^()\n]*\)|\\(?=[^\w\n])|(?<![^\W_])_+|_+(?![^\W_])|[*`~\[\]]+"
 )
-BLOCKS = frozenset(
-    "address article aside blockquote br dd div dl dt footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section table"
-    " td th tr ul".split()
+BLOCK_TAG = re.compile(
+    r"address|article|aside|blockquote|br|d[dlt]|div|footer|h[1-6r]|header|li|main|nav|[ou]l|p|pre|section|t(?:able|[dhr])",
+    re.IGNORECASE,
 )
 SEPARATORS = r"\s.\-_*·•|/\\—–~+,;:"
 SOME_SPACED = rf"(?:^|[^\p{{L}}\p{{N}}])(?:\p{{L}}[{SEPARATORS}]{{1,4}}){{4}}\p{{L}}(?:$|[^\p{{L}}\p{{N}}])"
@@ -31,18 +32,25 @@ def without_marks(text: str) -> View | None:
     """Without emphasis, code marks, links, tags, entities and escapes; None where there are none."""
     if not linear(SOME_MARK).search(text):
         return None
-    changes = [(match.start(), match.end(), _instead(match)) for match in MARK.finditer(text)]
+    changes = list(_unmarked(text))
     return rewritten(text, changes) if changes else None
 
 
-def _instead(match: re.Match[str]) -> str:
+def _unmarked(text: str) -> Iterator[Change]:
+    """Of marks that follow each other the first says whether something opens."""
+    last = -1
+    for match in MARK.finditer(text):
+        start, end = match.span()
+        yield start, end, _instead(match, opens=start != last and not text[start - 1 : start].isalnum())
+        last = end
+
+
+def _instead(match: re.Match[str], *, opens: bool) -> str:
     if match["entity"]:
         return _character(match[0])
-    if (match["tag"] or "").lower() in BLOCKS:
+    if BLOCK_TAG.fullmatch(match["tag"] or ""):
         return "\n"
-    before = match.string[match.start() - 1 : match.start()]
-    opens = not before.isalnum() and not match[0].startswith(("]", "\\"))
-    return OPENED if opens else ""
+    return OPENED if opens and not match[0].startswith(("]", "\\")) else ""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -54,15 +62,13 @@ def joined(text: str) -> View | None:
     """With each run of spaced letters as words; None where there is none."""
     if not linear(SOME_SPACED).search(text):
         return None
-    changes = [change for run in SPACED.finditer(text) for change in _closed(run)]
+    changes = [(run.start(), run.end(), _closed(run[0])) for run in SPACED.finditer(text)]
     return rewritten(text, changes) if changes else None
 
 
-def _closed(run: re.Match[str]) -> Iterator[Change]:
-    """What stands between two letters goes; where there is more of it than elsewhere, or a blank among marks, a word ends."""
-    gaps = list(BETWEEN.finditer(run[0]))
-    narrow = min(len(gap[0]) for gap in gaps)
-    marked = not all(gap[0].isspace() for gap in gaps)
-    for gap in gaps:
-        wide = len(gap[0]) > narrow or (marked and gap[0].isspace())
-        yield run.start() + gap.start(), run.start() + gap.end(), " " if wide else ""
+def _closed(run: str) -> str:
+    """Its letters; a word ends where more stands between them than mostly, or a blank where mostly a mark does."""
+    gaps = collections.Counter(BETWEEN.findall(run))
+    ((usual, _),) = gaps.most_common(1)
+    ends = {gap for gap in gaps if len(gap) > len(usual) or (gap.isspace() and not usual.isspace())}
+    return BETWEEN.sub(lambda gap: " " if gap[0] in ends else "", run) if ends else BETWEEN.sub("", run)

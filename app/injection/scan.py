@@ -16,7 +16,7 @@ from app.injection.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 FEWEST_HIDDEN = 3
 """Invisible characters between letters from which on they are marked: fewer come with copied text."""
 MOST_OF_A_RULE = 20
-"""Findings of one rule and severity in one text: what repeats itself a thousand times is one finding's worth of news."""
+"""Findings of one rule and severity in one text: what repeats itself a thousand times is news once."""
 TAGS = re.compile(r"[\U000e0020-\U000e007e]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 """Characters that nobody sees and that spell a text of their own."""
 FLAGS = re.compile(
@@ -121,9 +121,10 @@ def _within(page: Page, found: Pieces | None, severities: Iterable[str], *, fami
     for severity in severities:
         for match in book(severity).matches(read.text):
             yield page.finding(match, found.span(read.place(_words(match, read.text)[0])), family=family)
-        for match in book(severity).matches(bare.text) if bare is not None else ():
-            first = bare.place(_words(match, bare.text)[0])
-            yield page.finding(match, found.span(read.place(first)), family=family)
+        if bare is not None:
+            for match in book(severity).matches(bare.text):
+                first = bare.place(_words(match, bare.text)[0])
+                yield page.finding(match, found.span(read.place(first)), family=family)
 
 
 def _invisible(text: str) -> Iterator[Finding]:
@@ -132,7 +133,7 @@ def _invisible(text: str) -> Iterator[Finding]:
         return
     flags = {match.span() for match in FLAGS.finditer(text)}
     runs = [match for match in TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
-    data = quoted_as_data(text) if runs else []
+    data = quoted_as_data(text.encode(errors="replace").decode()) if runs else []
     for run in runs:
         spelled = "".join(chr(ord(letter) - TAG_START) for letter in run[0] if ord(letter) < TAG_END)
         severity = FLAG if within(data, *run.span()) else BLOCK

@@ -12,7 +12,7 @@ Change = tuple[int, int, str]
 
 
 class View:
-    """A text as it is read. Where its characters stood in the text that was given is worked out when first asked for."""
+    """A text as it is read. Where its characters stood is worked out when first asked for."""
 
     def __init__(self, text: str, *, steps: Callable[[], Iterable[Step]] | None = None) -> None:
         self.text = text
@@ -24,7 +24,8 @@ class View:
             return at
         reads, stood, widths = self._places
         step = bisect.bisect_right(reads, at) - 1
-        return stood[step] + min(at - reads[step], max(widths[step] - 1, 0))
+        length = reads[step + 1] - reads[step] if step + 1 < len(reads) else 1
+        return stood[step] + (at - reads[step]) * max(widths[step] - 1, 0) // max(length - 1, 1)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where a stretch of this text stood."""
