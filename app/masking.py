@@ -8,14 +8,21 @@ from typing import Any
 import structlog
 
 MASK = "[secret masked: {kind}]"
-LIKELY = re.compile(r"[A-Za-z0-9_/+=.\-]{16}|://[^\s/]*@|PRIVATE KEY|[0-9]:[A-Za-z0-9_-]{8}")
+LIKELY = re.compile(
+    r"[A-Za-z0-9_/+=.\-]{16}|://[^\s/]*@|PRIVATE KEY|[0-9]:[A-Za-z0-9_-]{8}"
+    r"|(?:[Pp]ass(?:word|wd)|[Pp]wd|PASS(?:WORD|WD)|PWD|[Ss]ecret|SECRET|[Tt]oken|TOKEN|[Kk]ey|KEY)[\"']?\s{0,3}[:=]"
+)
 """What every detector's finding contains; most text has none of it, and is done after one pass."""
 PRIVATE_KEY = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----[^-]{0,20000}"
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 MORE = {
-    "API key": re.compile(r"\b(?:sk|pk|rk)-(?:[a-z0-9]{2,12}-){0,3}[A-Za-z0-9_-]{20,200}\b"),
+    "API key": re.compile(
+        r"\b(?:sk|pk|rk)-(?=[A-Za-z_-]{0,200}[0-9])(?=[A-Za-z0-9_-]{0,100}?[A-Za-z0-9]{16})"
+        r"(?:[a-z0-9]{2,12}-){0,3}[A-Za-z0-9_-]{20,200}\b"
+    ),
+    "Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{24,80}\b"),
     "Google API key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
     "JSON web token": re.compile(
         r"\beyJ[A-Za-z0-9_=-]{8,4096}\.[A-Za-z0-9_=-]{4,8192}(?:\.[A-Za-z0-9_.+/=-]{0,4096})?"
@@ -23,7 +30,20 @@ MORE = {
     "GitHub token": re.compile(r"\bgithub_pat_[0-9A-Za-z_]{22,255}\b"),
     "bearer token": re.compile(r"(?i)\bauthorization:\s{0,3}(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"),
     "password": re.compile(r"(?i)\b(?:password|passwd|pwd)\b[\"']?\s{0,3}[:=]\s{0,3}[\"']([^\s\"']{6,200})[\"']"),
-    "password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/@]{1,200})@"),
+    "password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/]{1,200})@(?=[^\s/@])"),
+    "secret in an address": re.compile(
+        r"(?i)[?&;](?:(?:access|auth|id|refresh|session|api|client|private)[_-]?)?"
+        r"(?:token|apikey|api[_-]?key|(?<=[a-z_-])key|secret|password|passwd|signature|sig)=([^\s&;\"'<>#()\[\]{}]{8,2048})"
+    ),
+    "secret in a setting": re.compile(
+        r"\b(?:[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|PASSPHRASE)|(?:[A-Z0-9]{1,40}_){0,8}(?:PWD|SECRET|TOKEN"
+        r"|(?:API|ACCESS|SECRET|PRIVATE|AUTH|SIGNING|ENCRYPTION|MASTER)_?KEY))\s?=\s?[\"']?"
+        r"(?![0-9]{1,9}\b|(?:true|false|none|null)\b|[$<{\[(/~.*]|[\w.]{1,100}\()([^\s\"'`,;)]{6,1000})"
+    ),
+    "password in a setting": re.compile(
+        r"\b(?:[a-z][a-z0-9_.-]{0,60}[_.-])?(?:password|passwd|pwd|passphrase)(?:=|:\s?)(?![$<{\[])"
+        r"(?=[^\s\"'`,;()]{0,60}[0-9])(?=[^\s\"'`,;()]{0,60}[A-Za-z])([^\s\"'`,;()]{8,200})"
+    ),
 }
 """Kinds that the library does not know, or knows by an older form; a group is the part that is secret."""
 LEFT_OUT = frozenset(
@@ -45,7 +65,7 @@ class Masked:
 
 def mask(text: str) -> Masked:
     """`text` with each secret replaced by what kind of secret stood there. Pure, and linear in the text's length."""
-    if not LIKELY.search(text):
+    if not _likely().search(text):
         return Masked(text=text)
     kinds: list[str] = []
 
@@ -80,6 +100,11 @@ def masked_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
         case list() | tuple():
             return [masked_values(item) for item in value]
     return value
+
+
+@functools.cache
+def _likely() -> Any:  # noqa: ANN401 - re2 carries no types
+    return _linear(LIKELY)
 
 
 @functools.cache
