@@ -20,6 +20,8 @@ NESTED = 3
 """How deep a list of words may name other lists."""
 MOST_MATCHES = 1_000
 """Of one rule in one text, quoted ones included; a text that has more quotes nothing."""
+SPARED_BEFORE = 8
+"""Characters before a match that are looked at too: "do not forget" stands there in other languages."""
 SPARED_WITHIN = 80
 """Characters after a match in which its rule's exception is looked for."""
 
@@ -36,13 +38,13 @@ class Rule:
     caught: tuple[str, ...]
     spared: tuple[str, ...]
     unless: str = ""
-    """What no match contains; Python's, as the next."""
+    """What no match contains, nor the few characters before it; Python's, as the next."""
     unless_after: str = ""
     """What does not follow a match."""
 
     def spares(self, text: str, start: int, end: int) -> bool:
         """Whether a match is one of the rule's exceptions."""
-        if self.unless and _exception(self.unless).search(text, start, end):
+        if self.unless and _exception(self.unless).search(text, max(0, start - SPARED_BEFORE), end):
             return True
         return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + SPARED_WITHIN))
 
