@@ -84,6 +84,8 @@ def normal(text: str) -> View:
     if PLAIN.fullmatch(text):
         return View(text)
     read = _without_look_alikes(text.translate(FOLDS))
+    if all(len(FOLDS[ord(letter)]) == 1 for letter in set(text)):
+        return View(read)
     return View(read, steps=lambda: ((len(FOLDS[ord(letter)]), 1) for letter in text))
 
 
