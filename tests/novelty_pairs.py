@@ -96,3 +96,61 @@ UNRELATED = {
         "Рефери добавил четыре минуты после долгой травмы.",
     ],
 }
+
+KEPT_APART = {
+    "english": [
+        (
+            "Agents that plan before they act finish fewer tasks but make fewer mistakes.",
+            "Planning ahead makes agents err less, though they complete less work.",
+            "Agents that act before they plan finish more tasks but make worse reports.",
+        ),
+        (
+            "The judge gave the literature review 8.5 points because its citations could be checked.",
+            "Because one could verify its citations, the literature review got 8.5 points from the judge.",
+            "The judge gave the market analysis 3.0 points because its sources could not be checked.",
+        ),
+        (
+            "Rust rewrites of the parser halved memory use at Mozilla within two releases.",
+            "Within two releases, Mozilla cut the memory consumption of its parser by half by rewriting it in Rust.",
+            "Go rewrites of the scheduler doubled memory use at Dropbox within three releases.",
+        ),
+        (
+            "Salmon farms in Norway lost 16 % of their fish in 2023, mostly to gill disease.",
+            "In 2023 Norwegian salmon farming saw mortality of 16 %, largely caused by diseases of the gills.",
+            "Salmon farms in Chile lost 9 % of their fish in 2019, mostly to sea lice.",
+        ),
+        (
+            "Water boils at a lower temperature in the mountains because air pressure falls with height.",
+            "Air pressure decreases with altitude, which is why water in the mountains boils at lower temperatures.",
+            "Water freezes at a lower temperature in the sea because salt content rises with depth.",
+        ),
+    ],
+    "russian": [
+        (
+            "Агенты, которые планируют заранее, выполняют меньше задач, но реже ошибаются.",
+            "Предварительное планирование снижает число ошибок агентов, хотя и задач они выполняют меньше.",
+            "Агенты, которые действуют без плана, выполняют больше задач, но пишут плохие отчёты.",
+        ),
+        (
+            "Судья поставил обзору литературы 8,5 балла, потому что его ссылки можно проверить.",
+            "Обзор литературы получил от судьи 8,5 балла: ссылки в нём поддаются проверке.",
+            "Судья поставил анализу рынка 3,0 балла, потому что его источники проверить нельзя.",
+        ),
+        (
+            "Лососёвые фермы Норвегии потеряли в 2023 году 16 % рыбы, в основном из-за болезни жабр.",
+            "В Норвегии в 2023 году на лососёвых фермах погибло 16 % рыбы, главным образом от заболеваний жабр.",
+            "Лососёвые фермы Чили потеряли в 2019 году 9 % рыбы, в основном из-за морских вшей.",
+        ),
+        (
+            "В горах вода кипит при более низкой температуре, потому что давление воздуха падает с высотой.",
+            "С высотой давление воздуха уменьшается, поэтому в горах температура кипения воды ниже.",
+            "В море вода замерзает при более низкой температуре, потому что солёность растёт с глубиной.",
+        ),
+        (
+            "Переход на новый кодек сократил объём архива вдвое, но экспорт стал медленнее.",
+            "Новый кодек уменьшил архив в два раза ценой более медленного экспорта.",
+            "Переход на новый сервер увеличил стоимость аренды вдвое, но поиск стал быстрее.",
+        ),
+    ],
+}
+"""Pairs on which nothing was set: half of them have neither a number nor a name."""
