@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.db.engine import Database
+from app.embeddings import store
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.factory import following_provider
 from app.embeddings.following import FollowingProvider
@@ -86,7 +87,7 @@ class Asker:
                 await task
 
 
-async def started(settings: Settings) -> asyncio.subprocess.Process:
+async def started(settings: Settings, model: str = "new") -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
     given = {
         "PRIORS_DATABASE_URL": settings.database_url,
@@ -96,7 +97,7 @@ async def started(settings: Settings) -> asyncio.subprocess.Process:
         "PRIORS_EMBEDDING_DIMENSION": str(DIMENSION),
     }
     return await asyncio.create_subprocess_exec(
-        PRIORS, "reembed", "--model", "new", env={**environment, **given}, stderr=asyncio.subprocess.PIPE
+        PRIORS, "reembed", "--model", model, env={**environment, **given}, stderr=asyncio.subprocess.PIPE
     )
 
 
@@ -136,6 +137,16 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
         await killed_when(database, own, lambda state: bool(state.retiring))
         assert await models(database) == [("openai:old", False), ("openai:new", True)]
         assert await told(own) == ["openai:old is no longer served: a running worker drops its vectors within minutes"]
+
+        async with database.statements() as connection:
+            assert (await connection.execute(store.TRY_MOVE)).scalar_one()
+            other = await started(own, "other")
+            _, refusal = await other.communicate()
+            await connection.execute(store.END_MOVE)
+        assert (other.returncode, refusal.decode().splitlines()) == (
+            2,
+            ["priors: the store is being moved to openai:new already: wait for that to end, or stop it"],
+        )
 
         last = await started(own)
         assert await last.wait() == 0
