@@ -38,9 +38,12 @@ class Turned:
         *,
         name: str = "turned",
         fails_after: int | None = None,
-        seconds: float = 0.0,
+        held: bool = False,
     ) -> None:
-        self._provider, self._left, self._seconds = provider, fails_after, seconds
+        self._provider, self._left = provider, fails_after
+        self.entered, self.let_go = asyncio.Event(), asyncio.Event()
+        if not held:
+            self.let_go.set()
         self.model_id, self.dimension = name, provider.dimension
 
     async def start(self) -> None:
@@ -54,8 +57,12 @@ class Turned:
             self._left -= 1
             if self._left < 0:
                 raise EmbeddingUnavailable("the model went away")
-        await asyncio.sleep(self._seconds)
+        await self._wait()
         return (await self._provider.embed_documents(texts))[:, ::-1]
+
+    async def _wait(self) -> None:
+        self.entered.set()
+        await self.let_go.wait()
 
     async def close(self) -> None:
         pass
@@ -64,27 +71,15 @@ class Turned:
 class Lent(Turned):
     """The real model, which the other tests still need when this one is done with it."""
 
-    def __init__(self, provider: EmbeddingProvider) -> None:
-        super().__init__(provider, name=provider.model_id)
+    def __init__(self, provider: EmbeddingProvider, *, held: bool = False) -> None:
+        super().__init__(provider, name=provider.model_id, held=held)
 
     async def embed_query(self, text: str) -> Vector:
         return await self._provider.embed_query(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return await self._provider.embed_documents(texts)
-
-
-class Paused(Lent):
-    """The real model, which hands over no documents until it is told to."""
-
-    def __init__(self, provider: EmbeddingProvider) -> None:
-        super().__init__(provider)
-        self.asked, self.go = asyncio.Event(), asyncio.Event()
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        matrix = await super().embed_documents(texts)
-        self.asked.set()
-        await self.go.wait()
+        matrix = await self._provider.embed_documents(texts)
+        await self._wait()
         return matrix
 
 
@@ -189,11 +184,11 @@ async def test_an_ingestion_under_way_survives_the_move(
         (tmp_path / f"{number}.md").write_text(
             f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
         )
-    old = Paused(provider)
+    old = Lent(provider, held=True)
     ingesting = asyncio.create_task(ingest(own, old, counter, workspace="w", paths=[tmp_path], max_file_bytes=10**6))
-    await old.asked.wait()
-    await reembed(own, Turned(provider), grace_seconds=0.2)
-    old.go.set()
+    await old.entered.wait()
+    await reembed(own, Turned(provider), grace_seconds=0)
+    old.let_go.set()
     result = await ingesting
     assert not result.failed
     assert result.waiting > 0
@@ -208,11 +203,11 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
 ) -> None:
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
     await remember(own, counter, workspace="w", language="english", memories=notes)
-    old = Paused(provider)
+    old = Lent(provider, held=True)
     embedding = asyncio.create_task(embed_waiting(own, old))
-    await old.asked.wait()
-    await reembed(own, Turned(provider), grace_seconds=0.2)
-    old.go.set()
+    await old.entered.wait()
+    await reembed(own, Turned(provider), grace_seconds=0)
+    old.let_go.set()
     assert await embedding == 0
     assert await vectors_of(own) == {"turned": 600}
     assert await backfill_state(own) == 0
@@ -230,8 +225,10 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
         assert model is not None
         assert await vectors.is_served(connection, model)
         moving = asyncio.create_task(reembed(own, Turned(provider), grace_seconds=0.1))
-        await asyncio.sleep(2)
-        assert await models(own) == [(provider.model_id, False), ("turned", True)]
+        while await models(own) != [(provider.model_id, False), ("turned", True)]:  # noqa: ASYNC110 - the database is what is waited for
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        assert not moving.done()
         await vectors.insert(connection, model, 1, [memory_id for memory_id in ids if memory_id], vector)
     await moving
     assert await models(own) == [("turned", True)]
@@ -239,8 +236,9 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 
 
 async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) -> None:
-    first = asyncio.create_task(reembed(own, Turned(provider, seconds=2.0), grace_seconds=0.5))
-    await asyncio.sleep(0.5)
+    destination = Turned(provider, held=True)
+    first = asyncio.create_task(reembed(own, destination, grace_seconds=0))
+    await destination.entered.wait()
     for other in ("turned", "another"):
         with pytest.raises(ConfigurationError, match="is being moved to turned already"):
             await reembed(own, Turned(provider, name=other), grace_seconds=0)
@@ -252,6 +250,7 @@ async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) ->
     assert b'priors_reembed_memories{count="all",model="turned"} 300.0' in shown.exposition()
     shown.note_move(None)
     assert b"turned" not in shown.exposition()
+    destination.let_go.set()
     assert await first == 300
     assert await models(own) == [("turned", True)]
 
