@@ -28,6 +28,7 @@ class Candidate(NamedTuple):
     """A memory in the pool, with what ranking needs of it. A tuple, because hundreds are made for an answer."""
 
     memory_id: UUID
+    title: str
     source_id: UUID | None
     ordinal: int | None
     final_score: float | None
@@ -129,7 +130,7 @@ def pool_statement(shape: Shape) -> bytes:
         {sources if shape.clauses else ""}
         WHERE {_all(shape.clauses)}
     ), pool AS MATERIALIZED ({chosen} UNION SELECT memory_id FROM neighbour)
-    SELECT m.memory_id, m.source_id, m.ordinal, m.final_score, m.quality,
+    SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
         coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity, {_bm25(shape)} AS bm25
     FROM pool {joins}
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id

@@ -22,6 +22,8 @@ class Blend:
     """What the source's best lexical score adds."""
     source_vector: float = 0.1
     """What the source's best vector score adds."""
+    named: float = 0.2
+    """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
     by_rank: bool = False
     """Fuse by reciprocal ranks in place of the scores."""
 
@@ -38,6 +40,8 @@ class Evidence(NamedTuple):
     source: int | None
     """Any number, the same for memories of one source."""
     ordinal: int | None
+    named: bool = False
+    """Whether the query names its title."""
 
 
 class Relevance(NamedTuple):
@@ -46,7 +50,7 @@ class Relevance(NamedTuple):
     value: float
     """From 0 to 1, the pool's best: what ranking weighs against quality."""
     evidence: float
-    """fused + neighbours + source: means the same for every query, so that a threshold can tell junk."""
+    """fused + neighbours + source + named: means the same for every query, so that a threshold can tell junk."""
     vector: float
     """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
     lexical: float
@@ -57,6 +61,8 @@ class Relevance(NamedTuple):
     """What its neighbours in the source added."""
     source: float
     """What its source added."""
+    named: float
+    """What its title added, because the query names it."""
 
 
 def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> list[Relevance]:
@@ -75,7 +81,9 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
         fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
     neighbours = _from_neighbours(pool, fused, blend)
     sources = _from_source(pool, lexical, vector, blend)
-    raw = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
+    found = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
+    titles = [blend.named * value if item.named else 0.0 for item, value in zip(pool, found, strict=True)]
+    raw = [value + title for value, title in zip(found, titles, strict=True)]
     best = max(raw, default=0.0) or 1.0
     return [
         Relevance(
@@ -86,6 +94,7 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
             fused=fused[place],
             neighbours=neighbours[place],
             source=sources[place],
+            named=titles[place],
         )
         for place in range(len(pool))
     ]

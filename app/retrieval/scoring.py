@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.retrieval.arms import Candidate
 from app.retrieval.fusion import Evidence, Relevance, relevances
+from app.retrieval.naming import named
 from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
 
@@ -32,6 +33,7 @@ class Ranked(NamedTuple):
             "fused": self.relevance.fused,
             "neighbours": self.relevance.neighbours,
             "source": self.relevance.source,
+            "named": self.relevance.named,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
             "qual_weight": self.rank.qual_weight,
@@ -40,8 +42,9 @@ class Ranked(NamedTuple):
         }
 
 
-def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now: datetime) -> list[Ranked]:
+def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime) -> list[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
+    titles = named(query, [item.title for item in pool])
     numbers: dict[UUID | None, int] = {}
     evidence = [
         Evidence(
@@ -49,8 +52,9 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, full_match: float, now:
             bm25=item.bm25,
             source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
             ordinal=item.ordinal,
+            named=has_its_name,
         )
-        for item in pool
+        for item, has_its_name in zip(pool, titles, strict=True)
     ]
     scored = list(zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True))
     if preset.nearest is not None and any(item.similarity is not None for item in pool):
@@ -115,4 +119,6 @@ def _by_place(scored: Sequence[tuple[Candidate, Relevance]]) -> list[tuple[Candi
 
 
 def _by_distance(value: float) -> Relevance:
-    return Relevance(value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0)
+    return Relevance(
+        value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0, named=0.0
+    )

@@ -187,7 +187,9 @@ async def _hits(
     )
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
-        best = ranked(pool, preset, full_match=words.full_match if words else 0.0, now=datetime.now(UTC))
+        best = ranked(
+            pool, preset, query=query.text, full_match=words.full_match if words else 0.0, now=datetime.now(UTC)
+        )
         return await _with_bodies(connection, question.workspace_id, best, preset, query.k)
 
 

@@ -45,6 +45,13 @@ def test_a_strong_hit_lifts_its_source() -> None:
     assert same.source > other.source
 
 
+def test_a_memory_that_the_query_names_gains_its_share() -> None:
+    plain = evidence(0.5, 5.0)
+    first, second = relevances([plain, plain._replace(named=True)], full_match=10.0, blend=Blend(named=0.2))
+    assert (first.named, second.named) == (0, pytest.approx(0.2 * first.evidence))
+    assert second.evidence == pytest.approx(1.2 * first.evidence)
+
+
 def test_reciprocal_ranks_prefer_what_both_arms_found() -> None:
     both, words, meaning = reciprocal_ranks([evidence(0.5, 5.0), evidence(None, 9.0), evidence(0.9, 0.0)])
     assert both > words

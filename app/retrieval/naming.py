@@ -1,0 +1,16 @@
+"""Whether a query names what a memory is called: a speaker, a person, a place, a paper. Pure."""
+
+from collections.abc import Sequence
+
+from app.memories.wording import content_words
+
+
+def named(query: str, titles: Sequence[str]) -> list[bool]:
+    """For each title whether the query has every content word of it; a title without one names nothing."""
+    asked = content_words(query)
+    known: dict[str, bool] = {}
+    for title in titles:
+        if title not in known:
+            words = content_words(title)
+            known[title] = bool(words) and words <= asked
+    return [known[title] for title in titles]
