@@ -85,7 +85,7 @@ def _texts(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
 
 
 def cost(characters: int) -> Iterator[Figure]:
-    """Processor time of clean text, and of text that repeats what a rule looks for: the slowest of all rules."""
+    """The processor's time for clean text, and for one that repeats what a rule looks for, the slowest of all."""
     scan(CLEAN)
     started = time.process_time()
     for _ in range(100):

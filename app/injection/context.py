@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.injection.linear import linear
+from app.injection.linear import has, linear
 
 Span = tuple[int, int]
 
@@ -102,7 +102,7 @@ def discussed(text: str) -> list[Span]:
 
 def unseen(text: str) -> Iterator[Unseen]:
     """What stands where a person does not look: comments, titles of links, texts of images, hidden elements."""
-    if not linear(SOME_UNSEEN).search(text):
+    if not has(SOME_UNSEEN, text):
         return
     yield from _comments(text)
     yield from _hidden_elements(text)

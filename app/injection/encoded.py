@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Iterator
 
-from app.injection.linear import linear
+from app.injection.linear import has
 from app.injection.pieces import Pieces, pieces
 
 SOME_CODE = r"[A-Za-z0-9+/_-]{20}|(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12}"
@@ -20,7 +20,7 @@ READABLE = re.compile(r"[^\ufffd\x00-\x08\x0e-\x1f\x7f]{12,}")
 
 def decoded(text: str) -> Pieces | None:
     """What the runs of digits spell; None where none spells text."""
-    if not linear(SOME_CODE).search(text):
+    if not has(SOME_CODE, text):
         return None
     return pieces(
         (stretch, match.span()) for match in _runs(text) for run in _decoded(match) for stretch in READABLE.findall(run)

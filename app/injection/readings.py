@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from app.injection.linear import linear
+from app.injection.linear import has
 from app.injection.normal import folded
 from app.injection.view import Change, View, rewritten
 
@@ -30,7 +30,7 @@ BETWEEN = re.compile(rf"[{SEPARATORS}]+")
 
 def without_marks(text: str) -> View | None:
     """Without emphasis, code marks, links, tags, entities and escapes; None where there are none."""
-    if not linear(SOME_MARK).search(text):
+    if not has(SOME_MARK, text):
         return None
     changes = list(_unmarked(text))
     return rewritten(text, changes) if changes else None
@@ -60,7 +60,7 @@ def _character(entity: str) -> str:
 
 def joined(text: str) -> View | None:
     """With each run of spaced letters as words; None where there is none."""
-    if not linear(SOME_SPACED).search(text):
+    if not has(SOME_SPACED, text):
         return None
     changes = [(run.start(), run.end(), _closed(run[0])) for run in SPACED.finditer(text)]
     return rewritten(text, changes) if changes else None
