@@ -22,6 +22,7 @@ SHOWN = {
     "bm25": "bm25",
     "neighbours": "nbr",
     "source": "src",
+    "named": "name",
     "relevance": "rel",
     "qual_weight": "qual",
     "q_adjust": "rate",
