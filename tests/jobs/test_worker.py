@@ -10,13 +10,14 @@ from sqlalchemy import text
 from app.db.engine import Database
 from app.embeddings.backfill import backfill_state
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.graph.worker import LayoutWorker
 from app.jobs.worker import run_worker
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.observations.observation import Outcome
 from app.observations.record import compress_all_waiting, compress_requested, get_observation, request_observation
 from app.settings import Settings
-from app.wiring import Services
+from app.wiring import LAYOUT_CACHE, Services
 
 
 @asynccontextmanager
@@ -24,7 +25,13 @@ async def own_services(
     url: str, settings: Settings, provider: EmbeddingProvider, counter: TokenCounter
 ) -> AsyncIterator[Services]:
     database = Database(url, pool_size=4)
-    yield Services(settings=replace(settings, database_url=url), database=database, provider=provider, counter=counter)
+    yield Services(
+        settings=replace(settings, database_url=url),
+        database=database,
+        provider=provider,
+        counter=counter,
+        layouts=LayoutWorker(settings.data_dir / LAYOUT_CACHE),
+    )
     await database.close()
 
 
