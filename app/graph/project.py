@@ -194,4 +194,6 @@ def _of(kind: str) -> str:
 
 
 def _missing(waiting: int) -> str:
+    if waiting == 1:
+        return "1 memory waits for its vector and is not shown"
     return f"{waiting:,} memories wait for their vector and are not shown" if waiting else ""
