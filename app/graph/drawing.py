@@ -15,6 +15,8 @@ from app.graph.messages import COMPUTED, Job, Layout
 
 VERSION = b"1"
 """Of the computation: another one is another fingerprint, so that no map of an older service is shown."""
+DECIMALS = 4
+"""Of a coordinate; a map is some 30 wide."""
 NOWHERE = (math.nan, math.nan)
 
 
@@ -102,7 +104,9 @@ def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, re
 
 def points_of(layout: Layout) -> list[Point]:
     """The places of a layout, in the order of its job."""
-    coordinates = np.frombuffer(layout.coordinates, dtype=np.float32).reshape(-1, 2).tolist()
+    coordinates = (
+        np.frombuffer(layout.coordinates, dtype=np.float32).astype(np.float64).round(DECIMALS).reshape(-1, 2).tolist()
+    )
     fitted = np.frombuffer(layout.fitted, dtype=np.bool_).tolist()
     return [
         Point(x=x, y=y, cluster=cluster, fitted=was_fitted)
@@ -118,5 +122,8 @@ def projected_of(nodes: Sequence[tuple[Shown, Point]]) -> int:
 
 def places_of(graph: Graph, base: Mapping[Known, Point]) -> dict[Known, Point]:
     """What is to be kept: the places shown, and those that UMAP gave to memories that may be shown again."""
-    kept = {} if graph.mode == COMPUTED else {item: point for item, point in base.items() if point.fitted}
-    return {**kept, **{known(item): point for item, point in graph.nodes}}
+    shown = {known(item): point for item, point in graph.nodes}
+    if graph.mode == COMPUTED:
+        return shown
+    ids = {memory_id for memory_id, _ in shown}
+    return {**{item: point for item, point in base.items() if point.fitted and item[0] not in ids}, **shown}

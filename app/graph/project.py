@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -160,8 +159,9 @@ async def _kept(
 async def _terms(connection: AsyncConnection, layout: Layout) -> list[tuple[str, ...]]:
     """The label of each cluster."""
     words = [word for found in layout.words for word in found]
-    indexed = iter(zip(words, await store.lexemes(connection, words), strict=True))
-    return [tuple(label((word, lexeme) for (word, _), lexeme in islice(indexed, len(found)))) for found in layout.words]
+    lexemes = iter(await store.lexemes(connection, words))
+    indexed = [[(word, next(lexemes)) for word, _ in found] for found in layout.words]
+    return [tuple(label(found)) for found in indexed]
 
 
 def _stored(view: View) -> Graph:

@@ -171,7 +171,7 @@ VALUES (:workspace_id, :kind, :node_limit, :fingerprint, :model, CAST(:clusters 
 INSERT_POINTS = text("""
 INSERT INTO graph_points (workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)
 SELECT :workspace_id, :kind, :node_limit, * FROM unnest(
-    CAST(:ids AS uuid[]), CAST(:hashes AS bytea[]), CAST(:xs AS real[]), CAST(:ys AS real[]),
+    CAST(:ids AS uuid[]), CAST(:hashes AS bytea[]), CAST(:xs AS float8[]), CAST(:ys AS float8[]),
     CAST(:clusters AS smallint[]), CAST(:fitteds AS boolean[])
 )
 """)

@@ -50,8 +50,8 @@ def _points() -> None:
         sa.Column("node_limit", sa.Integer(), nullable=False),
         sa.Column("memory_id", sa.UUID(), nullable=False),
         sa.Column("content_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("x", sa.REAL(), nullable=False),
-        sa.Column("y", sa.REAL(), nullable=False),
+        sa.Column("x", sa.Double(), nullable=False),
+        sa.Column("y", sa.Double(), nullable=False),
         sa.Column("cluster", sa.SmallInteger(), nullable=False),
         sa.Column("fitted", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(
