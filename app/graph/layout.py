@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.embeddings.provider import Matrix
+from app.graph.compiled import kept_when_compiled
 from app.graph.messages import COMPUTED, PROJECTED
 
 Flags = NDArray[np.bool_]
@@ -192,7 +193,8 @@ def _all_equal(vectors: Matrix) -> bool:
 
 
 def _umap(**options: Any) -> Any:  # noqa: ANN401 - UMAP has no types
-    from umap import UMAP  # type: ignore[import-untyped]  # noqa: PLC0415 - takes up to 20 s
+    with kept_when_compiled():
+        from umap import UMAP  # type: ignore[import-untyped]  # noqa: PLC0415 - takes up to 20 s
 
     return UMAP(n_components=2, random_state=SEED, low_memory=True, **options)
 

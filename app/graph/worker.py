@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from app.errors import GraphUnavailable
+from app.graph.compiled import CACHE, versions
 from app.graph.graph import Graph
 from app.graph.messages import HEADER, Failure, Job, Layout, Message, answer_of, encoded
 from app.graph.underway import Underway
@@ -93,9 +94,9 @@ class LayoutWorker:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        """One thread leaves the other cores to requests; what is compiled is kept where the service may write."""
+        """One thread leaves the other cores to requests; what is compiled is kept, and it needs none of our secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-        return {"NUMBA_CACHE_DIR": str(self._cache), **inherited, **dict.fromkeys(ONE_THREAD, "1")}
+        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), CACHE: str(self._cache / versions())}
 
     def _wake(self) -> None:
         if self._idle is not None:
