@@ -24,7 +24,7 @@ def kept_when_compiled() -> Iterator[None]:
     if CACHE not in os.environ:
         yield
         return
-    import numba  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
+    import numba  # noqa: PLC0415 - takes seconds
 
     compiling = numba.njit
     numba.njit = lambda *arguments, **options: compiling(*arguments, **{"cache": True, **options})

@@ -104,9 +104,8 @@ def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, re
 
 def points_of(layout: Layout) -> list[Point]:
     """The places of a layout, in the order of its job."""
-    coordinates = (
-        np.frombuffer(layout.coordinates, dtype=np.float32).astype(np.float64).round(DECIMALS).reshape(-1, 2).tolist()
-    )
+    computed = np.frombuffer(layout.coordinates, dtype=np.float32).reshape(-1, 2)
+    coordinates = computed.astype(np.float64).round(DECIMALS).tolist()
     fitted = np.frombuffer(layout.fitted, dtype=np.bool_).tolist()
     return [
         Point(x=x, y=y, cluster=cluster, fitted=was_fitted)

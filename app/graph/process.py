@@ -12,7 +12,7 @@ from app.graph.labels import distinctive
 from app.graph.layout import cluster, place, vectors_of
 from app.graph.messages import HEADER, Failure, Job, Layout, Message, encoded, job_of
 
-NICE = 10
+NICE = 5
 """Answers to agents come first where cores are few."""
 
 
