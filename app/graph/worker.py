@@ -96,7 +96,16 @@ class LayoutWorker:
     def _environment(self) -> dict[str, str]:
         """One thread leaves the other cores to requests; what is compiled is kept, and it needs none of our secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), CACHE: str(self._cache / versions())}
+        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._kept()}
+
+    def _kept(self) -> dict[str, str]:
+        """Where machine code is kept; numba finds a place of its own where the data directory is read-only."""
+        folder = self._cache / versions()
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            return {}
+        return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
 
     def _wake(self) -> None:
         if self._idle is not None:
