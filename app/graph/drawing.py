@@ -63,9 +63,10 @@ def usable(view: View) -> Mapping[Known, Point]:
 
 def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list[Known]:
     """What holds the map in place without being shown: nothing where every memory has its place already."""
-    if base.keys() >= set(wanted):
+    shown = set(wanted)
+    if base.keys() >= shown:
         return []
-    return [item for item, point in base.items() if point.fitted and item not in set(wanted)]
+    return [item for item, point in base.items() if point.fitted and item not in shown]
 
 
 def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
