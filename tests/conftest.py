@@ -141,9 +141,10 @@ def counter() -> TokenCounter:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def layouts(settings: Settings) -> AsyncIterator[LayoutWorker]:
-    """The process that computes graphs, shared because it takes a quarter of a minute to become ready."""
-    worker = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
+async def layouts(pytestconfig: pytest.Config) -> AsyncIterator[LayoutWorker]:
+    """The process that computes graphs, shared, as is what it compiles: becoming ready takes a quarter of a minute."""
+    assert pytestconfig.cache is not None
+    worker = LayoutWorker(pytestconfig.cache.mkdir(LAYOUT_CACHE))
     yield worker
     await worker.close()
 

@@ -51,7 +51,7 @@ def test_history() -> None:
 
 
 def test_graph() -> None:
-    figures = by_name(graph.main(["--size", "60", "--rounds", "2"]))
+    figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))
     assert all(value > 0 for value in figures.values())
 
 
