@@ -141,10 +141,9 @@ def counter() -> TokenCounter:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def layouts(pytestconfig: pytest.Config) -> AsyncIterator[LayoutWorker]:
+async def layouts(repository: Path) -> AsyncIterator[LayoutWorker]:
     """The process that computes graphs, shared, as is what it compiles: becoming ready takes a quarter of a minute."""
-    assert pytestconfig.cache is not None
-    worker = LayoutWorker(pytestconfig.cache.mkdir(LAYOUT_CACHE))
+    worker = LayoutWorker(repository / ".pytest_cache" / LAYOUT_CACHE)
     yield worker
     await worker.close()
 
