@@ -56,6 +56,7 @@ def service(settings: Settings) -> Iterator[tuple[str, int]]:
         "PRIORS_DATA_DIR": str(settings.data_dir),
         "PRIORS_PORT": str(port),
         "PRIORS_LOG_LEVEL": "error",
+        "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),
     }
     process = subprocess.Popen(
         [sys.executable, "-c", "from app.cli import main; main()", "serve"],
