@@ -7,7 +7,8 @@
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
     │   ├── EmbeddingUnavailable
-    │   └── LLMUnavailable
+    │   ├── LLMUnavailable
+    │   └── GraphUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
 
 A message says what is wrong and how to mend it. What a door makes of an error (a status code, an exit
@@ -65,6 +66,10 @@ class EmbeddingUnavailable(Unavailable):
 
 class LLMUnavailable(Unavailable):
     """The language model did not answer; compression goes on without it."""
+
+
+class GraphUnavailable(Unavailable):
+    """The layout of a graph could not be computed; everything else goes on."""
 
 
 class ConfigurationError(PriorsError):

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.graph.worker import LayoutWorker
 from app.llm.chat import Chat, chat_from
 from app.observations.record import Compressor
 from app.settings import Settings
+
+LAYOUT_CACHE = "graph"
+"""Folder of the data directory for what the process that computes graphs has compiled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,8 @@ class Services:
     provider: EmbeddingProvider
     """Not started yet: `await provider.start()` where the model is needed at once."""
     counter: TokenCounter
+    layouts: LayoutWorker
+    """Computes graphs, in a process of its own that starts with the first one."""
     chat: Chat | None = None
     """The language model that compresses; None where none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
@@ -77,9 +83,17 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(database.close)
         provider = following_provider(settings)
         stack.push_async_callback(provider.close)
+        layouts = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
+        stack.push_async_callback(layouts.close)
         chat = chat_from(settings)
         if chat is not None:
             stack.push_async_callback(chat.close)
         yield Services(
-            settings=settings, database=database, provider=provider, counter=counter(), chat=chat, revive=revive
+            settings=settings,
+            database=database,
+            provider=provider,
+            counter=counter(),
+            layouts=layouts,
+            chat=chat,
+            revive=revive,
         )

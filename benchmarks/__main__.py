@@ -1,6 +1,6 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import compression, history, ingestion, injection, locomo, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, locomo, write_gate
 
 if __name__ == "__main__":
     compression.main([])
@@ -9,3 +9,4 @@ if __name__ == "__main__":
     locomo.main([])
     ingestion.main([])
     history.main([])
+    graph.main([])

@@ -18,8 +18,9 @@ from app.db.engine import Database
 from app.db.migrations import upgrade
 from app.embeddings.backfill import serving_model
 from app.embeddings.factory import counter, provider_from
+from app.graph.worker import LayoutWorker
 from app.settings import Settings
-from app.wiring import Services
+from app.wiring import LAYOUT_CACHE, Services
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -36,7 +37,9 @@ async def stage() -> AsyncIterator[Services]:
             await provider.start()
             database = Database(settings.database_url, pool_size=8)
             await serving_model(database, provider)
-            yield Services(settings=settings, database=database, provider=provider, counter=counter())
+            layouts = LayoutWorker(data / LAYOUT_CACHE)
+            yield Services(settings=settings, database=database, provider=provider, counter=counter(), layouts=layouts)
+            await layouts.close()
             await provider.close()
             await database.close()
 
@@ -53,6 +56,7 @@ def service(settings: Settings) -> Iterator[tuple[str, int]]:
         "PRIORS_DATA_DIR": str(settings.data_dir),
         "PRIORS_PORT": str(port),
         "PRIORS_LOG_LEVEL": "error",
+        "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),
     }
     process = subprocess.Popen(
         [sys.executable, "-c", "from app.cli import main; main()", "serve"],

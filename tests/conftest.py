@@ -21,8 +21,9 @@ from app.embeddings.backfill import serving_model
 from app.embeddings.factory import counter as token_counter
 from app.embeddings.factory import provider_from
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.graph.worker import LayoutWorker
 from app.settings import Settings
-from app.wiring import Services
+from app.wiring import LAYOUT_CACHE, Services
 
 GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
 IMAGE = "pgvector/pgvector:0.8.1-pg18-trixie"
@@ -139,10 +140,20 @@ def counter() -> TokenCounter:
     return token_counter()
 
 
+@pytest_asyncio.fixture(scope="session")
+async def layouts(repository: Path) -> AsyncIterator[LayoutWorker]:
+    """The process that computes graphs, shared, as is what it compiles: becoming ready takes a quarter of a minute."""
+    worker = LayoutWorker(repository / ".pytest_cache" / LAYOUT_CACHE)
+    yield worker
+    await worker.close()
+
+
 @pytest.fixture(scope="session")
-def services(settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> Services:
+def services(
+    settings: Settings, database: Database, provider: EmbeddingProvider, counter: TokenCounter, layouts: LayoutWorker
+) -> Services:
     """Everything that the verbs need."""
-    return Services(settings=settings, database=database, provider=provider, counter=counter)
+    return Services(settings=settings, database=database, provider=provider, counter=counter, layouts=layouts)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from app.api.context import Context
 from app.api.feedback import FeedbackController
 from app.api.frame import Frame
+from app.api.graph import GraphController
 from app.api.health import HealthController
 from app.api.lifecycle import LifecycleController
 from app.api.memories import MemoriesController
@@ -63,6 +64,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             FeedbackController,
             LifecycleController,
             NoveltyController,
+            GraphController,
             HealthController,
         ],
         state=State({"context": context, "settings": settings}),

@@ -26,6 +26,7 @@ class Metrics:
         self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
         self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
+        self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
 
         self.moved = Gauge(

@@ -64,7 +64,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(405, "the route does not take this method"),
     **_documented(413, "the body is too large"),
     **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
-    **_documented(503, "the database does not answer"),
+    **_documented(503, "the database, or a part that this needs, does not answer"),
 }
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -365,4 +366,42 @@ refusals = Table(
     _moment("last_at", now=True),
     PrimaryKeyConstraint("workspace_id", "reason"),
     ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+)
+
+# The newest layouts of each workspace, one for each question that was asked (all kinds: ""; how many at most).
+graph_layouts = Table(
+    "graph_layouts",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("node_limit", Integer, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("clusters", JSONB, nullable=False),
+    _moment("computed_at"),
+    _moment("written_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "kind", "node_limit"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+    Index("graph_layouts_fingerprint_ix", "workspace_id", "fingerprint"),
+)
+
+# No foreign key to memories: a deleted one that comes back finds its place again.
+graph_points = Table(
+    "graph_points",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("node_limit", Integer, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("content_hash", LargeBinary, nullable=False),
+    Column("x", Double, nullable=False),
+    Column("y", Double, nullable=False),
+    Column("cluster", SmallInteger, nullable=False),
+    Column("fitted", Boolean, nullable=False),
+    PrimaryKeyConstraint("workspace_id", "kind", "node_limit", "memory_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "kind", "node_limit"],
+        ["graph_layouts.workspace_id", "graph_layouts.kind", "graph_layouts.node_limit"],
+        ondelete="CASCADE",
+    ),
 )

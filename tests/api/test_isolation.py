@@ -52,6 +52,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
         "/api/memories:restore", json={"ids": [known["deleted_id"]]}
     ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
+    ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
     ),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compression, history, ingestion, injection, locomo, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, locomo, write_gate
 from benchmarks.figures import Figure
 
 
@@ -48,6 +48,11 @@ def test_history() -> None:
     figures = by_name(history.main(["--size", "200", "--rounds", "20"]))
     assert all(value > 0 for value in figures.values())
     assert figures["200 chunks: history ÷ (embedding + SQL)"] > 0.5
+
+
+def test_graph() -> None:
+    figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))
+    assert all(value > 0 for value in figures.values())
 
 
 def test_locomo() -> None:

@@ -15,7 +15,18 @@ import pytest
 from app.db.migrations import head
 
 PRIORS = Path(sys.executable).with_name("priors")
-HEAVY = ("sqlalchemy", "litestar", "fastembed", "onnxruntime", "numpy", "alembic", "procrastinate", "openai", "mcp")
+HEAVY = (
+    "sqlalchemy",
+    "litestar",
+    "fastembed",
+    "onnxruntime",
+    "numpy",
+    "alembic",
+    "procrastinate",
+    "openai",
+    "mcp",
+    "umap",
+)
 
 
 def environment(folder: Path, **settings: object) -> dict[str, str]:

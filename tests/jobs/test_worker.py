@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.db.engine import Database
 from app.embeddings.backfill import backfill_state
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.graph.worker import LayoutWorker
 from app.jobs.worker import run_worker
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
@@ -17,7 +18,7 @@ from app.observations.observation import Outcome
 from app.observations.record import ask_again, get_observation, request_observation
 from app.observations.settle import compress_requested
 from app.settings import Settings
-from app.wiring import Services
+from app.wiring import LAYOUT_CACHE, Services
 
 
 @asynccontextmanager
@@ -25,7 +26,13 @@ async def own_services(
     url: str, settings: Settings, provider: EmbeddingProvider, counter: TokenCounter
 ) -> AsyncIterator[Services]:
     database = Database(url, pool_size=4)
-    yield Services(settings=replace(settings, database_url=url), database=database, provider=provider, counter=counter)
+    yield Services(
+        settings=replace(settings, database_url=url),
+        database=database,
+        provider=provider,
+        counter=counter,
+        layouts=LayoutWorker(settings.data_dir / LAYOUT_CACHE),
+    )
     await database.close()
 
 
