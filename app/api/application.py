@@ -19,6 +19,7 @@ from app.api.lifecycle import LifecycleController
 from app.api.memories import MemoriesController
 from app.api.metrics import Metrics
 from app.api.novelty import NoveltyController
+from app.api.panel import PanelController
 from app.api.problems import problem_response
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
@@ -64,6 +65,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             LifecycleController,
             NoveltyController,
             HealthController,
+            PanelController,
         ],
         state=State({"context": context}),
         lifespan=[opened],

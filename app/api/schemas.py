@@ -8,9 +8,10 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
-from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference
+from app.memories.facets import Facets
+from app.memories.filters import GLOB_LIMIT, Filters
+from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference, StoredObservation
 from app.retrieval.browse import LoggedRecall
-from app.retrieval.filters import GLOB_LIMIT, Filters
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.recall import Degradation, Hit
 
@@ -21,6 +22,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
+Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 
 
@@ -100,12 +102,18 @@ class FiltersInput(Struct, forbid_unknown_fields=True):
     tags: Tags = []
     since: datetime | None = None
     until: datetime | None = None
+    task_types: list[Name] = []
+    verdicts: list[Name] = []
+    min_quality: Quality | None = None
+    max_quality: Quality | None = None
+    min_score: Score | None = None
+    max_score: Score | None = None
 
     def filters(self) -> Filters:
         """The value that the verb takes."""
-        return Filters(
-            kinds=tuple(self.kinds), source=self.source, tags=tuple(self.tags), since=self.since, until=self.until
-        )
+        given: dict[str, Any] = {name: getattr(self, name) for name in Filters.__slots__}
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return Filters(**{**given, **lists})
 
 
 class SearchInput(Struct, forbid_unknown_fields=True):
@@ -190,6 +198,25 @@ class SourceDetail(Struct, frozen=True):
         return cls(id=source.source_id, **shared)
 
 
+class ObservationView(Struct, frozen=True):
+    """What an observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: Sequence[str]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    model: str | None
+    superseded_by: UUID | None
+
+    @classmethod
+    def of(cls, observation: StoredObservation) -> "ObservationView":
+        """The view of a stored observation."""
+        return cls(**{name: getattr(observation, name) for name in cls.__struct_fields__})
+
+
 class MemoryView(Struct, frozen=True):
     """A stored memory."""
 
@@ -212,11 +239,15 @@ class MemoryView(Struct, frozen=True):
     valid_until: datetime | None
     retired_as: str | None
     findings: Sequence[dict[str, Any]] | None
+    observation: ObservationView | None
 
     @classmethod
     def of(cls, memory: Memory) -> "MemoryView":
         """The view of a stored memory."""
-        left_out = {"memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata", "findings"}
+        left_out = {
+            "memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata", "findings",
+            "observation",
+        }  # fmt: skip
         findings = None if memory.findings is None else [dict(finding) for finding in memory.findings]
         shared = {name: getattr(memory, name) for name in Memory.__slots__ if name not in left_out}
         return cls(
@@ -224,6 +255,7 @@ class MemoryView(Struct, frozen=True):
             source=source_view(memory),
             metadata=dict(memory.metadata),
             findings=findings,
+            observation=None if memory.observation is None else ObservationView.of(memory.observation),
             **shared,
         )
 
@@ -369,11 +401,39 @@ class OutcomeView(Struct, frozen=True):
 
 
 class MemoryPage(Struct, frozen=True):
-    """Memories, newest first."""
+    """Memories in the order that was asked for."""
 
     memories: Sequence[MemoryView]
     next: str | None
     """Pass it as `cursor` for the page after; null at the end."""
+    total: int | None
+    """How many there are on all pages, counted up to 10,001; only on the first page."""
+
+
+class FacetView(Struct, frozen=True):
+    """A value that memories can be filtered by, and how many live ones have it."""
+
+    value: str
+    count: int
+
+
+class FacetsView(Struct, frozen=True):
+    """What there is to filter by, the most frequent first."""
+
+    kinds: Sequence[FacetView]
+    task_types: Sequence[FacetView]
+    verdicts: Sequence[FacetView]
+    tags: Sequence[FacetView]
+
+    @classmethod
+    def of(cls, facets: Facets) -> "FacetsView":
+        """The view of what was counted."""
+        return cls(
+            **{
+                name: [FacetView(value=value, count=count) for value, count in getattr(facets, name)]
+                for name in cls.__struct_fields__
+            }
+        )
 
 
 class SourcePage(Struct, frozen=True):

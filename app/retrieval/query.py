@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from app.errors import InvalidInput
+from app.memories import filters as conditions
 from app.memories.admission import NAME_LIMIT, unstorable
-from app.retrieval import filters as conditions
-from app.retrieval.filters import Filters
+from app.memories.filters import Filters
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
 
 QUERY_LIMIT = 80_000

@@ -12,9 +12,9 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.embeddings.store import StoredModel
+from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
-from app.retrieval.filters import Filters, conditions
 from app.retrieval.lexical import Term
 from app.retrieval.query import Query
 from app.retrieval.recall import Degradation, Hit

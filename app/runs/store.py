@@ -9,8 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.identity import in_utc
 from app.memories.memory import Memory
-from app.memories.store import COLUMNS as MEMORY_COLUMNS
-from app.memories.store import JOINED, memory_of
+from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 from app.runs.run import Compression, GivenMemory, MemoryUse, NewRun, Run
 
 NAMES = tuple(Run.__slots__)
@@ -68,7 +67,7 @@ WHERE workspace_id = :workspace_id AND run_id = :run_id
 """)
 
 MADE = text(f"""
-SELECT {MEMORY_COLUMNS} FROM {JOINED}
+SELECT {SHOWN_COLUMNS} FROM {SHOWN}
 WHERE m.workspace_id = :workspace_id AND (m.run_id = :run_id OR m.memory_id = :memory_id)
 ORDER BY m.created_at, m.memory_id LIMIT :limit
 """)  # noqa: S608 - constants
