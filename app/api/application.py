@@ -24,6 +24,7 @@ from app.api.problems import problem_response
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
+from app.api.status import StatusController
 from app.embeddings.backfill import find_unlisted, serving_model
 from app.embeddings.following import follow_for_ever
 from app.errors import PriorsError
@@ -65,6 +66,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             LifecycleController,
             NoveltyController,
             HealthController,
+            StatusController,
             PanelController,
         ],
         state=State({"context": context}),

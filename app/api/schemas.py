@@ -13,6 +13,7 @@ from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference, StoredObservation
 from app.retrieval.browse import LoggedRecall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
+from app.retrieval.ranking import Weights
 from app.retrieval.recall import Degradation, Hit
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
@@ -116,6 +117,20 @@ class FiltersInput(Struct, forbid_unknown_fields=True):
         return Filters(**{**given, **lists})
 
 
+class WeightsInput(Struct, forbid_unknown_fields=True):
+    """What counts how much, in place of the preset's own weights."""
+
+    relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    quality: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    recency: bool = True
+    """Whether age counts."""
+
+    def weights(self) -> Weights:
+        """The value that the verb takes."""
+        half_life = Weights().half_life_days if self.recency else None
+        return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
+
+
 class SearchInput(Struct, forbid_unknown_fields=True):
     """What is searched for."""
 
@@ -126,6 +141,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
     agent: Name | None = None
     run_id: Name | None = None
+    weights: WeightsInput | None = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -143,6 +159,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     filters: FiltersInput | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
+    weights: WeightsInput | None = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -159,6 +176,7 @@ def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
         agent=given.agent,
         run_id=given.run_id,
         purpose=purpose,
+        weights=None if given.weights is None else given.weights.weights(),
     )
 
 

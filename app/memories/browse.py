@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.memories import sources, store
+from app.memories import shown, sources
 from app.memories.filters import Filters, check, conditions
 from app.memories.memory import SOURCE_KINDS, Memory, Source
 from app.workspaces import store as workspaces
@@ -49,7 +49,7 @@ async def get_memory(database: Database, *, workspace: str, memory_id: UUID) -> 
     """
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
-        found = None if target is None else await store.get(connection, target.workspace_id, memory_id)
+        found = None if target is None else await shown.get(connection, target.workspace_id, memory_id)
     if found is None:
         raise NotFound(f"there is no memory {memory_id} in workspace {workspace}")
     return found
@@ -101,8 +101,8 @@ async def page_memories(
         if target is None:
             return Page(memories=(), end=None, total=0)
         key = target.workspace_id
-        found = await store.page(connection, key, clauses=clauses, values=values, order=order, after=after, limit=limit)
-        total = await store.count(connection, key, clauses=clauses, values=values) if counted else None
+        found = await shown.page(connection, key, clauses=clauses, values=values, order=order, after=after, limit=limit)
+        total = await shown.count(connection, key, clauses=clauses, values=values) if counted else None
     end = (found[-1][1], found[-1][0].memory_id) if len(found) == limit else None
     return Page(memories=tuple(memory for memory, _ in found), end=end, total=total)
 
@@ -117,7 +117,7 @@ async def neighbours_of(database: Database, *, workspace: str, memory_id: UUID) 
     async with database.statements() as connection:
         target = await workspaces.find(connection, workspace)
         assert target is not None, "the memory is in it"  # noqa: S101
-        return await store.neighbours(
+        return await shown.neighbours(
             connection, target.workspace_id, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS
         )
 

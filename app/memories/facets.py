@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.db.engine import Database
-from app.memories import store
+from app.memories import shown
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
@@ -28,5 +28,5 @@ async def list_facets(database: Database, *, workspace: str) -> Facets:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
             return Facets()
-        found = await store.facets(connection, target.workspace_id, limit=MOST_VALUES)
+        found = await shown.facets(connection, target.workspace_id, limit=MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})

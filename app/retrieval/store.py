@@ -160,6 +160,8 @@ def record(
 ) -> dict[str, Any]:
     """A recall as `log` keeps it."""
     parameters = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
+    if query.weights is not None:
+        parameters["weights"] = query.weights
     return {
         "workspace": workspace,
         "recall_id": recall_id,

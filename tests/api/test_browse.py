@@ -151,3 +151,82 @@ async def test_search_takes_the_same_conditions(client: httpx.AsyncClient, given
     assert await found(max_quality=-1) == set()
     refused = await client.post("/api/search", json={"query": "x", "filters": {"min_score": 5, "max_score": 4}})
     assert refused.json()["errors"][0]["field"] == "filters.max_score"
+
+
+async def test_runs_are_listed_with_what_they_spent(client: httpx.AsyncClient) -> None:
+    stages = {
+        "scout": {"tokens": 100, "cost": 0.5},
+        "judge": {"prompt_tokens": 20, "completion_tokens": 5},
+        "note": "x",
+    }
+    run = {
+        "task": "t",
+        "task_type": "market",
+        "agent": "judge",
+        "verdict": "accept",
+        "output": "long",
+        "stages": stages,
+    }
+    await client.post("/api/runs", json={**run, "run_id": "a", "final_score": 8, "finished_at": "2026-03-01T00:00:00Z"})
+    await client.post("/api/runs", json={"run_id": "b", "stages": {"x": {"tokens": True, "cost": -1}}})
+    b, a = (await client.get("/api/runs")).json()["runs"]
+    assert (a["tokens"], a["cost"], a["verdict"], "output" in a) == (125, 0.5, "accept", False)
+    assert (b["tokens"], b["cost"], b["final_score"]) == (None, None, None)
+    for query in ("task_type=market", "verdict=accept", "agent=judge"):
+        assert [item["run_id"] for item in (await client.get(f"/api/runs?{query}")).json()["runs"]] == ["a"]
+    (point,) = (await client.get("/api/runs:scores")).json()
+    assert (point["run_id"], point["final_score"], point["happened_at"]) == ("a", 8, "2026-03-01T00:00:00Z")
+
+
+async def test_a_run_shows_why_each_memory_was_given(client: httpx.AsyncClient) -> None:
+    await client.post("/api/memories", json={"kind": "note", "body": "Verify producers in the register."})
+    await client.post("/api/history", json={"query": "verify producers register", "run_id": "a"})
+    (given,) = (await client.get("/api/runs/a")).json()["given"]
+    assert given["query"] == "verify producers register"
+    assert given["explain"]["score"] == pytest.approx(given["score"], abs=1e-4)
+
+
+async def test_weights_can_be_given_with_the_query(client: httpx.AsyncClient) -> None:
+    for score in (2, 9):
+        body = f"Producers are verified in the register, said the judge of run {score}."
+        await client.post("/api/memories", json={"kind": "note", "body": body, "final_score": score})
+
+    async def best(**weights: Any) -> dict[str, Any]:
+        asked = {"query": "judge of run 2 verified producers", "weights": weights or None}
+        hits: list[dict[str, Any]] = (await client.post("/api/search", json=asked)).json()["hits"]
+        return hits[0]
+
+    assert (await best(relevance=1, quality=0))["final_score"] == 2
+    assert (await best(relevance=0, quality=1))["final_score"] == 9
+    assert (await best(relevance=0.5, quality=0.5, recency=False))["explain"]["recency"] == 1
+    refused = await client.post("/api/history", json={"query": "x", "weights": {"relevance": 2}})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "weights.relevance")
+
+
+async def test_the_status_counts_and_times(client: httpx.AsyncClient) -> None:
+    empty = (await client.get("/api/status")).json()
+    assert (empty["live"], empty["language"], empty["latencies"]) == (0, None, [])
+    ids = await send(client, [{"kind": "note", "body": f"Lesson {number}."} for number in range(3)])
+    await client.post("/api/memories:delete", json={"ids": ids[:1]})
+    await client.post("/api/memories", json={"kind": "note", "body": "..."})
+    await client.post("/api/search", json={"query": "lesson"})
+    status = (await client.get("/api/status")).json()
+    assert (status["live"], status["waiting"], status["recalls"], status["mode"]) == (2, 2, 1, "lexical")
+    assert "2 of 2 memories have no vector yet" in status["reasons"][0]
+    assert (status["retired"], status["refused"]) == ({"deleted": 1}, {"punctuation": 1})
+    assert status["database_bytes"] > 1_000_000
+    (latency,) = status["latencies"]
+    assert latency["purpose"] == "search"
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"]
+
+
+async def test_ingestions_are_logged_with_each_file(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/ingestions")).json() == []
+    report = {"path": "a/b.md", "content": "# Lesson\n\nThe scout found twelve producers in the register."}
+    for _ in range(2):
+        await client.post("/api/reports", json=report)
+    (logged,) = (await client.get("/api/ingestions")).json()
+    assert logged["counts"] == {"new": 1}
+    (file,) = logged["files"]
+    assert (file["path"], file["status"], file["chunks"]) == ("a/b.md", "new", 1)
+    assert (await client.get("/api/ingestions?limit=0")).status_code == 400

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Browser, Page
 
+from app import logs
 from app.api.server import address, bound_socket, serve
 from app.db.embedded import EmbeddedPostgres
 from app.db.migrations import upgrade
@@ -30,6 +31,10 @@ VIEWS = {
     "search": "/?q=which+sources+count&memory={memory}&verdict=revise&min_score=4",
     "review": "/review",
     "quarantine": "/review?tab=quarantined",
+    "runs": "/runs",
+    "run": "/runs?run=run-024",
+    "ask": "/ask?q=scout+actors+results+BADs+Russia&agent=director",
+    "health": "/status",
 }
 
 
@@ -38,6 +43,7 @@ async def seeded_service() -> AsyncIterator[str]:
     """The address of a service over an embedded Postgres that goes away with it."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as postgres:
         settings = Settings(database_url=postgres.start(), data_dir=Path(folder), port=0)
+        logs.configure(settings, quiet=True)
         await asyncio.to_thread(upgrade, settings.database_url)
         stop, ready = asyncio.Event(), asyncio.Event()
         async with open_services(settings) as services:

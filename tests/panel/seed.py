@@ -87,7 +87,7 @@ def runs() -> Iterator[dict[str, Any]]:
             "task": f"Report on the market of {NICHES[number % len(NICHES)]}",
             "task_type": TASK_TYPES[number % len(TASK_TYPES)],
             "agent": AGENTS[number % len(AGENTS)],
-            "output": f"# {NICHES[number % len(NICHES)].capitalize()}\n\nThe market grew by {number} % in a year.\n",
+            "output": f"# The market of {NICHES[number % len(NICHES)]}\n\nIt grew by {number} % in a year.\n",
             "round_scores": [round(score - 1.2, 1), round(score - 0.4, 1), round(score, 1)],
             "final_score": round(score, 1),
             "verdict": _verdict(score),

@@ -37,7 +37,7 @@ async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx
     page = await open_panel("/review")
     cases = page.locator(".case")
     await expect(cases).to_have_count(3)
-    await expect(cases.first).to_contain_text("its quality is -2, -2 or less")
+    await expect(cases.first).to_contain_text("rated down to a quality of -2")
     await expect(page.get_by_role("button", name="Delete")).to_be_disabled()
     await page.get_by_label("Select Doubtful 0").check()
     await page.get_by_label("Select Doubtful 2").check()

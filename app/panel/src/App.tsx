@@ -9,6 +9,9 @@ import { useKeyAsked } from "./state/session";
 import { Memories } from "./views/memories/Memories";
 
 const Review = lazy(() => import("./views/review/Review").then((loaded) => ({ default: loaded.Review })));
+const Runs = lazy(() => import("./views/runs/Runs").then((loaded) => ({ default: loaded.Runs })));
+const Ask = lazy(() => import("./views/ask/Ask").then((loaded) => ({ default: loaded.Ask })));
+const Status = lazy(() => import("./views/status/Status").then((loaded) => ({ default: loaded.Status })));
 
 export function App() {
   const { path } = useAddress();
@@ -30,6 +33,12 @@ function viewAt(path: string) {
       return <Memories />;
     case "/review":
       return <Review />;
+    case "/runs":
+      return <Runs />;
+    case "/ask":
+      return <Ask />;
+    case "/status":
+      return <Status />;
     default:
       return (
         <Empty title="There is no such view">

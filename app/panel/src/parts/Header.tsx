@@ -10,6 +10,9 @@ import { Workspace } from "./Workspace";
 const VIEWS = [
   { path: "/", name: "Memories", icon: "memories" },
   { path: "/review", name: "Review", icon: "review" },
+  { path: "/runs", name: "Runs", icon: "runs" },
+  { path: "/ask", name: "Ask", icon: "ask" },
+  { path: "/status", name: "Health", icon: "status" },
 ] as const;
 
 const THEME_NAMES: Record<Theme, string> = { system: "as the system", light: "light", dark: "dark" };

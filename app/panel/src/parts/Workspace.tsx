@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { changeAddress, useAddress } from "../state/address";
 
-const VALID = "[A-Za-z0-9][A-Za-z0-9._-]*";
+const VALID = "[A-Za-z0-9][A-Za-z0-9._\\-]*";
 
 /** The tenant, which the address names; empty is the service's default. */
 export function Workspace() {

@@ -45,5 +45,14 @@ export function bytes(count: number): string {
 }
 
 export function milliseconds(value: number): string {
-  return value < 100 ? `${value.toFixed(1)} ms` : `${whole(Math.round(value))} ms`;
+  return value < 10 ? `${value.toFixed(1)} ms` : `${whole(Math.round(value))} ms`;
+}
+
+/** Without a currency, which the pipeline does not say; as many digits as tell small costs apart. */
+export function money(value: number): string {
+  return `cost ${value.toFixed(value < 1 ? 3 : 2)}`;
+}
+
+export function share(value: number): string {
+  return `${Math.round(value * 100)} %`;
 }

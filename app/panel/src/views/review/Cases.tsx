@@ -123,7 +123,7 @@ function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
           {memory.source && <span title={memory.source.uri}>{shortPath(memory.source.uri)}</span>}
           <span className="reason">{reason}</span>
         </p>
-        {findingsOf(memory).length > 0 ? <MarkedText memory={memory} /> : <p className="excerpt">{memory.body}</p>}
+        {findingsOf(memory).length > 0 ? <MarkedText memory={memory} /> : <p className="excerpt">{memory.observation?.narrative || memory.body}</p>}
       </div>
     </li>
   );
