@@ -4,6 +4,7 @@ Without an address it starts a service of its own with the data that the tests u
 """
 
 import asyncio
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -24,11 +25,13 @@ from tests.panel.seed import examples, seed
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "screenshots"
+IMAGES = REPOSITORY / "docs" / "images"
+SHOWN = {"search-light-1280": "panel-memories.png", "ask-dark-1280": "panel-ask.png"}
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
 VIEWS = {
     "memories": "/",
     "memory": "/?memory={memory}",
-    "search": "/?q=which+sources+count&memory={memory}&verdict=revise&min_score=4",
+    "search": "/?q=which+sources+count+for+the+judge&memory={memory}&min_score=4",
     "review": "/review",
     "quarantine": "/review?tab=quarantined",
     "runs": "/runs",
@@ -60,7 +63,7 @@ async def seeded_service() -> AsyncIterator[str]:
 async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
     async with httpx.AsyncClient(base_url=where) as client:
-        page = (await client.get("/api/memories?kind=observation&verdict=revise&limit=1")).json()
+        given = (await client.get("/api/runs/run-024")).json()["given"]
     for theme in ("light", "dark"):
         for size, (width, height) in SIZES.items():
             context = await browser.new_context(
@@ -68,7 +71,7 @@ async def shoot(browser: Browser, where: str) -> None:
             )  # fmt: skip
             tab = await context.new_page()
             for name, path in VIEWS.items():
-                await _shoot(tab, where + path.format(memory=page["memories"][0]["id"]), f"{name}-{theme}-{size}")
+                await _shoot(tab, where + path.format(memory=given[0]["id"]), f"{name}-{theme}-{size}")
             await context.close()
 
 
@@ -76,6 +79,13 @@ async def _shoot(tab: Page, url: str, name: str) -> None:
     await tab.goto(url)
     await tab.wait_for_load_state("networkidle")
     await tab.screenshot(path=FOLDER / f"{name}.png")
+
+
+def keep_for_the_documents() -> None:
+    """Two pictures stand in the README."""
+    IMAGES.mkdir(exist_ok=True)
+    for view, name in SHOWN.items():
+        shutil.copyfile(FOLDER / f"{view}.png", IMAGES / name)
 
 
 async def main(words: list[str]) -> int:
@@ -91,6 +101,7 @@ async def main(words: list[str]) -> int:
         else:
             async with seeded_service() as where:
                 await shoot(browser, where)
+    keep_for_the_documents()
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER.name}/")
     return 0
 

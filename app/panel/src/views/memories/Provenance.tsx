@@ -67,12 +67,14 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
             }.`}
       </p>
       {uses.given_to.length > 0 && (
-        <div className="scroll-x">
+        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that it was given to">
           <table className="plain">
             <thead>
               <tr>
                 <th scope="col">Run</th>
-                <th scope="col">Agent</th>
+                <th scope="col" className="extra">
+                  Agent
+                </th>
                 <th scope="col" className="number">
                   Rank
                 </th>
@@ -91,7 +93,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
                       {use.run_id}
                     </Link>
                   </td>
-                  <td>{use.agent}</td>
+                  <td className="extra">{use.agent}</td>
                   <td className="number">{use.rank}</td>
                   <td className="number">
                     <Score value={use.final_score} />
