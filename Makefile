@@ -33,9 +33,27 @@ help:  ## Show this list
 	$(UV) pip install --no-deps --no-build-isolation -e .
 	touch $@
 
+# The panel is built anew when its source changed; the service runs without it, and says how to build it.
+PANEL := app/panel/dist/index.html
+PANEL_SOURCES := $(shell find app/panel -type f \
+	-not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/.node/*' -not -path '*/__pycache__/*')
+
+$(PANEL): $(PANEL_SOURCES) | $(READY)
+	@$(BIN)/python -m app.panel.build
+	touch $@
+
+.PHONY: panel
+panel: $(PANEL)  ## Build the web panel
+
+.PHONY: panel-types
+panel-types: $(READY)  ## Write the panel's types from the service's OpenAPI document
+	@$(BIN)/python -m app.api.document > app/panel/openapi.json
+	$(BIN)/python -m app.panel.build types
+
 .PHONY: run
 run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
-	@exec $(BIN)/priors run --stop-with-parent
+	@$(MAKE) -s panel || echo "the panel is not built; the service runs without it" >&2
+	exec $(BIN)/priors run --stop-with-parent
 
 .PHONY: lint
 lint: .venv/.test-ready  ## Check style
@@ -45,10 +63,26 @@ lint: .venv/.test-ready  ## Check style
 .PHONY: types
 types: .venv/.test-ready  ## Check types
 	@$(BIN)/mypy
+	$(BIN)/python -m app.panel.build check || [ $$? = 3 ]
+
+# The browser of the panel's tests: installed where this user may, else those tests are skipped and say so.
+.PHONY: browser
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+		command -v "$$name" >/dev/null && exit 0; done
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || true
+	fi
+	command -v chromium >/dev/null || echo "no Chromium: the panel's tests are skipped; apt-get install chromium" >&2
 
 .PHONY: test
-test: lint types  ## Lint, types and all tests, against a real Postgres
-	@$(BIN)/pytest
+test: lint types browser  ## Lint, types and all tests, against a real Postgres
+	@$(MAKE) -s panel || echo "the panel is not built: its tests are skipped" >&2
+	$(BIN)/pytest
+
+.PHONY: screenshots
+screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views into screenshots/
+	@$(BIN)/python -m tests.panel.screenshots
 
 .PHONY: bench
 bench: .venv/.test-ready  ## Run the benchmarks and print their tables
@@ -59,7 +93,9 @@ lock: .venv/bin/uv  ## Resolve the dependencies anew
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
 	$(LOCK) pyproject.toml --group build -o requirements/run.lock
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.lock
+	$(LOCK) requirements/node.in -o requirements/node.lock
 
 .PHONY: clean
 clean:  ## Remove the virtual environment and caches; the data directory stays
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
+	rm -rf app/panel/node_modules app/panel/dist app/panel/.node app/panel/openapi.json

@@ -26,7 +26,9 @@ class Settings:
     database_url: str = _setting("", "a Postgres 16+ with pgvector, `postgresql://…`; empty: the embedded one")
     host: str = _setting("127.0.0.1", "address to serve on; other than loopback needs an API key")
     port: int = _setting(8000, "port to serve on; 0 takes a free one")
-    api_key: str = _setting("", "bearer token that every route but /health asks for; empty: none asked")
+    api_key: str = _setting(
+        "", "bearer token that every route but /health and the panel's own files asks for; empty: none asked"
+    )
     workspace: str = _setting("default", "workspace of a call that names none")
     language: str = _setting("english", "text search language of a new workspace")
     log_format: str = _setting("auto", "`console`, `json`, or `auto`: console on a terminal, JSON elsewhere")

@@ -11,9 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.embeddings.store import as_literal
+from app.memories.filters import Filters
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
-from app.retrieval.filters import Filters
 from app.retrieval.lexical import lexical_query
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill

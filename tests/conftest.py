@@ -1,10 +1,12 @@
 """What the tests share: a real Postgres, the real embedding model, and a workspace of its own for each test."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +16,7 @@ import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
 
+from app.api.server import address, bound_socket, serve
 from app.db.embedded import EmbeddedPostgres
 from app.db.engine import Database, libpq_url
 from app.db.migrations import upgrade
@@ -154,6 +157,20 @@ def services(
 ) -> Services:
     """Everything that the verbs need."""
     return Services(settings=settings, database=database, provider=provider, counter=counter, layouts=layouts)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
+    """The address of a running service, without a worker: other tests share the store and its waiting memories."""
+    services = replace(services, settings=replace(settings, embedded_worker=False))
+    stop, ready = asyncio.Event(), asyncio.Event()
+    listening = bound_socket(settings)
+    serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
+    await ready.wait()
+    yield address(listening)
+    stop.set()
+    await serving
+    listening.close()
 
 
 @pytest.fixture

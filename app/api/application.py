@@ -20,10 +20,12 @@ from app.api.lifecycle import LifecycleController
 from app.api.memories import MemoriesController
 from app.api.metrics import Metrics
 from app.api.novelty import NoveltyController
+from app.api.panel import PanelController
 from app.api.problems import problem_response
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
+from app.api.status import StatusController
 from app.embeddings.backfill import find_unlisted, serving_model
 from app.embeddings.following import follow_for_ever
 from app.errors import PriorsError
@@ -66,6 +68,8 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             NoveltyController,
             GraphController,
             HealthController,
+            StatusController,
+            PanelController,
         ],
         state=State({"context": context, "settings": settings}),
         lifespan=[opened],

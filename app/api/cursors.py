@@ -9,6 +9,9 @@ from app.errors import InvalidInput
 from app.memories.browse import Place
 from app.runs.browse import Place as RunPlace
 
+SORT_RANGE = (-10.0, 20.0)
+"""Of scores and qualities, with what stands for a missing one."""
+
 NO_CURSOR = InvalidInput("cursor", "is not one that a page gave; leave it out for the first page")
 
 
@@ -43,5 +46,29 @@ def run_place_of(cursor: str | None) -> RunPlace | None:
         if "\0" in identity:
             raise NO_CURSOR
         return datetime.fromisoformat(moment), identity
+    except (ValueError, binascii.Error):
+        raise NO_CURSOR from None
+
+
+def sorted_cursor_of(place: datetime | float, identity: UUID) -> str:
+    """The cursor for the page after the item of this value in the order."""
+    shown = place.isoformat() if isinstance(place, datetime) else repr(float(place))
+    return base64.urlsafe_b64encode(f"{shown} {identity}".encode()).decode()
+
+
+def sorted_place_of(cursor: str | None, sort: str) -> tuple[datetime | float, UUID] | None:
+    """Where the page before ended in the order of `sort`; None for the first page.
+
+    Raises:
+        InvalidInput: it is no cursor of ours, or one of another order.
+    """
+    if cursor is None or sort in {"created", "occurred"}:
+        return place_of(cursor)
+    try:
+        shown, _, identity = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        place = float(shown)
+        if not SORT_RANGE[0] <= place <= SORT_RANGE[1]:
+            raise NO_CURSOR
+        return place, UUID(identity)
     except (ValueError, binascii.Error):
         raise NO_CURSOR from None

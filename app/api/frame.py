@@ -15,6 +15,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from app.api.metrics import Metrics
+from app.api.panel import is_open
 from app.api.problems import MEDIA_TYPE, Problem
 
 OPEN_ROUTES = frozenset({"/health"})
@@ -53,15 +54,17 @@ class Frame:
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            refusal = self._refusal(scope)
+            refusal = self.refusal(scope)
             if refusal is None:
                 await self._app(scope, receive, sending)
             else:
                 await _refuse(sending, refusal, scope["path"], request_id)
             self._note(scope, status, time.perf_counter() - started)
 
-    def _refusal(self, scope: HTTPScope) -> "Refusal | None":
-        if scope["path"] in OPEN_ROUTES:
+    def refusal(self, scope: HTTPScope) -> "Refusal | None":
+        """Why a request goes no further; None: it does."""
+        path = scope["path"]
+        if path in OPEN_ROUTES or (self._expected is not None and is_open(path)):
             return None
         if self._expected is None:
             return None if _from_here(scope) else FOREIGN

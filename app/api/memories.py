@@ -1,7 +1,8 @@
-"""`/api/memories`, `/api/memories:bulk`, `/api/memories/{id}`, `/api/sources`."""
+"""`/api/memories`, `/api/memories:bulk`, `/api/memories/{id}`, what there is to filter by, `/api/sources`."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -12,12 +13,12 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, Requ
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.context import Context, WorkspaceHeader, context_of
-from app.api.cursors import cursor_of, place_of
+from app.api.cursors import cursor_of, place_of, sorted_cursor_of, sorted_place_of
 from app.api.problems import PROBLEMS, field_error
 from app.api.schemas import (
     DegradedView,
+    FacetsView,
     Kind,
-    MemoryDetailView,
     MemoryInput,
     MemoryPage,
     MemoryView,
@@ -29,11 +30,12 @@ from app.api.schemas import (
 )
 from app.embeddings.backfill import embed_waiting, serving_model
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused
-from app.memories.browse import LARGEST_PAGE, get_memory, list_memories, list_sources
+from app.memories.browse import LARGEST_PAGE, get_memory, list_sources, neighbours_of, page_memories
+from app.memories.facets import list_facets
+from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.memory import NewMemory, Rejection
 from app.memories.remember import BATCH, BATCH_CHARACTERS, remember
 from app.memories.screening import INVALID
-from app.observations.record import observation_detail
 from app.retrieval.recall import VECTOR
 
 LINE_BYTES = 1_000_000
@@ -41,6 +43,8 @@ LINE_BYTES = 1_000_000
 
 Wait = Annotated[Literal["embedded"] | None, QueryParameter(description="answer once vectors exist")]
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
+Sort = Literal["created", "occurred", "score", "quality"]
+Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
 
 
@@ -128,40 +132,73 @@ class MemoriesController(Controller):
         return await _answer(context, sent, wait)
 
     @get("/memories", responses=PROBLEMS)
-    async def page(
+    async def page(  # noqa: PLR0913, PLR0917 - each is a query parameter
         self,
         state: State,
         workspace: WorkspaceHeader = None,
-        kind: FromQuery[Kind | None] = None,
+        kind: FromQuery[list[Kind] | None] = None,
         tag: FromQuery[list[str] | None] = None,
+        task_type: FromQuery[list[str] | None] = None,
+        verdict: FromQuery[list[str] | None] = None,
+        source: Annotated[str, QueryParameter(max_length=GLOB_LIMIT, description="glob of the source's path")] = "",
         source_id: FromQuery[UUID | None] = None,
+        since: FromQuery[datetime | None] = None,
+        until: FromQuery[datetime | None] = None,
+        min_quality: FromQuery[int | None] = None,
+        max_quality: FromQuery[int | None] = None,
+        min_score: FromQuery[float | None] = None,
+        max_score: FromQuery[float | None] = None,
+        sort: FromQuery[Sort] = "created",
+        order: FromQuery[Direction] = "desc",
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> MemoryPage:
-        """Live memories, newest first."""
+        """Live memories that meet every condition, newest first or in another order."""
         context = context_of(state)
-        found = await list_memories(
+        filters = Filters(
+            kinds=tuple(kind or ()), tags=tuple(tag or ()), task_types=tuple(task_type or ()),
+            verdicts=tuple(verdict or ()), source=source, since=since, until=until, min_quality=min_quality,
+            max_quality=max_quality, min_score=min_score, max_score=max_score,
+        )  # fmt: skip
+        found = await page_memories(
             context.opened.database,
             workspace=context.workspace(workspace),
-            kind=kind,
-            tags=tag or (),
+            filters=filters,
             source_id=source_id,
+            order=(sort, order),
             limit=limit,
-            before=place_of(cursor),
+            after=sorted_place_of(cursor, sort),
+            counted=cursor is None,
         )
-        following = cursor_of(found[-1].created_at, found[-1].memory_id) if len(found) == limit else None
-        return MemoryPage(memories=[MemoryView.of(memory) for memory in found], next=following)
+        return MemoryPage(
+            memories=[MemoryView.of(memory) for memory in found.memories],
+            next=None if found.end is None else sorted_cursor_of(*found.end),
+            total=found.total,
+        )
+
+    @get("/memories/facets", responses=PROBLEMS)
+    async def facets(self, state: State, workspace: WorkspaceHeader = None) -> FacetsView:
+        """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
+        context = context_of(state)
+        return FacetsView.of(await list_facets(context.opened.database, workspace=context.workspace(workspace)))
+
+    @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS)
+    async def neighbours(
+        self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None
+    ) -> Sequence[MemoryView]:
+        """The live memories up to two places before and after one in its source."""
+        context = context_of(state)
+        found = await neighbours_of(
+            context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id
+        )
+        return [MemoryView.of(memory) for memory in found]
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS)
-    async def show(
-        self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None
-    ) -> MemoryDetailView:
-        """One memory, live or retired; of an observation also who compressed what."""
+    async def show(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryView:
+        """One memory, live or retired."""
         context = context_of(state)
-        database, target = context.opened.database, context.workspace(workspace)
-        found = await get_memory(database, workspace=target, memory_id=memory_id)
-        detail = await observation_detail(database, workspace=target, memory_id=memory_id)
-        return MemoryDetailView.with_observation(found, detail)
+        found = await get_memory(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
+        return MemoryView.of(found)
 
     @get("/sources", responses=PROBLEMS)
     async def sources(

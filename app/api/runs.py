@@ -21,9 +21,9 @@ from app.observations.issues import learn_issues
 from app.observations.observation import Outcome
 from app.observations.record import Recorded, get_observation, request_observation
 from app.observations.settle import compress_requested
-from app.runs.browse import get_run, list_runs, memory_uses
+from app.runs.browse import get_run, list_runs, memory_uses, run_points
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
-from app.runs.run import Compression, MemoryUses, NewRun, Run, RunStory
+from app.runs.run import Compression, MemoryUses, NewRun, Run, RunPoint, RunStory
 
 Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
 Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
@@ -153,6 +153,47 @@ class SavedRunView(Struct, frozen=True, omit_defaults=True):
     observation: ObservationState | UnsetType = UNSET
 
 
+class RunSummary(Struct, frozen=True):
+    """A stored run without its output."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    tokens: int | None
+    """Over all stages; null where none says."""
+    cost: float | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+
+    @classmethod
+    def of(cls, run: Run) -> "RunSummary":
+        """The view of a stored run."""
+        names = set(cls.__struct_fields__) - {"tokens", "cost"}
+        shared: dict[str, Any] = {name: getattr(run, name) for name in names}
+        return cls(**shared, tokens=run.spent.tokens, cost=run.spent.cost)
+
+
+class RunPointView(Struct, frozen=True):
+    """A judged run in a plot over time."""
+
+    run_id: str
+    task_type: str
+    verdict: str
+    final_score: float
+    happened_at: datetime
+
+    @classmethod
+    def of(cls, point: RunPoint) -> "RunPointView":
+        """The view of a point."""
+        return cls(**{name: getattr(point, name) for name in cls.__struct_fields__})
+
+
 class GivenView(Struct, frozen=True):
     """A memory that a recall gave to the run."""
 
@@ -164,6 +205,9 @@ class GivenView(Struct, frozen=True):
     """null where it is no longer stored."""
     agent: str | None
     given_at: datetime
+    query: str
+    explain: dict[str, float | None]
+    """Every component of the score, as it was then."""
 
 
 class RunStoryView(Struct, frozen=True):
@@ -187,7 +231,7 @@ class RunStoryView(Struct, frozen=True):
             given=[
                 GivenView(
                     recall_id=item.recall_id, rank=item.rank, score=item.score, id=item.memory_id, title=item.title,
-                    agent=item.agent, given_at=item.given_at,
+                    agent=item.agent, given_at=item.given_at, query=item.query, explain=dict(item.explain),
                 )
                 for item in story.given
             ],
@@ -230,9 +274,9 @@ class MemoryUsesView(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True):
-    """Runs, newest first."""
+    """Runs, newest first, without their outputs."""
 
-    runs: Sequence[RunView]
+    runs: Sequence[RunSummary]
     next: str | None
 
 
@@ -274,6 +318,8 @@ class RunsController(Controller):
         state: State,
         workspace: WorkspaceHeader = None,
         task_type: FromQuery[str | None] = None,
+        verdict: FromQuery[str | None] = None,
+        agent: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
         cursor: Annotated[str | None, QueryParameter(max_length=400)] = None,
     ) -> RunPage:
@@ -283,11 +329,20 @@ class RunsController(Controller):
             context.opened.database,
             workspace=context.workspace(workspace),
             task_type=task_type,
+            verdict=verdict,
+            agent=agent,
             limit=limit,
             before=run_place_of(cursor),
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
-        return RunPage(runs=[RunView.of(run) for run in found], next=following)
+        return RunPage(runs=[RunSummary.of(run) for run in found], next=following)
+
+    @get("/runs:scores", responses=PROBLEMS)
+    async def scores(self, state: State, workspace: WorkspaceHeader = None) -> Sequence[RunPointView]:
+        """The latest 2,000 judged runs, as a plot of scores over time needs them."""
+        context = context_of(state)
+        found = await run_points(context.opened.database, workspace=context.workspace(workspace))
+        return [RunPointView.of(point) for point in found]
 
     @get("/runs/{run_id:path}", responses=PROBLEMS)
     async def show(

@@ -1,6 +1,6 @@
 """What goes in and out over HTTP. Inputs refuse unknown fields; outputs are frozen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -8,10 +8,12 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
-from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference
+from app.memories.facets import Facets
+from app.memories.filters import GLOB_LIMIT, Filters
+from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference, StoredObservation
 from app.retrieval.browse import LoggedRecall
-from app.retrieval.filters import GLOB_LIMIT, Filters
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
+from app.retrieval.ranking import Weights
 from app.retrieval.recall import Degradation, Hit
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
@@ -21,6 +23,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
+Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 
 
@@ -100,12 +103,32 @@ class FiltersInput(Struct, forbid_unknown_fields=True):
     tags: Tags = []
     since: datetime | None = None
     until: datetime | None = None
+    task_types: list[Name] = []
+    verdicts: list[Name] = []
+    min_quality: Quality | None = None
+    max_quality: Quality | None = None
+    min_score: Score | None = None
+    max_score: Score | None = None
 
     def filters(self) -> Filters:
         """The value that the verb takes."""
-        return Filters(
-            kinds=tuple(self.kinds), source=self.source, tags=tuple(self.tags), since=self.since, until=self.until
-        )
+        given: dict[str, Any] = {name: getattr(self, name) for name in Filters.__slots__}
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return Filters(**{**given, **lists})
+
+
+class WeightsInput(Struct, forbid_unknown_fields=True):
+    """What counts how much, in place of the preset's own weights."""
+
+    relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    quality: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    recency: bool = True
+    """Whether age counts."""
+
+    def weights(self) -> Weights:
+        """The value that the verb takes."""
+        half_life = Weights().half_life_days if self.recency else None
+        return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
 
 
 class SearchInput(Struct, forbid_unknown_fields=True):
@@ -118,6 +141,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
     agent: Name | None = None
     run_id: Name | None = None
+    weights: WeightsInput | None = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -135,6 +159,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     filters: FiltersInput | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
+    weights: WeightsInput | None = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -151,6 +176,7 @@ def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
         agent=given.agent,
         run_id=given.run_id,
         purpose=purpose,
+        weights=None if given.weights is None else given.weights.weights(),
     )
 
 
@@ -190,6 +216,25 @@ class SourceDetail(Struct, frozen=True):
         return cls(id=source.source_id, **shared)
 
 
+class ObservationView(Struct, frozen=True):
+    """What an observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: Sequence[str]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    model: str | None
+    superseded_by: UUID | None
+
+    @classmethod
+    def of(cls, observation: StoredObservation) -> "ObservationView":
+        """The view of a stored observation."""
+        return cls(**{name: getattr(observation, name) for name in cls.__struct_fields__})
+
+
 class MemoryView(Struct, frozen=True):
     """A stored memory."""
 
@@ -212,11 +257,15 @@ class MemoryView(Struct, frozen=True):
     valid_until: datetime | None
     retired_as: str | None
     findings: Sequence[dict[str, Any]] | None
+    observation: ObservationView | None
 
     @classmethod
     def of(cls, memory: Memory) -> "MemoryView":
         """The view of a stored memory."""
-        left_out = {"memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata", "findings"}
+        left_out = {
+            "memory_id", "source_id", "source_kind", "source_uri", "source_title", "metadata", "findings",
+            "observation",
+        }  # fmt: skip
         findings = None if memory.findings is None else [dict(finding) for finding in memory.findings]
         shared = {name: getattr(memory, name) for name in Memory.__slots__ if name not in left_out}
         return cls(
@@ -224,35 +273,9 @@ class MemoryView(Struct, frozen=True):
             source=source_view(memory),
             metadata=dict(memory.metadata),
             findings=findings,
+            observation=None if memory.observation is None else ObservationView.of(memory.observation),
             **shared,
         )
-
-
-class ObservationView(Struct, frozen=True):
-    """What an observation has beyond a memory's text."""
-
-    task: str
-    task_type: str
-    narrative: str
-    facts: Sequence[str]
-    output_path: str | None
-    verdict: str
-    compressor: str
-    """`llm`, `extractive`, or `given` where the writer compressed."""
-    model: str | None
-    superseded_by: UUID | None
-
-
-class MemoryDetailView(MemoryView, frozen=True):
-    """A stored memory with all that is known of it."""
-
-    observation: ObservationView | None
-
-    @classmethod
-    def with_observation(cls, memory: Memory, observation: Mapping[str, Any] | None) -> "MemoryDetailView":
-        """The view of a memory, and of the observation that it is."""
-        shared = {name: getattr(MemoryView.of(memory), name) for name in MemoryView.__struct_fields__}
-        return cls(**shared, observation=None if observation is None else ObservationView(**observation))
 
 
 class HitView(Struct, frozen=True):
@@ -396,11 +419,39 @@ class OutcomeView(Struct, frozen=True):
 
 
 class MemoryPage(Struct, frozen=True):
-    """Memories, newest first."""
+    """Memories in the order that was asked for."""
 
     memories: Sequence[MemoryView]
     next: str | None
     """Pass it as `cursor` for the page after; null at the end."""
+    total: int | None
+    """How many there are on all pages, counted up to 10,001; only on the first page."""
+
+
+class FacetView(Struct, frozen=True):
+    """A value that memories can be filtered by, and how many live ones have it."""
+
+    value: str
+    count: int
+
+
+class FacetsView(Struct, frozen=True):
+    """What there is to filter by, the most frequent first."""
+
+    kinds: Sequence[FacetView]
+    task_types: Sequence[FacetView]
+    verdicts: Sequence[FacetView]
+    tags: Sequence[FacetView]
+
+    @classmethod
+    def of(cls, facets: Facets) -> "FacetsView":
+        """The view of what was counted."""
+        return cls(
+            **{
+                name: [FacetView(value=value, count=count) for value, count in getattr(facets, name)]
+                for name in cls.__struct_fields__
+            }
+        )
 
 
 class SourcePage(Struct, frozen=True):

@@ -58,7 +58,7 @@ class _Asked:
 
     def query(self, purpose: str) -> "Query":
         """The value that the verbs take."""
-        from app.retrieval.filters import Filters  # noqa: PLC0415 - heavy
+        from app.memories.filters import Filters  # noqa: PLC0415 - heavy
         from app.retrieval.query import Query  # noqa: PLC0415 - heavy
 
         filters = Filters(

@@ -357,6 +357,21 @@ feedback = Table(
     Index("feedback_memory_ix", "workspace_id", "memory_id", "position"),
 )
 
+# A log of its own: what became of each file is said once, and not changed after.
+ingestions = Table(
+    "ingestions",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("ingestion_id", UUID(as_uuid=True), nullable=False),
+    Column("seconds", REAL, nullable=False),
+    Column("counts", JSONB, nullable=False),
+    Column("outcomes", JSONB, nullable=False),
+    Column("degraded", Text, nullable=False, server_default=""),
+    _moment("finished_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "ingestion_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+)
+
 refusals = Table(
     "refusals",
     metadata,

@@ -1,21 +1,44 @@
 """The verbs that show what is stored."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.memories import sources, store
-from app.memories.admission import unstorable
-from app.memories.memory import KINDS, SOURCE_KINDS, Memory, Source
+from app.memories import shown, sources
+from app.memories.filters import Filters, check, conditions
+from app.memories.memory import SOURCE_KINDS, Memory, Source
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
 LARGEST_PAGE = 200
 
+NEIGHBOURHOOD = 2
+"""Places in a source; as far as retrieval lifts neighbours."""
+MOST_NEIGHBOURS = 20
+
 Place = tuple[datetime, UUID]
 """Where a page ended: the creation time and id of its last item."""
+Order = tuple[
+    Literal["created", "occurred", "score", "quality"],
+    Literal["desc", "asc"],
+]
+NEWEST: Order = ("created", "desc")
+EVERYTHING = Filters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the memories that meet the conditions."""
+
+    memories: tuple[Memory, ...]
+    end: tuple[datetime | float, UUID] | None
+    """Where it ended: the last memory's value in the order, and its id; None where no more can follow."""
+    total: int | None
+    """How many there are on all pages, counted up to 10,001; None where that was not asked."""
 
 
 async def get_memory(database: Database, *, workspace: str, memory_id: UUID) -> Memory:
@@ -26,7 +49,7 @@ async def get_memory(database: Database, *, workspace: str, memory_id: UUID) -> 
     """
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
-        found = None if target is None else await store.get(connection, target.workspace_id, memory_id)
+        found = None if target is None else await shown.get(connection, target.workspace_id, memory_id)
     if found is None:
         raise NotFound(f"there is no memory {memory_id} in workspace {workspace}")
     return found
@@ -36,8 +59,7 @@ async def list_memories(
     database: Database,
     *,
     workspace: str,
-    kind: str | None = None,
-    tags: Sequence[str] = (),
+    filters: Filters = EVERYTHING,
     source_id: UUID | None = None,
     limit: int = 50,
     before: Place | None = None,
@@ -45,27 +67,58 @@ async def list_memories(
     """Live memories, newest first, after the place that `before` names.
 
     Raises:
-        InvalidInput: an unknown kind, or a limit out of range.
+        InvalidInput: a condition that cannot be met, or a limit out of range.
+    """
+    page = await page_memories(
+        database, workspace=workspace, filters=filters, source_id=source_id, limit=limit, after=before, counted=False
+    )
+    return list(page.memories)
+
+
+async def page_memories(
+    database: Database,
+    *,
+    workspace: str,
+    filters: Filters = EVERYTHING,
+    source_id: UUID | None = None,
+    order: Order = NEWEST,
+    limit: int = 50,
+    after: tuple[datetime | float, UUID] | None = None,
+    counted: bool = True,
+) -> Page:
+    """Live memories in an order, after the place that `after` names.
+
+    Raises:
+        InvalidInput: a condition that cannot be met, or a limit out of range.
     """
     _check_limit(limit)
-    if kind is not None and kind not in KINDS:
-        raise InvalidInput("kind", f"{kind!r} is not a kind; there are {', '.join(KINDS)}")
-    for reason in unstorable({"tag": list(tags)}):
-        raise InvalidInput("tag", reason.partition(": ")[2])
-    conditions = ["m.kind = :kind"] * (kind is not None) + ["m.tags @> CAST(:tags AS text[])"] * bool(tags)
-    conditions += ["m.source_id = :source_id"] * (source_id is not None)
-    given = {"kind": kind, "tags": list(tags) or None, "source_id": source_id}
+    check(filters, within="")
+    clauses, values = conditions(filters)
+    if source_id is not None:
+        clauses, values = [*clauses, "m.source_id = %(source_id)s"], {**values, "source_id": source_id}
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
-            return []
-        return await store.newest(
-            connection,
-            target.workspace_id,
-            conditions=conditions,
-            values={name: value for name, value in given.items() if value is not None},
-            limit=limit,
-            before=before,
+            return Page(memories=(), end=None, total=0)
+        key = target.workspace_id
+        found = await shown.page(connection, key, clauses=clauses, values=values, order=order, after=after, limit=limit)
+        total = await shown.count(connection, key, clauses=clauses, values=values) if counted else None
+    end = (found[-1][1], found[-1][0].memory_id) if len(found) == limit else None
+    return Page(memories=tuple(memory for memory, _ in found), end=end, total=total)
+
+
+async def neighbours_of(database: Database, *, workspace: str, memory_id: UUID) -> Sequence[Memory]:
+    """The live memories up to two places before and after one in its source, in their order.
+
+    Raises:
+        NotFound: the workspace has no such memory.
+    """
+    await get_memory(database, workspace=workspace, memory_id=memory_id)
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, workspace)
+        assert target is not None, "the memory is in it"  # noqa: S101
+        return await shown.neighbours(
+            connection, target.workspace_id, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS
         )
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.db.engine import Database
 from app.errors import InvalidInput
-from app.memories import store
+from app.memories import shown, store
 from app.memories.memory import Memory
 from app.memories.remember import make_findable
 from app.memories.store import DELETED, QUARANTINED
@@ -88,7 +88,7 @@ async def deleted(database: Database, *, workspace: str, limit: int = 200) -> Se
 async def _retired(database: Database, workspace: str, reason: str, limit: int) -> Sequence[Memory]:
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
-        return [] if target is None else await store.retired_as(connection, target.workspace_id, reason, limit)
+        return [] if target is None else await shown.retired_as(connection, target.workspace_id, reason, limit)
 
 
 async def prune_candidates(database: Database, *, workspace: str, limit: int = 200) -> list[PruneCandidate]:
@@ -97,7 +97,7 @@ async def prune_candidates(database: Database, *, workspace: str, limit: int = 2
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
             return []
-        found = await store.low(
+        found = await shown.low(
             connection, target.workspace_id, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit
         )
     return [PruneCandidate(memory=memory, reason=_why(memory)) for memory in found]
@@ -105,7 +105,7 @@ async def prune_candidates(database: Database, *, workspace: str, limit: int = 2
 
 def _why(memory: Memory) -> str:
     if memory.quality <= LOW_QUALITY:
-        return f"its quality is {memory.quality}, {LOW_QUALITY} or less"
+        return f"rated down to a quality of {memory.quality}"
     return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
 
 

@@ -80,6 +80,21 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObservation:
+    """What a stored observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: tuple[str, ...]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    model: str | None
+    superseded_by: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """A stored memory."""
 
@@ -108,6 +123,8 @@ class Memory:
     """Why it is retired: `gone` from its source, `deleted`, `superseded`, or `quarantined`; None while it is live."""
     findings: Sequence[Mapping[str, Any]] | None
     """What the injection scan found in it."""
+    observation: StoredObservation | None = None
+    """None for other kinds, and in a recall, which needs no more than the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.identity import content_hash, in_utc, new_id
-from app.memories.memory import Memory, NewMemory
+from app.memories.memory import NewMemory
 
 COLUMNS = """
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
@@ -264,40 +263,6 @@ async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[U
     return retired
 
 
-async def get(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> Memory | None:
-    """One memory, live or retired."""
-    statement = text(f"SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = :workspace_id AND m.memory_id = :id")  # noqa: S608 - constants
-    row = (await connection.execute(statement, {"workspace_id": workspace_id, "id": memory_id})).one_or_none()
-    return None if row is None else memory_of(row)
-
-
-async def newest(
-    connection: AsyncConnection,
-    workspace_id: int,
-    *,
-    conditions: Sequence[str],
-    values: dict[str, Any],
-    limit: int,
-    before: tuple[datetime, UUID] | None,
-) -> list[Memory]:
-    """Live memories, newest first, after the place that `before` names."""
-    clauses = ["m.workspace_id = :workspace_id", "m.valid_until IS NULL", *conditions]
-    given = {**values, "workspace_id": workspace_id, "limit": limit}
-    if before is not None:
-        clauses.append("(m.created_at, m.memory_id) < (:created_at, :memory_id)")
-        given |= {"created_at": before[0], "memory_id": before[1]}
-    statement = text(
-        f"SELECT {COLUMNS} FROM {JOINED} WHERE {' AND '.join(clauses)}"  # noqa: S608 - conditions are our own constants
-        " ORDER BY m.created_at DESC, m.memory_id DESC LIMIT :limit"
-    )
-    return [memory_of(row) for row in await connection.execute(statement, given)]
-
-
-def memory_of(row: Row[Any]) -> Memory:
-    """The value of a row that has COLUMNS."""
-    return Memory(**{name: getattr(row, name) for name in Memory.__slots__ if name != "tags"}, tags=tuple(row.tags))
-
-
 LOCK_DELETABLE = text("""
 SELECT memory_id FROM memories
 WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
@@ -388,30 +353,6 @@ async def restore(connection: AsyncConnection, workspace_id: int, ids: Sequence[
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
     live = await connection.execute(RESTORE, {"workspace_id": workspace_id, "ids": wanted})
     return list(live.scalars()), caught
-
-
-async def retired_as(connection: AsyncConnection, workspace_id: int, reason: str, limit: int) -> list[Memory]:
-    """Memories that are retired for this reason, the latest first."""
-    statement = text(
-        f"SELECT {COLUMNS} FROM {JOINED}"  # noqa: S608 - constants
-        " WHERE m.workspace_id = :workspace_id AND m.retired_as = :reason AND m.body <> ''"
-        " ORDER BY m.valid_until DESC, m.memory_id LIMIT :limit"
-    )
-    values = {"workspace_id": workspace_id, "reason": reason, "limit": limit}
-    return [memory_of(row) for row in await connection.execute(statement, values)]
-
-
-async def low(
-    connection: AsyncConnection, workspace_id: int, *, quality: int, final_score: float, limit: int
-) -> list[Memory]:
-    """Live memories of at most this quality, or below this score and rated down; the worst first."""
-    statement = text(
-        f"SELECT {COLUMNS} FROM {JOINED} WHERE m.workspace_id = :workspace_id AND m.valid_until IS NULL"  # noqa: S608 - constants
-        " AND m.quality < 0 AND (m.quality <= :quality OR m.final_score < :final_score)"
-        " ORDER BY m.quality, m.final_score NULLS LAST, m.memory_id LIMIT :limit"
-    )
-    values = {"workspace_id": workspace_id, "quality": quality, "final_score": final_score, "limit": limit}
-    return [memory_of(row) for row in await connection.execute(statement, values)]
 
 
 async def empty_trash(connection: AsyncConnection, days: int) -> int:

@@ -1,9 +1,7 @@
 """The verbs that ask for an observation, and tell what became of it. It is compressed when there is time."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -108,13 +106,6 @@ async def get_observation(database: Database, *, workspace: str, observation_id:
     if asked is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
     return recorded(asked)
-
-
-async def observation_detail(database: Database, *, workspace: str, memory_id: UUID) -> Mapping[str, Any] | None:
-    """What an observation has beyond a memory's text; None for what is none."""
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-        return None if target is None else await store.detail(connection, target.workspace_id, memory_id)
 
 
 async def ask_again(database: Database) -> int:

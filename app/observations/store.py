@@ -1,8 +1,7 @@
 """The SQL of observations and of their compressions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -11,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.identity import new_id
 from app.memories.memory import Memory
-from app.memories.store import COLUMNS, JOINED, memory_of
+from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
 from app.observations.observation import Outcome
 
 NEAR_CANDIDATES = 200
@@ -63,7 +62,7 @@ UPDATE observations SET superseded_by = :newer WHERE workspace_id = :workspace_i
 """)
 
 MADE_OF_RUN = text(f"""
-SELECT {COLUMNS}, o.facts FROM {JOINED} JOIN observations o USING (workspace_id, memory_id)
+SELECT {SHOWN_COLUMNS}, o.facts FROM {SHOWN}
 WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS NULL AND o.compressor <> 'given'
 ORDER BY m.memory_id FOR UPDATE OF m
 """)  # noqa: S608 - constants
@@ -75,11 +74,6 @@ WITH extended AS (
 )
 UPDATE observations SET facts = facts || CAST(:facts AS text[])
 WHERE workspace_id = :workspace_id AND memory_id = :memory_id
-""")
-
-DETAIL = text("""
-SELECT task, task_type, narrative, facts, output_path, verdict, compressor, model, superseded_by
-FROM observations WHERE workspace_id = :workspace_id AND memory_id = :memory_id
 """)
 
 
@@ -190,9 +184,3 @@ async def extend(
     """Give an observation this body and these facts besides its own; it still has to be indexed."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
     await connection.execute(EXTEND, {**values, "workspace_id": workspace_id, "memory_id": memory.memory_id})
-
-
-async def detail(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> Mapping[str, Any] | None:
-    """What an observation has beyond a memory's text; None for other kinds."""
-    row = (await connection.execute(DETAIL, {"workspace_id": workspace_id, "memory_id": memory_id})).one_or_none()
-    return None if row is None else dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it

@@ -21,6 +21,7 @@ from app.memories.scored_text import embedded_text
 from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
+from app.reports.log import log_ingestion
 from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
 from app.reports.prepare import Prepared, file_hash, prepare
 from app.reports.rename import rename
@@ -121,13 +122,7 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
     await _take_in(run, await asyncio.to_thread(discover, paths))
     if not dry_run and (run.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in run.outcomes)):
         await _settle(run)
-    return Ingestion(
-        outcomes=tuple(run.outcomes),
-        seconds=time.perf_counter() - started,
-        dry_run=dry_run,
-        waiting=run.waiting,
-        degraded=run.degraded,
-    )
+    return await _logged(run, started)
 
 
 async def ingest_content(
@@ -149,6 +144,7 @@ async def ingest_content(
         InvalidInput: the name or the content cannot be taken; the message says why.
         DatabaseUnavailable: nothing of it is stored.
     """
+    started = time.perf_counter()
     shown = _checked_path(path)
     if len(content) > max_file_bytes:
         raise InvalidInput("content", f"is larger than {max_file_bytes:,} bytes; split it")
@@ -170,7 +166,20 @@ async def ingest_content(
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
     await _write(run, [prepared], await _vectors(run, [prepared]))
+    await _logged(run, started)
     return run.outcomes[0]
+
+
+async def _logged(run: _Run, started: float) -> Ingestion:
+    ingestion = Ingestion(
+        outcomes=tuple(run.outcomes),
+        seconds=time.perf_counter() - started,
+        dry_run=run.dry_run,
+        waiting=run.waiting,
+        degraded=run.degraded,
+    )
+    await log_ingestion(run.database, run.target.workspace_id, ingestion)
+    return ingestion
 
 
 def _checked_path(path: str) -> PurePosixPath:

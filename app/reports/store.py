@@ -14,6 +14,7 @@ from app.memories import store as memories
 from app.memories.identity import new_id
 from app.memories.store import MemoryRow
 from app.reports.matching import KnownChunk
+from app.reports.outcome import FileOutcome, Ingestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,3 +271,41 @@ async def known_vectors(
         """)  # noqa: S608 - the partition's name is made of a number
     given = {"workspace_id": workspace_id, "hashes": list({row.content_hash for row in rows})}
     return {bytes(row.content_hash): row.vector for row in await connection.execute(statement, given)}
+
+
+LOG = text("""
+INSERT INTO ingestions (workspace_id, ingestion_id, seconds, counts, outcomes, degraded)
+VALUES (:workspace_id, :ingestion_id, :seconds, CAST(:counts AS jsonb), CAST(:outcomes AS jsonb), :degraded)
+""")
+
+FORGET = text("""
+DELETE FROM ingestions WHERE workspace_id = :workspace_id AND ingestion_id IN (
+    SELECT ingestion_id FROM ingestions WHERE workspace_id = :workspace_id ORDER BY ingestion_id DESC OFFSET :kept
+)
+""")
+
+LOGGED = text("""
+SELECT ingestion_id, finished_at, seconds, counts, outcomes, degraded FROM ingestions
+WHERE workspace_id = :workspace_id ORDER BY ingestion_id DESC LIMIT :limit
+""")
+
+
+async def log_ingestion(
+    connection: AsyncConnection, workspace_id: int, ingestion: Ingestion, told: Sequence[FileOutcome], *, kept: int
+) -> None:
+    """Keep an ingestion with these of its outcomes, and forget all but the latest `kept`."""
+    values = {
+        "workspace_id": workspace_id,
+        "ingestion_id": new_id(),
+        "seconds": ingestion.seconds,
+        "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
+        "outcomes": msgspec.json.encode(told).decode(),
+        "degraded": ingestion.degraded,
+    }
+    await connection.execute(LOG, values)
+    await connection.execute(FORGET, {"workspace_id": workspace_id, "kept": kept})
+
+
+async def logged_ingestions(connection: AsyncConnection, workspace_id: int, *, limit: int) -> Sequence[Row[Any]]:
+    """Past ingestions, newest first."""
+    return (await connection.execute(LOGGED, {"workspace_id": workspace_id, "limit": limit})).all()

@@ -1,12 +1,13 @@
 """What an agent asks, and what it may not."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.errors import InvalidInput
+from app.memories import filters as conditions
 from app.memories.admission import NAME_LIMIT, unstorable
-from app.retrieval import filters as conditions
-from app.retrieval.filters import Filters
+from app.memories.filters import Filters
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
+from app.retrieval.ranking import Weights
 
 QUERY_LIMIT = 300_000
 """Characters: a task text of 10,000 long words is taken, a pasted log is not."""
@@ -26,6 +27,8 @@ class Query:
     agent: str | None = None
     run_id: str | None = None
     purpose: str = "search"
+    weights: Weights | None = None
+    """What counts in place of the preset's own."""
 
 
 def checked_preset(query: Query) -> Preset:
@@ -50,4 +53,12 @@ def checked_preset(query: Query) -> Preset:
     conditions.check(query.filters)
     if query.preset not in PRESETS:
         raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
-    return PRESETS[query.preset]
+    preset = PRESETS[query.preset]
+    return preset if query.weights is None else replace(preset, weights=_checked(query.weights))
+
+
+def _checked(weights: Weights) -> Weights:
+    for name in ("relevance", "quality"):
+        if not 0 <= getattr(weights, name) <= 1:
+            raise InvalidInput(f"weights.{name}", "must be from 0 to 1")
+    return weights

@@ -15,12 +15,12 @@ from app.embeddings.following import speaking
 from app.embeddings.provider import EmbeddingProvider, Vector
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable
+from app.memories.filters import conditions
 from app.memories.identity import new_id
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.dedupe import deduplicated
 from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
-from app.retrieval.filters import conditions
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
 from app.retrieval.query import Query, checked_preset

@@ -12,9 +12,9 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.embeddings.store import StoredModel
+from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
-from app.retrieval.filters import Filters, conditions
 from app.retrieval.lexical import Term
 from app.retrieval.query import Query
 from app.retrieval.recall import Degradation, Hit
@@ -160,6 +160,8 @@ def record(
 ) -> dict[str, Any]:
     """A recall as `log` keeps it."""
     parameters = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
+    if query.weights is not None:
+        parameters["weights"] = query.weights
     return {
         "workspace": workspace,
         "recall_id": recall_id,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from app.db.engine import Database
@@ -10,9 +11,12 @@ from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, get_memory
 from app.runs import store
 from app.runs.record import name_reasons
-from app.runs.run import MemoryUses, Run, RunStory
+from app.runs.run import MemoryUses, Run, RunPoint, RunStory
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
+
+MOST_POINTS = 2_000
+"""Of a plot: more cannot be told apart."""
 
 Place = tuple[datetime, str]
 """Where a page ended: the creation time and id of its last run."""
@@ -47,6 +51,8 @@ async def list_runs(
     *,
     workspace: str,
     task_type: str | None = None,
+    verdict: str | None = None,
+    agent: str | None = None,
     limit: int = 50,
     before: Place | None = None,
 ) -> Sequence[Run]:
@@ -57,18 +63,27 @@ async def list_runs(
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    for reason in unstorable({"task_type": task_type or ""}):
-        raise InvalidInput("task_type", reason.partition(": ")[2])
-    conditions = ["task_type = :task_type"] * (task_type is not None)
-    conditions += ["(created_at, run_id) < (:created_at, :run_id)"] * (before is not None)
-    values = {"task_type": task_type} if task_type is not None else {}
+    given = {"task_type": task_type, "verdict": verdict, "agent": agent}
+    for reason in unstorable({name: value or "" for name, value in given.items()}):
+        field, _, message = reason.partition(": ")
+        raise InvalidInput(field, message)
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    conditions = [f"{name} = :{name}" for name in values]
     if before is not None:
-        values |= {"created_at": before[0], "run_id": before[1]}  # type: ignore[dict-item] # one mapping of any values
+        conditions.append("(created_at, run_id) < (:created_at, :run_id)")
+        values |= {"created_at": before[0], "run_id": before[1]}
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
             return []
         return await store.page(connection, target.workspace_id, conditions=conditions, values=values, limit=limit)
+
+
+async def run_points(database: Database, *, workspace: str) -> Sequence[RunPoint]:
+    """Judged runs as a plot over time shows them, the latest MOST_POINTS, newest first."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        return [] if target is None else await store.points(connection, target.workspace_id, limit=MOST_POINTS)
 
 
 async def memory_uses(database: Database, *, workspace: str, memory_id: UUID) -> MemoryUses:

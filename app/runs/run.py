@@ -61,6 +61,56 @@ class Run:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def spent(self) -> "Spent":
+        """What its stages say that they used."""
+        return spent(self.stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run used, over all of its stages; None where none says."""
+
+    tokens: int | None
+    cost: float | None
+
+
+TOKEN_NAMES = ("tokens", "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
+"""What stages call them; `tokens` says it all, the others are parts."""
+MOST_SPENT = 1e15
+"""A sum beyond it is a mistake of its writer's."""
+
+
+def spent(stages: Mapping[str, Any]) -> Spent:
+    """The sums of tokens and cost over the stages that are objects and name them."""
+    named = [stage for stage in stages.values() if isinstance(stage, Mapping)]
+    tokens = [found for stage in named if (found := _tokens(stage)) is not None]
+    costs = [found for stage in named if (found := _number(stage.get("cost"))) is not None]
+    return Spent(tokens=round(sum(tokens)) if tokens else None, cost=sum(costs) if costs else None)
+
+
+def _tokens(stage: Mapping[str, Any]) -> float | None:
+    whole, *parts = (_number(stage.get(name)) for name in TOKEN_NAMES)
+    given = [part for part in parts if part is not None]
+    return whole if whole is not None else sum(given) if given else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MOST_SPENT else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPoint:
+    """A judged run in a plot over time."""
+
+    run_id: str
+    task_type: str
+    verdict: str
+    final_score: float
+    happened_at: datetime
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenMemory:
@@ -74,6 +124,9 @@ class GivenMemory:
     """None where the memory is no longer stored."""
     agent: str | None
     given_at: datetime
+    query: str
+    explain: Mapping[str, float | None]
+    """Every component of the score, as it was then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

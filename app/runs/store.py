@@ -9,9 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.identity import in_utc
 from app.memories.memory import Memory
-from app.memories.store import COLUMNS as MEMORY_COLUMNS
-from app.memories.store import JOINED, memory_of
-from app.runs.run import Compression, GivenMemory, MemoryUse, NewRun, Run
+from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
+from app.runs.run import Compression, GivenMemory, MemoryUse, NewRun, Run, RunPoint
 
 NAMES = tuple(Run.__slots__)
 COLUMNS = ", ".join(NAMES)
@@ -61,8 +60,14 @@ SELECT {columns} FROM runs
 WHERE workspace_id = :workspace_id AND {conditions} ORDER BY created_at DESC, run_id DESC LIMIT :limit
 """
 
+POINTS = text("""
+SELECT run_id, task_type, verdict, final_score, coalesce(finished_at, started_at, created_at) AS happened_at
+FROM runs WHERE workspace_id = :workspace_id AND final_score IS NOT NULL
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+""")
+
 GIVEN = text("""
-SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at
+SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain
 FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
 LEFT JOIN memories m ON m.workspace_id = h.workspace_id AND m.memory_id = h.memory_id
 WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_at, r.recall_id, h.rank LIMIT :limit
@@ -74,7 +79,7 @@ WHERE workspace_id = :workspace_id AND run_id = :run_id ORDER BY created_at, obs
 """)
 
 MADE = text(f"""
-SELECT {MEMORY_COLUMNS} FROM {JOINED}
+SELECT {SHOWN_COLUMNS} FROM {SHOWN}
 WHERE m.workspace_id = :workspace_id AND (m.run_id = :run_id OR m.memory_id = :memory_id)
 ORDER BY m.created_at, m.memory_id LIMIT :limit
 """)  # noqa: S608 - constants
@@ -130,6 +135,12 @@ async def page(
     statement = PAGE.format(columns=COLUMNS, conditions=" AND ".join(["true", *conditions]))
     rows = await connection.execute(text(statement), {**values, "workspace_id": workspace_id, "limit": limit})
     return [run_of(row) for row in rows]
+
+
+async def points(connection: AsyncConnection, workspace_id: int, *, limit: int) -> list[RunPoint]:
+    """Judged runs, newest first."""
+    rows = await connection.execute(POINTS, {"workspace_id": workspace_id, "limit": limit})
+    return [RunPoint(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name for it
 
 
 async def given_to(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[GivenMemory]:

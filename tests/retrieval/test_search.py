@@ -11,11 +11,11 @@ from app.embeddings.backfill import embed_waiting
 from app.embeddings.noop import NoopProvider
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories.filters import Filters
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
 from app.retrieval.browse import get_recall
-from app.retrieval.filters import Filters
 from app.retrieval.history import history
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.errors import InvalidInput
-from app.retrieval.filters import Filters, check, conditions, glob_pattern
+from app.memories.filters import Filters, check, conditions, glob_pattern
 
 PATH = "/data/reports/bads-russia/v6/judgement.json"
 

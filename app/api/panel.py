@@ -1,0 +1,113 @@
+"""The web panel at `/`: pages that are never cached, assets that always are, and what the browser may do."""
+
+import gzip
+import html
+import mimetypes
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from litestar import Controller, Request, Response, get
+from litestar.exceptions import NotFoundException
+from litestar.params import FromPath
+
+DIST = Path(__file__).parents[1] / "panel" / "dist"
+PAGES = ["/", "/review", "/runs", "/ask", "/status"]
+"""Every page is the same document; the panel's own code shows the view of its address."""
+ICON = "/icon.svg"
+ASSETS = "/assets/"
+
+POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+GUARDED = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+NEVER, FOREVER = "no-store", "public, max-age=31536000, immutable"
+LEAST_COMPRESSED = 1_000
+"""Bytes: below it a compressed answer saves no packet."""
+
+UNBUILT = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Priors</title>
+<h1>The panel is not built</h1>
+<p>The service itself runs: its API is described at <a href="/schema">/schema</a>.</p>
+<p>To build the panel, run <code>make panel</code> in the project's folder and load this page again.
+It takes Node 20.19, 22.12 or newer from the system, or fetches one from the Python registry.</p>
+<p>It was looked for in <code>{folder}</code>.</p></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of the build."""
+
+    media_type: str
+    plain: bytes
+    compressed: bytes | None
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is the panel's own: it holds no data, so it asks for no key."""
+    return path in PAGES or path == ICON or path.startswith(ASSETS)
+
+
+class PanelController(Controller):
+    """What a browser loads."""
+
+    path = "/"
+    include_in_schema = False
+
+    @get(PAGES)
+    async def page(self, request: Request[Any, Any, Any]) -> Response[bytes]:
+        """The panel's document, or how to build it."""
+        if not (DIST / "index.html").is_file():
+            text = UNBUILT.format(folder=html.escape(str(DIST)))
+            return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
+        # Never cached in the process either: a panel that is built anew is served without a restart.
+        return _answer(request, _read(DIST / "index.html"), NEVER)
+
+    @get(ICON)
+    async def icon(self, request: Request[Any, Any, Any]) -> Response[bytes]:
+        """The icon, whose name has no hash."""
+        return _answer(request, _asset("icon.svg"), "public, max-age=86400")
+
+    @get("/assets/{name:str}")
+    async def asset(self, request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+        """A file whose name changes with its content."""
+        return _answer(request, _asset(f"assets/{name}"), FOREVER)
+
+
+def _answer(request: Request[Any, Any, Any], asset: Asset, caching: str) -> Response[bytes]:
+    headers = _headers(caching)
+    if asset.compressed is None or "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(asset.plain, media_type=asset.media_type, headers=headers)
+    return Response(asset.compressed, media_type=asset.media_type, headers={**headers, "Content-Encoding": "gzip"})
+
+
+def _headers(caching: str) -> dict[str, str]:
+    return {**GUARDED, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+
+
+def _asset(name: str) -> Asset:
+    path = DIST / name
+    if ".." in path.parts or not path.is_file():
+        raise NotFoundException(detail=f"the panel has no file {name}")
+    return _kept(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _kept(path: Path, _changed: int) -> Asset:
+    return _read(path)
+
+
+def _read(path: Path) -> Asset:
+    plain = path.read_bytes()
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    compressed = gzip.compress(plain, mtime=0) if len(plain) >= LEAST_COMPRESSED else None
+    return Asset(media_type, plain, compressed)

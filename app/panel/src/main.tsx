@@ -1,0 +1,35 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError } from "./api/client";
+import { App } from "./App";
+import { applyTheme } from "./state/theme";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/memories.css";
+import "./styles/views.css";
+
+const TRIES = 2;
+const FRESH_MILLISECONDS = 10_000;
+
+applyTheme();
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: FRESH_MILLISECONDS,
+      retry: (failures, error) => failures < TRIES && !(error instanceof ApiError && error.status >= 400),
+    },
+  },
+});
+
+const root = document.getElementById("root");
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={client}>
+        <App />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,55 @@
+import { useRef } from "react";
+import { linkTo, useAddress } from "../state/address";
+import { type Theme, useTheme } from "../state/theme";
+import { Link } from "./Link";
+import { useShortcuts } from "../state/shortcuts";
+import { Icon } from "./Icon";
+import { ShortcutsDialog } from "./ShortcutsDialog";
+import { Workspace } from "./Workspace";
+
+const VIEWS = [
+  { path: "/", name: "Memories", icon: "memories" },
+  { path: "/review", name: "Review", icon: "review" },
+  { path: "/runs", name: "Runs", icon: "runs" },
+  { path: "/ask", name: "Ask", icon: "ask" },
+  { path: "/status", name: "Health", icon: "status" },
+] as const;
+
+const THEME_NAMES: Record<Theme, string> = { system: "as the system", light: "light", dark: "dark" };
+
+export function Header({ path }: { readonly path: string }) {
+  // The address is read so that the links follow the workspace.
+  useAddress();
+  const [theme, turnTheme] = useTheme();
+  const dialog = useRef<HTMLDialogElement>(null);
+  useShortcuts({ "?": () => dialog.current?.showModal() });
+  return (
+    <header className="shell">
+      <a className="skip" href="#main">
+        Skip to the content
+      </a>
+      <Link className="mark" href={linkTo("/")}>
+        <img src="/icon.svg" alt="" width="18" height="18" />
+        Priors
+      </Link>
+      <nav aria-label="Views">
+        {VIEWS.map((view) => (
+          <Link key={view.path} href={linkTo(view.path)} aria-current={view.path === path ? "page" : undefined}>
+            <Icon name={view.icon} />
+            {view.name}
+          </Link>
+        ))}
+      </nav>
+      <div className="shell-end">
+        <Workspace />
+        <button type="button" className="icon" onClick={() => dialog.current?.showModal()} title="Keyboard (?)">
+          <Icon name="keyboard" label="Keyboard shortcuts" />
+        </button>
+        <button type="button" className="icon" onClick={turnTheme} title={`Colours: ${THEME_NAMES[theme]}`}>
+          <Icon name={theme} label={`Colours: ${THEME_NAMES[theme]}; change`} />
+        </button>
+      </div>
+      <ShortcutsDialog dialog={dialog} />
+    </header>
+  );
+}

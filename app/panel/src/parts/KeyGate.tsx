@@ -1,0 +1,39 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { apiKey, keepKey } from "../state/session";
+
+/** Shown when the service refuses a request for want of its key. */
+export function KeyGate() {
+  const client = useQueryClient();
+  const [key, setKey] = useState("");
+  const refused = apiKey() !== null;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (key.trim() === "") return;
+    client.clear();
+    keepKey(key.trim());
+  };
+  return (
+    <form className="key-gate" onSubmit={submit}>
+      <h1>This service asks for its API key</h1>
+      <p>It is the value of PRIORS_API_KEY. It stays in this browser tab and is forgotten when you close it.</p>
+      {refused && (
+        <p className="problem" role="alert">
+          That key was refused.
+        </p>
+      )}
+      <label htmlFor="api-key">API key</label>
+      <input
+        id="api-key"
+        type="password"
+        autoComplete="off"
+        autoFocus
+        value={key}
+        onChange={(event) => setKey(event.target.value)}
+      />
+      <button type="submit" className="primary">
+        Continue
+      </button>
+    </form>
+  );
+}

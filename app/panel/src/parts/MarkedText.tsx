@@ -1,0 +1,76 @@
+/** A memory's text with what the injection scan found marked in it. */
+
+import type { ReactNode } from "react";
+import type { Memory } from "../api/types";
+
+export interface Finding {
+  readonly field: string;
+  readonly rule: string;
+  readonly family: string;
+  readonly severity: string;
+  /** Places in characters, not in UTF-16 units. */
+  readonly start: number;
+  readonly end: number;
+}
+
+function isFinding(given: Partial<Finding>): given is Finding {
+  return typeof given.field === "string" && typeof given.start === "number" && typeof given.end === "number";
+}
+
+export function findingsOf(memory: Memory): readonly Finding[] {
+  return (memory.findings ?? []).map((given) => given as Partial<Finding>).filter(isFinding);
+}
+
+export function MarkedText({ memory }: { readonly memory: Memory }) {
+  const findings = findingsOf(memory);
+  const fields = [...new Set(findings.map((finding) => finding.field))];
+  return (
+    <>
+      {fields.map((field) => (
+        <figure key={field} className="marked">
+          <figcaption>
+            {field}: <Rules findings={findings.filter((finding) => finding.field === field)} />
+          </figcaption>
+          <div className="marked-text" tabIndex={0} role="region" aria-label={`Findings in the ${field}`}>
+            {pieces(textOf(memory, field), findings.filter((finding) => finding.field === field))}
+          </div>
+        </figure>
+      ))}
+    </>
+  );
+}
+
+function Rules({ findings }: { readonly findings: readonly Finding[] }) {
+  const rules = [...new Map(findings.map((finding) => [finding.rule, finding])).values()];
+  return rules.map(({ rule, family, severity }) => (
+    <span key={rule} className={`rule ${severity}`} title={`${family}; ${severity === "block" ? "keeps the text out" : "quoted or discussed"}`}>
+      {rule}
+    </span>
+  ));
+}
+
+function textOf(memory: Memory, field: string): string {
+  const place = /^facts\[(\d+)\]$/.exec(field)?.[1];
+  if (place !== undefined) return memory.observation?.facts[Number(place)] ?? "";
+  if (field === "title") return memory.title;
+  if (field === "narrative") return memory.observation?.narrative ?? "";
+  return memory.body;
+}
+
+function pieces(text: string, findings: readonly Finding[]): readonly ReactNode[] {
+  const letters = Array.from(text);
+  const shown: ReactNode[] = [];
+  let at = 0;
+  for (const finding of [...findings].sort((one, other) => one.start - other.start)) {
+    if (finding.start < at) continue;
+    shown.push(letters.slice(at, finding.start).join(""));
+    shown.push(
+      <mark key={finding.start} title={`${finding.rule} (${finding.family})`}>
+        {letters.slice(finding.start, finding.end).join("")}
+      </mark>,
+    );
+    at = finding.end;
+  }
+  shown.push(letters.slice(at).join(""));
+  return shown;
+}

@@ -1,0 +1,31 @@
+import { type FormEvent, useState } from "react";
+import { changeAddress, useAddress } from "../state/address";
+
+const VALID = "[A-Za-z0-9][A-Za-z0-9._\\-]*";
+
+/** The tenant, which the address names; empty is the service's default. */
+export function Workspace() {
+  const named = useAddress().params.get("workspace") ?? "";
+  const [draft, setDraft] = useState<string | null>(null);
+  const apply = (event: FormEvent) => {
+    event.preventDefault();
+    if (draft !== null && draft !== named) changeAddress({ workspace: draft.trim(), memory: null, run: null });
+    setDraft(null);
+  };
+  return (
+    <form className="workspace" onSubmit={apply}>
+      <label htmlFor="workspace">Workspace</label>
+      <input
+        id="workspace"
+        value={draft ?? named}
+        placeholder="default"
+        pattern={VALID}
+        maxLength={64}
+        spellCheck={false}
+        autoComplete="off"
+        onChange={(event) => setDraft(event.target.value)}
+        onBlur={apply}
+      />
+    </form>
+  );
+}

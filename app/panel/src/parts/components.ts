@@ -1,0 +1,44 @@
+/** A hit's score taken apart into what it is a sum of (docs/retrieval.md). */
+
+export type Explain = Readonly<Record<string, number | null>>;
+
+export interface Weights {
+  readonly relevance: number;
+  readonly quality: number;
+}
+
+export const DEFAULT_WEIGHTS: Weights = { relevance: 0.7, quality: 0.3 };
+
+export const PARTS = [
+  { name: "words", label: "words (BM25)" },
+  { name: "meaning", label: "meaning (vectors)" },
+  { name: "neighbours", label: "neighbours in its source" },
+  { name: "source", label: "its source" },
+  { name: "quality", label: "the evaluator's score" },
+] as const;
+
+export type Part = (typeof PARTS)[number]["name"];
+
+/** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency, and relevance is made of the evidence. */
+export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): Readonly<Record<Part, number>> {
+  const value = (name: string) => explain[name] ?? 0;
+  const factor = value("q_adjust") * value("recency");
+  const evidence = value("evidence");
+  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / evidence : 0;
+  const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
+  return {
+    words: each * value("fused") * share,
+    meaning: each * value("fused") * (1 - share),
+    neighbours: each * value("neighbours"),
+    source: each * value("source"),
+    quality: weights.quality * value("qual_weight") * factor,
+  };
+}
+
+/** Of the fused score, what words contribute: the mix is not in the answer, so it is taken from its parts. */
+function lexicalShare(lexical: number, vector: number, fused: number): number {
+  if (lexical + vector === 0) return 0;
+  const mix = lexical === vector ? 0.5 : (fused - vector) / (lexical - vector);
+  if (fused === 0 || mix < -0.001 || mix > 1.001) return lexical / (lexical + vector);
+  return Math.max(0, Math.min(1, (mix * lexical) / fused));
+}

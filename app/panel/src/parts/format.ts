@@ -1,0 +1,58 @@
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
+});
+const WHOLE = new Intl.NumberFormat("en-GB");
+const COUNTED = 10_001;
+/** As far as the service counts. */
+
+export function day(moment: string): string {
+  return DAY.format(new Date(moment));
+}
+
+export function exactMoment(moment: string): string {
+  return `${MOMENT.format(new Date(moment))} UTC`;
+}
+
+export function whole(value: number): string {
+  return WHOLE.format(value);
+}
+
+export function counted(total: number, one: string, many: string): string {
+  if (total >= COUNTED) return `more than ${whole(COUNTED - 1)} ${many}`;
+  return `${whole(total)} ${total === 1 ? one : many}`;
+}
+
+export function signed(quality: number): string {
+  if (quality === 0) return "0";
+  return quality > 0 ? `+${quality}` : `−${-quality}`;
+}
+
+/** A file's name and its folder: what tells sources apart in a narrow column. */
+export function shortPath(uri: string): string {
+  return uri.split("/").slice(-2).join("/");
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = count;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+export function milliseconds(value: number): string {
+  return value < 10 ? `${value.toFixed(1)} ms` : `${whole(Math.round(value))} ms`;
+}
+
+/** Without a currency, which the pipeline does not say; as many digits as tell small costs apart. */
+export function money(value: number): string {
+  return `cost ${value.toFixed(value < 1 ? 3 : 2)}`;
+}
+
+export function share(value: number): string {
+  return `${Math.round(value * 100)} %`;
+}

@@ -1,0 +1,44 @@
+/** What a view shows while it has nothing else to show; each says what to do. */
+
+import type { ReactNode } from "react";
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ReactNode;
+}
+
+export function Empty({ title, children }: EmptyProps) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      <div>{children}</div>
+    </div>
+  );
+}
+
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <p className="loading" role="status">
+      <span className="spinner" aria-hidden />
+      Loading {what} …
+    </p>
+  );
+}
+
+interface FailureProps {
+  readonly what: string;
+  readonly error: unknown;
+  readonly retry: () => unknown;
+}
+
+export function Failure({ what, error, retry }: FailureProps) {
+  return (
+    <div className="empty problem" role="alert">
+      <h2>{what} cannot be shown</h2>
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <button type="button" onClick={() => void retry()}>
+        Try again
+      </button>
+    </div>
+  );
+}

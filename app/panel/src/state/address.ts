@@ -1,0 +1,75 @@
+/** The address is the state: which view, which filters, what is open. */
+
+import { useSyncExternalStore } from "react";
+
+export interface Address {
+  readonly path: string;
+  readonly params: URLSearchParams;
+}
+
+export type Changes = Readonly<Record<string, string | readonly string[] | null>>;
+
+const listeners = new Set<() => void>();
+let current = read();
+
+function read(): Address {
+  return { path: window.location.pathname, params: new URLSearchParams(window.location.search) };
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function moved(): void {
+  current = read();
+  for (const listener of listeners) listener();
+}
+
+window.addEventListener("popstate", moved);
+
+export function useAddress(): Address {
+  return useSyncExternalStore(subscribe, () => current);
+}
+
+export function address(): Address {
+  return current;
+}
+
+export function go(href: string, { replace = false }: { replace?: boolean } = {}): void {
+  if (href === window.location.pathname + window.location.search) return;
+  if (replace) window.history.replaceState(null, "", href);
+  else window.history.pushState(null, "", href);
+  moved();
+}
+
+/** Another view; the workspace goes along. */
+export function linkTo(path: string, given: Changes = {}): string {
+  const workspace = current.params.get("workspace");
+  return hrefOf(path, changed(new URLSearchParams(), { workspace, ...given }));
+}
+
+/** The same view with other parameters; null takes one away. */
+export function linkWith(changes: Changes): string {
+  return hrefOf(current.path, changed(current.params, changes));
+}
+
+export function changeAddress(changes: Changes, options?: { replace?: boolean }): void {
+  go(linkWith(changes), options);
+}
+
+function changed(params: URLSearchParams, changes: Changes): URLSearchParams {
+  const result = new URLSearchParams(params);
+  for (const [name, value] of Object.entries(changes)) {
+    result.delete(name);
+    for (const one of typeof value === "string" ? [value] : (value ?? [])) {
+      if (one !== "") result.append(name, one);
+    }
+  }
+  return result;
+}
+
+function hrefOf(path: string, params: URLSearchParams): string {
+  const query = params.toString();
+  return query ? `${path}?${query}` : path;
+}

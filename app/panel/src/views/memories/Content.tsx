@@ -1,0 +1,70 @@
+import type { Memory } from "../../api/types";
+import { Icon } from "../../parts/Icon";
+import { Markdown } from "../../parts/Markdown";
+import { findingsOf, MarkedText } from "../../parts/MarkedText";
+
+const ISSUE = /^\[([\w-]+)\]\s*/;
+/** How an evaluator's issue begins among the facts: with the evaluator's name. */
+
+export function Narrative({ memory }: { readonly memory: Memory }) {
+  if (!memory.observation?.narrative) return null;
+  return (
+    <section>
+      <h3>Narrative</h3>
+      <Markdown text={memory.observation.narrative} />
+    </section>
+  );
+}
+
+export function Facts({ memory }: { readonly memory: Memory }) {
+  const facts = memory.observation?.facts ?? [];
+  if (facts.length === 0) return null;
+  return (
+    <section>
+      <h3>Facts</h3>
+      <ul className="fact-list">
+        {facts.map((fact, place) => (
+          <Fact key={place} text={fact} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Fact({ text }: { readonly text: string }) {
+  const evaluator = ISSUE.exec(text)?.[1];
+  if (!evaluator) return <li>{text}</li>;
+  return (
+    <li className="issue">
+      <span className="issue-mark" title={`The evaluator ${evaluator} found this wrong`}>
+        <Icon name="flag" />
+        issue · {evaluator}
+      </span>{" "}
+      {text.replace(ISSUE, "")}
+    </li>
+  );
+}
+
+/** An observation's text is its narrative above its facts, which stand there already. */
+export function Text({ memory }: { readonly memory: Memory }) {
+  const { observation, body } = memory;
+  const said = observation && [observation.narrative, ...observation.facts.map((fact) => `- ${fact}`)].join("\n").trim();
+  if (said === body.trim()) return null;
+  return (
+    <section>
+      <h3>Text</h3>
+      <Markdown text={body} />
+    </section>
+  );
+}
+
+export function Findings({ memory }: { readonly memory: Memory }) {
+  const findings = findingsOf(memory);
+  if (findings.length === 0) return null;
+  return (
+    <section>
+      <h3>What the injection scan found</h3>
+      <MarkedText memory={memory} />
+    </section>
+  );
+}

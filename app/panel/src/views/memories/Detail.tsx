@@ -1,0 +1,147 @@
+import { useEffect, useRef } from "react";
+import { useChange, useMemory } from "../../api/memories";
+import type { Memory } from "../../api/types";
+import { exactMoment } from "../../parts/format";
+import { Icon } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { Score, Verdict } from "../../parts/marks";
+import { Failure, Loading } from "../../parts/states";
+import { linkTo } from "../../state/address";
+import { Facts, Findings, Narrative, Text } from "./Content";
+import { Judging } from "./Judging";
+import { Chain, Place } from "./Provenance";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+}
+
+/** One memory with everything around it. */
+export function Detail({ id, onClose }: Props) {
+  const memory = useMemory(id);
+  const pane = useRef<HTMLElement>(null);
+  useEffect(() => {
+    pane.current?.scrollTo({ top: 0 });
+  }, [id]);
+  return (
+    <aside ref={pane} className="pane-detail" aria-label="Memory" tabIndex={-1}>
+      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
+        <Icon name="close" label="Close" />
+      </button>
+      {memory.isError ? (
+        <Failure what="The memory" error={memory.error} retry={memory.refetch} />
+      ) : memory.data ? (
+        <Whole memory={memory.data} />
+      ) : (
+        <Loading what="the memory" />
+      )}
+    </aside>
+  );
+}
+
+function Whole({ memory }: { readonly memory: Memory }) {
+  const { observation } = memory;
+  return (
+    <article>
+      <header className="detail-head">
+        <h2>{memory.title || `${memory.kind} without a title`}</h2>
+        <p className="row-facts">
+          <span className="kind">{memory.kind}</span>
+          {observation?.task_type && <span>{observation.task_type}</span>}
+          <Verdict value={observation?.verdict} />
+          <span>
+            score <Score value={memory.final_score} />
+          </span>
+          <time dateTime={memory.occurred_at ?? memory.created_at}>
+            {exactMoment(memory.occurred_at ?? memory.created_at)}
+          </time>
+        </p>
+        {memory.retired_as && <Retired memory={memory} />}
+      </header>
+      <Judging memory={memory} />
+      <Findings memory={memory} />
+      <Narrative memory={memory} />
+      <Facts memory={memory} />
+      <Text memory={memory} />
+      <Tags tags={memory.tags} />
+      <Place memory={memory} />
+      <Chain memory={memory} />
+      <Origin memory={memory} />
+    </article>
+  );
+}
+
+const RETIRED: Readonly<Record<string, string>> = {
+  gone: "Its text is gone from its source: no answer gives it any more.",
+  deleted: "It is deleted: no answer gives it. It can be restored until the trash is emptied.",
+  superseded: "A better memory says the same and took its place.",
+  quarantined: "The injection scan keeps it out of every answer until somebody releases it.",
+};
+
+function Retired({ memory }: { readonly memory: Memory }) {
+  const state = memory.retired_as ?? "";
+  const restore = useChange(state === "quarantined" ? "release" : "restore");
+  return (
+    <p className="retired">
+      <span>{RETIRED[state] ?? state}</span>
+      {state !== "gone" && (
+        <button type="button" disabled={restore.isPending} onClick={() => restore.mutate([memory.id])}>
+          {state === "quarantined" ? "Release" : "Restore"}
+        </button>
+      )}
+    </p>
+  );
+}
+
+function Tags({ tags }: { readonly tags: readonly string[] }) {
+  if (tags.length === 0) return null;
+  return (
+    <section>
+      <h3>Tags</h3>
+      <ul className="chips">
+        {tags.map((tag) => (
+          <li key={tag}>
+            <Link className="chip" href={linkTo("/", { tag })} title={`Memories with the tag ${tag}`}>
+              {tag}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Origin({ memory }: { readonly memory: Memory }) {
+  const { observation } = memory;
+  const facts: readonly (readonly [string, string | null | undefined])[] = [
+    ["Stored", exactMoment(memory.created_at)],
+    ["Task", observation?.task],
+    ["Output", observation?.output_path],
+    ["Compressed by", observation && (observation.model ? `${observation.compressor} (${observation.model})` : observation.compressor)],
+    ["Language", memory.language],
+    ["Tokens", String(memory.tokens)],
+    ["Id", memory.id],
+  ];
+  const metadata = Object.keys(memory.metadata).length ? JSON.stringify(memory.metadata, null, 2) : null;
+  return (
+    <section>
+      <h3>Details</h3>
+      <dl className="facts">
+        {facts.map(([name, value]) =>
+          value ? (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ) : null,
+        )}
+      </dl>
+      {metadata && (
+        <details>
+          <summary>Metadata</summary>
+          <pre tabIndex={0}>{metadata}</pre>
+        </details>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,163 @@
+import { type ReactNode, useId, useState } from "react";
+import { useFacets } from "../../api/memories";
+import type { Facet } from "../../api/types";
+import { Icon } from "../../parts/Icon";
+import { changeAddress, useAddress } from "../../state/address";
+import { chipsOf, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
+
+export function FilterBar({ searching }: { readonly searching: boolean }) {
+  const { params } = useAddress();
+  const chips = chipsOf(params);
+  const [open, setOpen] = useState(chips.length > 0);
+  const fields = useId();
+  return (
+    <>
+      <div className="filter-line">
+        <button type="button" className="quiet" aria-expanded={open} aria-controls={fields} onClick={() => setOpen(!open)}>
+          <Icon name="filter" />
+          Filters
+          {chips.length > 0 && <span className="count">{chips.length}</span>}
+        </button>
+        {chips.length > 0 && (
+          <button type="button" className="quiet" onClick={() => changeAddress(NO_FILTERS)}>
+            Clear
+          </button>
+        )}
+        <label className="sort">
+          <span className="visually-hidden">Order</span>
+          <select
+            value={searching ? "relevance" : sortOf(params)}
+            disabled={searching}
+            onChange={(event) => changeAddress(sortChanges(event.target.value))}
+          >
+            {searching && <option value="relevance">Best match first</option>}
+            {SORTS.map(({ value, label }) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <div id={fields} hidden={!open}>
+        {open && <Fields />}
+      </div>
+      {chips.length > 0 && (
+        <ul className="chips" aria-label="Filters in force">
+          {chips.map((chip) => (
+            <li key={`${chip.name} ${chip.value}`}>
+              <button type="button" className="chip" onClick={() => changeAddress(chip.without)}>
+                {chip.label}
+                <Icon name="close" label="Remove" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Fields() {
+  const facets = useFacets();
+  return (
+    <div className="filter-fields">
+      <Choice name="kind" label="Kind" values={facets.data?.kinds} />
+      <Choice name="task_type" label="Task type" values={facets.data?.task_types} />
+      <Choice name="verdict" label="Verdict" values={facets.data?.verdicts} />
+      <Choice name="tag" label="Tag" values={facets.data?.tags} />
+      <Range label="Quality" name="quality" least={-3} most={3} step={1} />
+      <Range label="Score" name="score" least={0} most={10} step={0.5} />
+      <Field label="From">{(id) => <Day id={id} name="since" />}</Field>
+      <Field label="To">{(id) => <Day id={id} name="until" />}</Field>
+    </div>
+  );
+}
+
+function Field({ label, children }: { readonly label: string; readonly children: (id: string) => ReactNode }) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children(id)}
+    </div>
+  );
+}
+
+interface ChoiceProps {
+  readonly name: string;
+  readonly label: string;
+  readonly values: readonly Facet[] | undefined;
+}
+
+/** Each choice adds to those made; the chips below take them away. */
+function Choice({ name, label, values = [] }: ChoiceProps) {
+  const { params } = useAddress();
+  const chosen = params.getAll(name);
+  const left = values.filter(({ value }) => !chosen.includes(value));
+  return (
+    <Field label={label}>
+      {(id) => (
+        <select
+          id={id}
+          value=""
+          disabled={left.length === 0}
+          onChange={(event) => changeAddress({ [name]: [...chosen, event.target.value] })}
+        >
+          <option value="">{chosen.length ? `${chosen.length} chosen` : "any"}</option>
+          {left.map(({ value, count }) => (
+            <option key={value} value={value}>
+              {value} ({count})
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+interface RangeProps {
+  readonly label: string;
+  readonly name: string;
+  readonly least: number;
+  readonly most: number;
+  readonly step: number;
+}
+
+function Range({ label, name, ...limits }: RangeProps) {
+  return (
+    <fieldset className="field range">
+      <legend>{label}</legend>
+      <End name={`min_${name}`} label={`${label}, at least`} {...limits} />
+      <span aria-hidden>–</span>
+      <End name={`max_${name}`} label={`${label}, at most`} {...limits} />
+    </fieldset>
+  );
+}
+
+function End({ name, label, least, most, step }: RangeProps) {
+  const { params } = useAddress();
+  return (
+    <input
+      type="number"
+      aria-label={label}
+      min={least}
+      max={most}
+      step={step}
+      value={params.get(name) ?? ""}
+      onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
+    />
+  );
+}
+
+function Day({ id, name }: { readonly id: string; readonly name: string }) {
+  const { params } = useAddress();
+  return (
+    <input
+      id={id}
+      type="date"
+      value={params.get(name) ?? ""}
+      onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
+    />
+  );
+}

@@ -1,0 +1,94 @@
+import { useState } from "react";
+import { useChange, useRate, useRatings, useUndoRating } from "../../api/memories";
+import type { Memory, Rating } from "../../api/types";
+import { exactMoment } from "../../parts/format";
+import { Icon } from "../../parts/Icon";
+import { Quality } from "../../parts/marks";
+import { useShortcuts } from "../../state/shortcuts";
+
+const COMMENT_LIMIT = 10_000;
+
+/** Thumbs, a comment where there is one, and what others said. */
+export function Judging({ memory }: { readonly memory: Memory }) {
+  const [comment, setComment] = useState("");
+  const rate = useRate();
+  const remove = useChange("delete");
+  const judge = (rating: 1 | -1) => {
+    rate.mutate({ id: memory.id, rating, comment: comment.trim() });
+    setComment("");
+  };
+  useShortcuts({ u: () => judge(1), d: () => judge(-1) });
+  return (
+    <section className="judging" aria-label="Judgement">
+      <div className="judging-line">
+        <button type="button" className="thumb good" onClick={() => judge(1)} title="Rate up (u)">
+          <Icon name="up" label="Rate up" />
+        </button>
+        <Quality value={memory.quality} />
+        <button type="button" className="thumb bad" onClick={() => judge(-1)} title="Rate down (d)">
+          <Icon name="down" label="Rate down" />
+        </button>
+        <input
+          aria-label="Comment on the rating"
+          placeholder="Comment, then rate (optional)"
+          value={comment}
+          maxLength={COMMENT_LIMIT}
+          onChange={(event) => setComment(event.target.value)}
+        />
+        {!memory.retired_as && (
+          <button
+            type="button"
+            className="icon"
+            title="Delete; it can be restored"
+            disabled={remove.isPending}
+            onClick={() => remove.mutate([memory.id])}
+          >
+            <Icon name="trash" label="Delete" />
+          </button>
+        )}
+      </div>
+      <History id={memory.id} />
+    </section>
+  );
+}
+
+function History({ id }: { readonly id: string }) {
+  const ratings = useRatings(id);
+  if (ratings.isError) return <p className="problem">The ratings cannot be shown: {ratings.error.message}</p>;
+  if (!ratings.data || ratings.data.length === 0) return null;
+  return (
+    <ol className="ratings" aria-label="Ratings">
+      {[...ratings.data].reverse().map((rating) => (
+        <RatingLine key={rating.feedback_id} rating={rating} />
+      ))}
+    </ol>
+  );
+}
+
+function RatingLine({ rating }: { readonly rating: Rating }) {
+  const undo = useUndoRating();
+  const up = rating.rating > 0;
+  return (
+    <li className={rating.undone_at ? "undone" : ""}>
+      <span className={up ? "good" : "bad"}>
+        <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
+      </span>
+      <span className="said">{rating.comment || <span className="muted">no comment</span>}</span>
+      <time dateTime={rating.created_at}>{exactMoment(rating.created_at)}</time>
+      {rating.undone_at ? (
+        <span className="muted" title={exactMoment(rating.undone_at)}>
+          taken back
+        </span>
+      ) : (
+        <button
+          type="button"
+          className="quiet"
+          disabled={undo.isPending}
+          onClick={() => undo.mutate(rating.feedback_id)}
+        >
+          Undo
+        </button>
+      )}
+    </li>
+  );
+}

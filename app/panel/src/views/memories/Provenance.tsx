@@ -1,0 +1,115 @@
+import { useNeighbours, useUses } from "../../api/memories";
+import type { Memory, MemoryUses } from "../../api/types";
+import { day } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { Score, Verdict } from "../../parts/marks";
+import { linkTo, linkWith } from "../../state/address";
+
+/** Where the memory stands in its source, with those around it. */
+export function Place({ memory }: { readonly memory: Memory }) {
+  const neighbours = useNeighbours(memory);
+  const { source } = memory;
+  if (!source) return null;
+  const around = [...(neighbours.data ?? []), memory].sort((one, other) => (one.ordinal ?? 0) - (other.ordinal ?? 0));
+  return (
+    <section>
+      <h3>Source</h3>
+      <p className="source">
+        <Link href={linkTo("/", { source: source.uri })} title="Every memory of this source">
+          {source.uri}
+        </Link>{" "}
+        <span className="muted">{source.kind}</span>
+      </p>
+      {neighbours.isError && <p className="problem">Its neighbours cannot be shown: {neighbours.error.message}</p>}
+      {around.length > 1 && (
+        <ol className="neighbours" aria-label="Around it in the source">
+          {around.map((one) => (
+            <li key={one.id}>
+              <span className="ordinal">{one.ordinal ?? ""}</span>
+              {one.id === memory.id ? (
+                <strong aria-current="true">{one.title || one.body}</strong>
+              ) : (
+                <Link href={linkWith({ memory: one.id })}>{one.title || one.body}</Link>
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+/** The run that made it, and those that it was given to. */
+export function Chain({ memory }: { readonly memory: Memory }) {
+  const uses = useUses(memory.id);
+  return (
+    <section>
+      <h3>Runs</h3>
+      {uses.isError && <p className="problem">Its runs cannot be shown: {uses.error.message}</p>}
+      {uses.data && <Runs uses={uses.data} />}
+    </section>
+  );
+}
+
+function Runs({ uses }: { readonly uses: MemoryUses }) {
+  return (
+    <>
+      <p>
+        {uses.made_by ? (
+          <>
+            Made by <Link href={linkTo("/runs", { run: uses.made_by })}>{uses.made_by}</Link>.{" "}
+          </>
+        ) : null}
+        {uses.given_to.length === 0
+          ? "Not given to a run yet."
+          : `Given to ${uses.given_to.length === 1 ? "one run" : `${uses.given_to.length} runs`}${
+              uses.uses ? `; came back in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
+            }.`}
+      </p>
+      {uses.given_to.length > 0 && (
+        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that it was given to">
+          <table className="plain">
+            <thead>
+              <tr>
+                <th scope="col">Run</th>
+                <th scope="col" className="extra">
+                  Agent
+                </th>
+                <th scope="col" className="number">
+                  Rank
+                </th>
+                <th scope="col" className="number">
+                  Score
+                </th>
+                <th scope="col">Verdict</th>
+                <th scope="col">Given</th>
+              </tr>
+            </thead>
+            <tbody>
+              {uses.given_to.map((use) => (
+                <tr key={`${use.recall_id} ${use.rank}`}>
+                  <td>
+                    <Link href={linkTo("/runs", { run: use.run_id })} title={use.task ?? undefined}>
+                      {use.run_id}
+                    </Link>
+                  </td>
+                  <td className="extra">{use.agent}</td>
+                  <td className="number">{use.rank}</td>
+                  <td className="number">
+                    <Score value={use.final_score} />
+                  </td>
+                  <td>
+                    <Verdict value={use.verdict} />
+                  </td>
+                  <td>
+                    <time dateTime={use.given_at}>{day(use.given_at)}</time>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}

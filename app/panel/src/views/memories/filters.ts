@@ -1,0 +1,102 @@
+/** The filters as the address has them. */
+
+import type { Filters } from "../../api/types";
+import type { Changes } from "../../state/address";
+
+export const KINDS = ["observation", "chunk", "message", "cue", "note"] as const;
+type Kind = (typeof KINDS)[number];
+
+export const SORTS = [
+  { value: "created desc", label: "Newest first" },
+  { value: "created asc", label: "Oldest first" },
+  { value: "occurred desc", label: "Latest event first" },
+  { value: "score desc", label: "Best score first" },
+  { value: "score asc", label: "Worst score first" },
+  { value: "quality desc", label: "Best rated first" },
+  { value: "quality asc", label: "Worst rated first" },
+] as const;
+
+export interface Asked {
+  readonly text: string;
+  readonly filters: Filters;
+  readonly sort: string;
+  readonly order: string;
+  readonly memory: string | null;
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const RANGES = [
+  ["quality", -3, 3],
+  ["score", 0, 10],
+] as const;
+
+export function readAsked(params: URLSearchParams): Asked {
+  const [sort = "created", order = "desc"] = sortOf(params).split(" ");
+  return { text: params.get("q") ?? "", filters: readFilters(params), sort, order, memory: params.get("memory") };
+}
+
+export function sortOf(params: URLSearchParams): string {
+  const given = `${params.get("sort") ?? "created"} ${params.get("order") ?? "desc"}`;
+  return SORTS.some(({ value }) => value === given) ? given : SORTS[0].value;
+}
+
+export function sortChanges(value: string): Changes {
+  const [sort = "", order = ""] = value.split(" ");
+  return value === SORTS[0].value ? { sort: null, order: null } : { sort, order };
+}
+
+function readFilters(params: URLSearchParams): Filters {
+  const ranges = RANGES.flatMap(([name, least, most]) =>
+    [`min_${name}`, `max_${name}`].map((key) => [key, numberOf(params.get(key), least, most)] as const),
+  );
+  const since = params.get("since") ?? "";
+  const until = params.get("until") ?? "";
+  return {
+    kinds: params.getAll("kind").filter((kind): kind is Kind => (KINDS as readonly string[]).includes(kind)),
+    task_types: params.getAll("task_type"),
+    verdicts: params.getAll("verdict"),
+    tags: params.getAll("tag"),
+    source: params.get("source") ?? "",
+    ...(DATE.test(since) ? { since: `${since}T00:00:00Z` } : {}),
+    ...(DATE.test(until) ? { until: dayAfter(until) } : {}),
+    ...Object.fromEntries(ranges.filter(([, value]) => value !== null)),
+  };
+}
+
+function numberOf(text: string | null, least: number, most: number): number | null {
+  const value = text === null || text === "" ? Number.NaN : Number(text);
+  return value >= least && value <= most ? value : null;
+}
+
+/** The service's end is exclusive, a reader's last day is not. */
+function dayAfter(date: string): string {
+  const next = new Date(`${date}T00:00:00Z`);
+  next.setUTCDate(next.getUTCDate() + 1);
+  return next.toISOString();
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  kind: "kind", task_type: "task type", verdict: "verdict", tag: "tag", source: "source", since: "from", until: "to",
+  min_quality: "quality ≥", max_quality: "quality ≤", min_score: "score ≥", max_score: "score ≤",
+};
+
+export interface Chip {
+  readonly name: string;
+  readonly value: string;
+  readonly label: string;
+  /** The address without it. */
+  readonly without: Changes;
+}
+
+export function chipsOf(params: URLSearchParams): readonly Chip[] {
+  return Object.entries(NAMES).flatMap(([name, shown]) =>
+    params.getAll(name).map((value) => ({
+      name,
+      value,
+      label: `${shown} ${value}`,
+      without: { [name]: params.getAll(name).filter((other) => other !== value) },
+    })),
+  );
+}
+
+export const NO_FILTERS: Changes = Object.fromEntries(Object.keys(NAMES).map((name) => [name, null]));

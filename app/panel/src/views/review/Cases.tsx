@@ -1,0 +1,130 @@
+import { useEffect, useRef, useState } from "react";
+import type { Deed } from "../../api/memories";
+import type { Memory } from "../../api/types";
+import { shortPath, whole } from "../../parts/format";
+import { Icon, type IconName } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { Quality, Score } from "../../parts/marks";
+import { findingsOf, MarkedText } from "../../parts/MarkedText";
+import { linkTo } from "../../state/address";
+import { useShortcuts } from "../../state/shortcuts";
+
+export interface Case {
+  readonly memory: Memory;
+  readonly reason: string;
+}
+
+const NAMES: Readonly<Record<Deed, { readonly label: string; readonly icon: IconName }>> = {
+  delete: { label: "Delete", icon: "trash" },
+  restore: { label: "Restore", icon: "restore" },
+  release: { label: "Release", icon: "restore" },
+};
+
+interface Props {
+  readonly cases: readonly Case[];
+  readonly deeds: readonly Deed[];
+  readonly chosen: ReadonlySet<string>;
+  readonly choose: (chosen: ReadonlySet<string>) => void;
+  readonly act: (deed: Deed, ids: readonly string[]) => void;
+  readonly busy: boolean;
+}
+
+export function Cases({ cases, deeds, chosen, choose, act, busy }: Props) {
+  const [at, setAt] = useState(-1);
+  const ids = cases.map(({ memory }) => memory.id);
+  const present = ids.filter((id) => chosen.has(id));
+  const toggle = (id: string) => choose(toggled(chosen, id));
+  const move = (step: 1 | -1) => setAt(Math.max(0, Math.min(cases.length - 1, at + step)));
+  useShortcuts({
+    j: () => move(1),
+    k: () => move(-1),
+    x: () => {
+      const id = ids[at];
+      if (id) toggle(id);
+    },
+    Escape: () => choose(new Set()),
+  });
+  return (
+    <>
+      <div className="bulk">
+        <label>
+          <input
+            type="checkbox"
+            checked={present.length === cases.length}
+            ref={(box) => {
+              if (box) box.indeterminate = present.length > 0 && present.length < cases.length;
+            }}
+            onChange={(event) => choose(event.target.checked ? new Set(ids) : new Set())}
+          />
+          {present.length ? `${whole(present.length)} of ${whole(cases.length)} selected` : `All ${whole(cases.length)}`}
+        </label>
+        {deeds.map((deed) => (
+          <button
+            key={deed}
+            type="button"
+            className={deed === "delete" ? "danger" : "primary"}
+            disabled={busy || present.length === 0}
+            onClick={() => act(deed, present)}
+          >
+            <Icon name={NAMES[deed].icon} />
+            {NAMES[deed].label}
+          </button>
+        ))}
+      </div>
+      <ol className="cases">
+        {cases.map(({ memory, reason }, place) => (
+          <CaseLine
+            key={memory.id}
+            memory={memory}
+            reason={reason}
+            chosen={chosen.has(memory.id)}
+            current={place === at}
+            toggle={() => toggle(memory.id)}
+          />
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(chosen);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
+
+interface LineProps extends Case {
+  readonly chosen: boolean;
+  readonly current: boolean;
+  readonly toggle: () => void;
+}
+
+function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
+  const line = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (current) line.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
+  const title = memory.title || memory.body.slice(0, 200);
+  return (
+    <li ref={line} className={`case ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}>
+      <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${title}`} />
+      <div className="case-main">
+        <div className="case-head">
+          <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
+            {title}
+          </Link>
+          <span className="row-marks">
+            <Quality value={memory.quality} />
+            <Score value={memory.final_score} />
+          </span>
+        </div>
+        <p className="row-facts">
+          <span className="kind">{memory.kind}</span>
+          {memory.source && <span title={memory.source.uri}>{shortPath(memory.source.uri)}</span>}
+          <span className="reason">{reason}</span>
+        </p>
+        {findingsOf(memory).length > 0 ? <MarkedText memory={memory} /> : <p className="excerpt">{memory.observation?.narrative || memory.body}</p>}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,110 @@
+import { useEffect, useState } from "react";
+import { type Deed, useChange, usePruneCandidates, useRetired } from "../../api/memories";
+import type { Memory } from "../../api/types";
+import { Link } from "../../parts/Link";
+import { Empty, Failure, Loading } from "../../parts/states";
+import { linkWith, useAddress } from "../../state/address";
+import { Cases, type Case } from "./Cases";
+
+const TABS = [
+  { name: "prune", label: "Prune candidates" },
+  { name: "quarantined", label: "Quarantine" },
+  { name: "deleted", label: "Trash" },
+] as const;
+
+type Tab = (typeof TABS)[number]["name"];
+
+/** What people should look at, and what they took out. */
+export function Review() {
+  const { params } = useAddress();
+  const tab: Tab = TABS.find(({ name }) => name === params.get("tab"))?.name ?? "prune";
+  useEffect(() => {
+    document.title = "Review · Priors";
+  }, []);
+  return (
+    <div className="review">
+      <h1 className="visually-hidden">Review</h1>
+      <nav className="tabs" aria-label="What to review">
+        {TABS.map(({ name, label }) => (
+          <Link key={name} href={linkWith({ tab: name === "prune" ? null : name })} aria-current={name === tab ? "page" : undefined}>
+            {label}
+          </Link>
+        ))}
+      </nav>
+      {tab === "prune" ? <Prune /> : <Retired key={tab} state={tab} />}
+    </div>
+  );
+}
+
+function Prune() {
+  const found = usePruneCandidates();
+  const cases = found.data?.map(({ memory, reason }) => ({ memory, reason }));
+  return (
+    <Listed
+      query={found}
+      cases={cases}
+      deeds={["delete"]}
+      explanation="Rated −2 or less, or judged below 6 and rated against. Deleted ones can be restored from the trash."
+      nothing="Nothing to prune"
+      next="Memories come here once people rate them down. Rate memories while you read them."
+    />
+  );
+}
+
+const RETIRED = {
+  quarantined: {
+    deeds: ["release", "delete"],
+    explanation: "The injection scan found instructions to the reader in these. A released memory is never quarantined again.",
+    nothing: "Nothing is quarantined",
+    next: "Chunks of reports that instruct their reader come here instead of into answers.",
+    reason: (memory: Memory) => `found in ${memory.findings?.length === 1 ? "one passage" : `${memory.findings?.length ?? 0} passages`}`,
+  },
+  deleted: {
+    deeds: ["restore"],
+    explanation: "Out of every answer; destroyed for good when the trash is emptied.",
+    nothing: "The trash is empty",
+    next: "What you delete can be restored from here.",
+    reason: () => "deleted",
+  },
+} as const;
+
+function Retired({ state }: { readonly state: "quarantined" | "deleted" }) {
+  const found = useRetired(state);
+  const { deeds, explanation, nothing, next, reason } = RETIRED[state];
+  const cases = found.data?.map((memory) => ({ memory, reason: reason(memory) }));
+  return <Listed query={found} cases={cases} deeds={deeds} explanation={explanation} nothing={nothing} next={next} />;
+}
+
+interface Props {
+  readonly query: { readonly isError: boolean; readonly error: Error | null; readonly refetch: () => unknown };
+  readonly cases: readonly Case[] | undefined;
+  readonly deeds: readonly Deed[];
+  readonly explanation: string;
+  readonly nothing: string;
+  readonly next: string;
+}
+
+function Listed({ query, cases, deeds, explanation, nothing, next }: Props) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const changes = { delete: useChange("delete"), restore: useChange("restore"), release: useChange("release") };
+  if (query.isError) return <Failure what="The list" error={query.error} retry={query.refetch} />;
+  if (!cases) return <Loading what="memories to review" />;
+  if (cases.length === 0) {
+    return (
+      <Empty title={nothing}>
+        <p>{next}</p>
+      </Empty>
+    );
+  }
+  const act = (deed: Deed, ids: readonly string[]) => {
+    changes[deed].mutate(ids);
+    setChosen(new Set());
+  };
+  const busy = Object.values(changes).some((change) => change.isPending);
+  return (
+    <>
+      <p className="explanation">{explanation}</p>
+      <Cases cases={cases} deeds={deeds} chosen={chosen} choose={setChosen} act={act} busy={busy} />
+    </>
+  );
+}

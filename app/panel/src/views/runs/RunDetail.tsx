@@ -1,0 +1,210 @@
+import { max } from "d3-array";
+import { useRun } from "../../api/runs";
+import type { Given, Run, RunStory } from "../../api/types";
+import { exactMoment, money, whole } from "../../parts/format";
+import { Icon } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { Markdown } from "../../parts/Markdown";
+import { Quality, Score, Verdict } from "../../parts/marks";
+import { ScoreBar, ScoreLegend } from "../../parts/ScoreBar";
+import { Failure, Loading } from "../../parts/states";
+import { linkTo } from "../../state/address";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+}
+
+/** What a run was given, what it produced, how it was judged, and what it left. */
+export function RunDetail({ id, onClose }: Props) {
+  const story = useRun(id);
+  return (
+    <aside className="pane-detail" aria-label="Run" tabIndex={-1}>
+      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
+        <Icon name="close" label="Close" />
+      </button>
+      {story.isError ? (
+        <Failure what="The run" error={story.error} retry={story.refetch} />
+      ) : story.data ? (
+        <Story story={story.data} />
+      ) : (
+        <Loading what="the run" />
+      )}
+    </aside>
+  );
+}
+
+function Story({ story }: { readonly story: RunStory }) {
+  const { run } = story;
+  return (
+    <article>
+      <header className="detail-head">
+        <h2>{run?.task || story.run_id}</h2>
+        {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored; these are its traces.</p>}
+      </header>
+      {run && run.issues.length > 0 && <Issues issues={run.issues} />}
+      <History given={story.given} />
+      {run?.output && (
+        <section>
+          <h3>Output</h3>
+          <Markdown text={run.output} />
+        </section>
+      )}
+      <Left story={story} />
+      {run && <Stages run={run} />}
+    </article>
+  );
+}
+
+function Judgement({ run }: { readonly run: Run }) {
+  const when = run.finished_at ?? run.started_at ?? run.created_at;
+  return (
+    <p className="row-facts">
+      <span className="kind">{run.run_id}</span>
+      {run.task_type && <Link href={linkTo("/runs", { task_type: run.task_type })}>{run.task_type}</Link>}
+      {run.agent && <span>{run.agent}</span>}
+      <Verdict value={run.verdict} />
+      <span>
+        score <Score value={run.final_score} />
+      </span>
+      {run.round_scores.length > 1 && <span>rounds {run.round_scores.map((score) => score.toFixed(1)).join(" → ")}</span>}
+      <time dateTime={when}>{exactMoment(when)}</time>
+    </p>
+  );
+}
+
+function Issues({ issues }: { readonly issues: readonly string[] }) {
+  return (
+    <section>
+      <h3>What the evaluator found wrong</h3>
+      <ul className="fact-list">
+        {issues.map((issue, place) => (
+          <li key={place} className="issue">
+            <span className="issue-mark">
+              <Icon name="flag" label="Issue" />
+            </span>{" "}
+            {issue}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function History({ given }: { readonly given: readonly Given[] }) {
+  const recalls = Object.values(Object.groupBy(given, (one) => one.recall_id)) as readonly (readonly Given[])[];
+  const most = max(given, (one) => one.score) ?? 1;
+  return (
+    <section>
+      <h3>The history it was given</h3>
+      {given.length === 0 ? <p className="muted">None: no recall named this run.</p> : <ScoreLegend />}
+      {recalls.map((hits) => (
+        <Recall key={hits[0]?.recall_id} hits={hits} most={most} />
+      ))}
+    </section>
+  );
+}
+
+function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most: number }) {
+  const [first] = hits;
+  if (!first) return null;
+  return (
+    <div className="recall">
+      <p>
+        “{first.query}”{" "}
+        <span className="muted">
+          {first.agent ? `${first.agent}, ` : ""}
+          {exactMoment(first.given_at)}
+        </span>
+      </p>
+      <ol className="hits">
+        {hits.map((hit) => (
+          <li key={hit.rank}>
+            <div className="hit-head">
+              {hit.title === null ? (
+                <span className="muted">no longer stored</span>
+              ) : (
+                <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
+                  {hit.title || "without a title"}
+                </Link>
+              )}
+              <span className="match">{hit.score.toFixed(3)}</span>
+            </div>
+            <ScoreBar explain={hit.explain} most={most} />
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  stored: "It left this observation.",
+  joined: "An earlier memory says the same.",
+  refused: "Its observation was refused",
+};
+
+function Left({ story }: { readonly story: RunStory }) {
+  const { observation, observations } = story;
+  const outcome = observation ? (observation.outcome ? OUTCOMES[observation.outcome] : "Its observation is still being made.") : null;
+  return (
+    <section>
+      <h3>What it left</h3>
+      {outcome && <p>{observation?.reason && observation.outcome === "refused" ? `${outcome}: ${observation.reason}` : outcome}</p>}
+      {observations.length === 0 && !outcome && <p className="muted">No memory was made of it.</p>}
+      <ul className="left">
+        {observations.map((memory) => (
+          <li key={memory.id}>
+            <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
+              {memory.title || memory.body.slice(0, 120)}
+            </Link>
+            <span className="row-marks">
+              {memory.retired_as && <span className="muted">{memory.retired_as}</span>}
+              <Quality value={memory.quality} />
+              <Score value={memory.final_score} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Stages({ run }: { readonly run: Run }) {
+  const stages = Object.entries(run.stages);
+  if (stages.length === 0) return null;
+  return (
+    <section>
+      <h3>Stages</h3>
+      <div className="scroll-x" tabIndex={0} role="region" aria-label="Stages">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Stage</th>
+              <th scope="col" className="number">
+                Tokens
+              </th>
+              <th scope="col" className="number">
+                Cost
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {stages.map(([name, stage]) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td className="number">{numberIn(stage, "tokens", whole)}</td>
+                <td className="number">{numberIn(stage, "cost", money)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function numberIn(stage: unknown, name: string, shown: (value: number) => string): string {
+  const value = typeof stage === "object" && stage !== null ? (stage as Record<string, unknown>)[name] : undefined;
+  return typeof value === "number" ? shown(value) : "–";
+}

@@ -1,0 +1,132 @@
+import { extent, group } from "d3-array";
+import { scaleLinear, scaleUtc } from "d3-scale";
+import { line, symbol, symbolCircle, symbolDiamond, symbolSquare, symbolStar, symbolTriangle, symbolWye } from "d3-shape";
+import { useEffect, useRef, useState } from "react";
+import type { RunPoint } from "../../api/types";
+import { Link } from "../../parts/Link";
+import { linkWith } from "../../state/address";
+
+const HEIGHT = 132;
+const MARGIN = { top: 6, right: 8, bottom: 18, left: 22 };
+const SHAPES = [symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolWye, symbolStar];
+const AREA = 26;
+const SMOOTHED = 5;
+/** Runs that a point of the line is the mean of. */
+const LAST_COLOUR = 5;
+
+interface Props {
+  readonly points: readonly RunPoint[];
+  readonly taskType: string;
+  readonly chooseType: (taskType: string | null) => void;
+  readonly open: string | null;
+}
+
+/** Scores over time: a shape and a colour for each task type, so that either alone tells them apart. */
+export function ScorePlot({ points, taskType, chooseType, open }: Props) {
+  const [width, frame] = useWidth();
+  const types = [...new Set(points.map((point) => point.task_type))].sort();
+  const shown = taskType ? points.filter((point) => point.task_type === taskType) : points;
+  const series = [...group(points, (point) => point.task_type)].sort(([one], [other]) => one.localeCompare(other));
+  const [first = new Date(0), last = new Date()] = extent(points, (point) => new Date(point.happened_at)) as [Date?, Date?];
+  const x = scaleUtc([first, last], [MARGIN.left, Math.max(MARGIN.left + 1, width - MARGIN.right)]);
+  const y = scaleLinear([0, 10], [HEIGHT - MARGIN.bottom, MARGIN.top]);
+  if (points.length === 0) return null;
+  return (
+    <figure className="plot" ref={frame}>
+      <figcaption>Score over time</figcaption>
+      <svg width={width} height={HEIGHT} role="group" aria-label={`Scores of ${points.length} runs over time`}>
+        {[0, 5, 7, 10].map((tick) => (
+          <g key={tick} className={tick === 7 ? "tick pass" : "tick"}>
+            <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
+            <text x={MARGIN.left - 6} y={y(tick)} dy="0.32em" textAnchor="end">
+              {tick}
+            </text>
+          </g>
+        ))}
+        {x.ticks(Math.max(2, Math.floor(width / 110))).map((tick) => (
+          <text key={tick.getTime()} className="date" x={x(tick)} y={HEIGHT - 3} textAnchor="middle">
+            {x.tickFormat()(tick)}
+          </text>
+        ))}
+        <path className="mean" d={meanLine(shown, x, y)} />
+        {series.map(([type, ofType]) => (
+          <g key={type} className={`series-${colourOf(types, type)} ${taskType && taskType !== type ? "faint" : ""}`}>
+            {ofType.map((point) => (
+              <Point key={point.run_id} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
+            ))}
+          </g>
+        ))}
+      </svg>
+      <ul className="legend" aria-label="Task types">
+        {types.map((type) => (
+          <li key={type}>
+            <button
+              type="button"
+              className="quiet"
+              aria-pressed={type === taskType}
+              onClick={() => chooseType(type === taskType ? null : type)}
+            >
+              <svg className={`swatch series-${colourOf(types, type)}`} viewBox="-5 -5 10 10" width="10" height="10" aria-hidden>
+                <path d={symbol(shapeOf(types, type), AREA)() ?? ""} />
+              </svg>
+              {type || "no task type"}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+interface PointProps {
+  readonly point: RunPoint;
+  readonly shape: (typeof SHAPES)[number];
+  readonly x: number;
+  readonly y: number;
+  readonly open: boolean;
+}
+
+/** The list says the same to those who do not point: a plot of hundreds of stops is no help on a keyboard. */
+function Point({ point, shape, x, y, open }: PointProps) {
+  const said = `${point.run_id}: ${point.final_score.toFixed(1)}${point.verdict ? `, ${point.verdict}` : ""}`;
+  return (
+    <Link href={linkWith({ run: point.run_id })} tabIndex={-1} aria-label={said}>
+      <path className={open ? "point open" : "point"} transform={`translate(${x},${y})`} d={symbol(shape, open ? AREA * 4 : AREA)() ?? ""}>
+        <title>{said}</title>
+      </path>
+    </Link>
+  );
+}
+
+type Scale = (value: Date) => number;
+
+/** The mean of a run and those just before it. */
+function meanLine(points: readonly RunPoint[], x: Scale, y: (value: number) => number): string {
+  const ordered = [...points].sort((one, other) => one.happened_at.localeCompare(other.happened_at));
+  const means = ordered.map((point, place) => {
+    const window = ordered.slice(Math.max(0, place - SMOOTHED + 1), place + 1);
+    return [new Date(point.happened_at), window.reduce((sum, item) => sum + item.final_score, 0) / window.length] as const;
+  });
+  return line<readonly [Date, number]>((mean) => x(mean[0]), (mean) => y(mean[1]))(means) ?? "";
+}
+
+function colourOf(types: readonly string[], type: string): number {
+  return Math.min(LAST_COLOUR, types.indexOf(type));
+}
+
+function shapeOf(types: readonly string[], type: string): (typeof SHAPES)[number] {
+  return SHAPES[types.indexOf(type) % SHAPES.length] ?? symbolCircle;
+}
+
+function useWidth(): readonly [number, (element: HTMLElement | null) => void] {
+  const [width, setWidth] = useState(0);
+  const watching = useRef<ResizeObserver | null>(null);
+  useEffect(() => () => watching.current?.disconnect(), []);
+  const frame = useRef((element: HTMLElement | null) => {
+    watching.current?.disconnect();
+    if (!element) return;
+    watching.current = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
+    watching.current.observe(element);
+  });
+  return [width, frame.current];
+}

@@ -1,0 +1,92 @@
+import { useState } from "react";
+import type { Ingestion } from "../../api/types";
+import { exactMoment, whole } from "../../parts/format";
+import { Empty } from "../../parts/states";
+
+const FILES_AT_FIRST = 100;
+
+export function Ingestions({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
+  if (ingestions.length === 0) {
+    return (
+      <Empty title="Nothing was taken in yet">
+        <p>
+          Run <code>priors ingest reports/</code>, with <code>--watch</code> to keep up, or send a report to{" "}
+          <code>POST /api/reports</code>.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <ol className="ingestions">
+      {ingestions.map((ingestion) => (
+        <li key={ingestion.id}>
+          <details>
+            <summary>
+              <time dateTime={ingestion.finished_at}>{exactMoment(ingestion.finished_at)}</time>
+              <span className="outcomes">
+                {Object.entries(ingestion.counts).map(([status, count]) => (
+                  <span key={status} className={`outcome ${status}`}>
+                    {whole(count)} {status}
+                  </span>
+                ))}
+                {ingestion.files.length === 1 && <span className="muted">{ingestion.files[0]?.path}</span>}
+              </span>
+              <span className="muted">{ingestion.seconds.toFixed(1)} s</span>
+            </summary>
+            {ingestion.degraded && <p className="degradation">stored without vectors: {ingestion.degraded}</p>}
+            <Files ingestion={ingestion} />
+          </details>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
+  const [all, setAll] = useState(files.length <= FILES_AT_FIRST);
+  const shown = all ? files : files.slice(0, FILES_AT_FIRST);
+  return (
+    <div className="scroll-x" tabIndex={0} role="region" aria-label="Files">
+      <table className="plain">
+        <thead>
+          <tr>
+            <th scope="col">File</th>
+            <th scope="col">Outcome</th>
+            <th scope="col" className="number">
+              Chunks
+            </th>
+            <th scope="col" className="number">
+              New
+            </th>
+            <th scope="col" className="number">
+              Left out
+            </th>
+            <th scope="col" className="number">
+              Quarantined
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((file) => (
+            <tr key={file.path}>
+              <td>{file.path}</td>
+              <td>
+                <span className={`outcome ${file.status}`}>{file.status}</span>
+                {file.reason && <span className="muted"> {file.reason}</span>}
+              </td>
+              <td className="number">{whole(file.chunks)}</td>
+              <td className="number">{whole(file.stored)}</td>
+              <td className="number">{whole(file.left_out)}</td>
+              <td className="number">{whole(file.quarantined)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {!all && (
+        <button type="button" className="quiet" onClick={() => setAll(true)}>
+          Show all {whole(files.length)}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,113 @@
+import { type ReactNode, useEffect } from "react";
+import { useIngestions, useStatus } from "../../api/service";
+import type { Status as Found } from "../../api/types";
+import { bytes, whole } from "../../parts/format";
+import { Failure, Loading } from "../../parts/states";
+import { Ingestions } from "./Ingestions";
+import { Latencies } from "./Latencies";
+
+/** How the service does, as of a few seconds ago. */
+export function Status() {
+  const status = useStatus();
+  const ingestions = useIngestions();
+  useEffect(() => {
+    document.title = "Health · Priors";
+  }, []);
+  return (
+    <div className="status">
+      <h1 className="visually-hidden">Health</h1>
+      {status.isError ? (
+        <Failure what="The service's health" error={status.error} retry={status.refetch} />
+      ) : status.data ? (
+        <Whole status={status.data} />
+      ) : (
+        <Loading what="the service's health" />
+      )}
+      <section className="wide">
+        <h2>Ingestions</h2>
+        {ingestions.isError ? (
+          <Failure what="The log" error={ingestions.error} retry={ingestions.refetch} />
+        ) : ingestions.data ? (
+          <Ingestions ingestions={ingestions.data} />
+        ) : (
+          <Loading what="ingestions" />
+        )}
+      </section>
+    </div>
+  );
+}
+
+function Whole({ status }: { readonly status: Found }) {
+  const embedded = status.live - status.waiting;
+  return (
+    <>
+      <section>
+        <h2>Serving</h2>
+        <dl className="facts">
+          <Fact name="Mode">
+            <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>
+          </Fact>
+          {status.reasons.map((reason) => (
+            <Fact key={reason} name="Why">
+              {reason}
+            </Fact>
+          ))}
+          <Fact name="Embedded">
+            <Backfill done={embedded} all={status.live} />
+          </Fact>
+          <Fact name="Model">{status.model}</Fact>
+          <Fact name="Version">{status.version}</Fact>
+        </dl>
+      </section>
+      <section>
+        <h2>Store</h2>
+        <dl className="facts">
+          <Fact name="Workspace">
+            {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">nothing was ever written to it</span>}
+          </Fact>
+          <Fact name="Memories">{whole(status.live)}</Fact>
+          <Fact name="Out of answers">{listed(status.retired) || "none"}</Fact>
+          <Fact name="Not stored">{listed(status.refused) || "none"}</Fact>
+          <Fact name="Sources">{whole(status.sources)}</Fact>
+          <Fact name="Runs">{whole(status.runs)}</Fact>
+          <Fact name="Recalls">{whole(status.recalls)}</Fact>
+          <Fact name="Database">
+            {bytes(status.database_bytes)}{" "}
+            <span className="muted">
+              Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
+            </span>
+          </Fact>
+        </dl>
+      </section>
+      <section>
+        <h2>Time to answer</h2>
+        <Latencies latencies={status.latencies} />
+      </section>
+    </>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Backfill({ done, all }: { readonly done: number; readonly all: number }) {
+  if (all === 0) return "nothing to embed";
+  if (done === all) return "every memory has its vector";
+  return (
+    <>
+      <progress value={done} max={all} aria-label="Memories with a vector" /> {whole(done)} of {whole(all)}
+    </>
+  );
+}
+
+function listed(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${whole(count)} ${name.replace("_", " ")}`)
+    .join(", ");
+}

@@ -1,0 +1,17 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+/** Where `npm run dev` finds a running service. */
+const service = "http://127.0.0.1:8000";
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    // Nothing inline: the content security policy allows files of the service alone.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: "es2022",
+    reportCompressedSize: false,
+  },
+  server: { proxy: { "/api": service, "/ready": service } },
+});

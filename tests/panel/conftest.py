@@ -1,0 +1,84 @@
+"""A real browser on a real service that holds the example reports and 600 observations."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from app.api.panel import DIST
+from tests.panel.browser import MISSING, chromium, launched
+from tests.panel.seed import examples, seed
+
+WIDE = {"width": 1280, "height": 800}
+NARROW = {"width": 390, "height": 844}
+
+Open = Callable[..., Awaitable[Page]]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The system's Chromium."""
+    path = chromium()
+    if path is None:
+        pytest.skip(MISSING)
+    if not (DIST / "index.html").is_file():
+        pytest.skip("the panel is not built; run `make panel`")
+    async with launched(path) as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def seeded(server: str, repository: Path) -> AsyncIterator[str]:
+    """A workspace that looks used."""
+    name = f"panel-{uuid4().hex[:12]}"
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
+        await seed(client, examples(repository))
+    yield name
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(server: str, workspace: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The service in the test's own workspace."""
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": workspace}, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complained of; a test that expects a complaint takes it out."""
+    return []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_panel(browser: Browser, server: str, workspace: str, complaints: list[str]) -> AsyncIterator[Open]:
+    """Opens a path of the panel, in the test's own workspace unless another is named."""
+    contexts = []
+
+    async def open_path(
+        path: str = "/",
+        params: dict[str, Any] | None = None,
+        *,
+        within: str = workspace,
+        theme: Any = "light",
+        size: Any = WIDE,
+        where: str = server,
+    ) -> Page:
+        context = await browser.new_context(viewport=size, color_scheme=theme)
+        contexts.append(context)
+        page = await context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        query = urlencode({**(params or {}), "workspace": within}, doseq=True)
+        await page.goto(f"{where}{path}?{query}")
+        return page
+
+    yield open_path
+    for context in contexts:
+        await context.close()
+    assert complaints == []

@@ -1,0 +1,157 @@
+"""Runs, Ask and Health, and the way between the views."""
+
+import re
+
+import httpx
+from playwright.async_api import expect
+
+from tests.panel.conftest import Open
+from tests.panel.test_memories import asked, stored
+
+
+async def test_empty_views_say_what_to_do(open_panel: Open) -> None:
+    page = await open_panel("/runs")
+    await expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
+    await page.get_by_role("link", name="Ask").click()
+    await expect(page.get_by_role("heading", name="Ask as an agent would")).to_be_visible()
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_role("heading", name="Nothing was taken in yet")).to_be_visible()
+    await expect(page.get_by_text("Nothing was asked yet")).to_be_visible()
+    await page.go_back()
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
+
+
+async def test_an_unknown_view_leads_home(open_panel: Open, complaints: list[str]) -> None:
+    page = await open_panel("/nowhere")
+    assert (
+        "no such" in (await page.inner_text("body")).lower() or "not found" in (await page.inner_text("body")).lower()
+    )
+    complaints.clear()
+
+
+async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id,) = await stored(api, {"kind": "note", "title": "Register", "body": "Verify producers in the register."})
+    run = {
+        "run_id": "bads/v7", "task": "Market of supplements", "task_type": "market", "agent": "director",
+        "output": "# Market\n\nIt **grew** by 11 % in 2025, after 9 % in 2024.", "round_scores": [6, 8.2],
+        "final_score": 8.2, "verdict": "accept", "issues": ["SOM without a method"],
+        "stages": {"scout": {"tokens": 1200, "cost": 0.02}},
+    }  # fmt: skip
+    await api.post(
+        "/api/history", json={"query": "verify producers register", "run_id": "bads/v7", "agent": "director"}
+    )
+    saved = await api.post("/api/runs?wait=true", json={**run, "remember": True})
+    assert saved.json()["observation"]["outcome"] == "stored"
+    page = await open_panel("/runs")
+    row = page.locator(".row")
+    await expect(row).to_contain_text("1,200 tokens")
+    await expect(row).to_contain_text("cost 0.020")
+    await page.keyboard.press("j")
+    detail = page.locator(".pane-detail")
+    await expect(detail.get_by_role("heading", name="Market of supplements")).to_be_visible()
+    await expect(detail).to_contain_text("rounds 6.0 → 8.2")
+    await expect(detail).to_contain_text("SOM without a method")
+    await expect(detail.locator("strong", has_text="grew")).to_be_visible()
+    await expect(detail.locator(".score-bar")).to_have_count(1)
+    await expect(detail.get_by_text("It left this observation.")).to_be_visible()
+    assert asked(page) == {"run": ["bads/v7"]}
+    await detail.get_by_role("link", name="Register").click()
+    assert asked(page) == {"memory": [memory_id]}
+    await page.locator(".pane-detail").get_by_role("link", name="bads/v7").click()
+    await expect(detail.get_by_role("heading", name="Market of supplements")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(detail.get_by_role("heading")).to_have_count(0)
+
+
+async def test_runs_are_narrowed_and_plotted(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/runs", within=seeded)
+    await expect(page.locator(".point")).to_have_count(60)
+    await expect(page.locator(".row")).to_have_count(50)
+    await page.get_by_role("button", name="gap analysis").click()
+    await expect(page.locator(".row")).to_have_count(12)
+    await page.get_by_label("Verdict").select_option("accept")
+    assert asked(page) == {"task_type": ["gap analysis"], "verdict": ["accept"]}
+    await expect(page.locator(".row .verdict").first).to_have_text("accept")
+    await page.locator(".point").first.click()
+    await expect(page.locator(".pane-detail h2")).to_be_visible()
+
+
+async def test_a_run_that_is_missing_is_said(open_panel: Open, complaints: list[str]) -> None:
+    page = await open_panel("/runs", {"run": "never"})
+    await expect(page.get_by_role("heading", name="The run cannot be shown")).to_be_visible()
+    await page.close()
+    complaints.clear()
+
+
+async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/ask", within=seeded)
+    await page.get_by_label("Query").fill("scout actors results BADs Russia")
+    await page.get_by_label("Agent").fill("director")
+    await page.keyboard.press("Enter")
+    first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
+    await expect(first.locator(".hits > li").first).to_contain_text("BADs Russia")
+    await expect(first.locator("pre")).to_contain_text("## Relevant History")
+    await expect(second.locator(".hits > li")).to_have_count(3)
+    await expect(first.get_by_text(re.compile(r"^\d+ tokens$"))).to_be_visible()
+    await expect(first.locator(".score-bar").first).to_have_attribute(
+        "aria-label", re.compile(r"words \(BM25\) 0\.\d+")
+    )
+    assert asked(page) == {"q": ["scout actors results BADs Russia"], "agent": ["director"]}
+
+
+async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/ask", {"q": "market of pet insurance in Brazil", "relevance": "0.5"}, within=seeded)
+    hits = page.locator(".hits > li")
+    await expect(hits).to_have_count(6)
+    for hit in await hits.all():
+        said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
+        parts = [float(value) for value in re.findall(r"(\d\.\d{3})", said)]
+        assert abs(sum(parts) - float(await hit.locator(".match").inner_text())) < 0.005
+
+
+async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/ask", {"q": "weak sources"}, within=seeded)
+    await page.get_by_label("Preset", exact=True).select_option("ranks")
+    await page.get_by_label("Weight of quality").fill("1")
+    await page.get_by_label("Weight of relevance").fill("0")
+    await page.get_by_label("Hits").fill("5")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.get_by_label("Answer of the preset ranks").locator(".hits > li").first).to_be_visible()
+    assert asked(page) == {
+        "q": ["weak sources"], "preset": ["ranks"], "quality": ["1"], "relevance": ["0"], "k": ["5"],
+    }  # fmt: skip
+    await page.go_back()
+    await expect(page.get_by_label("Answer of the preset classic")).to_be_visible()
+
+
+async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx.AsyncClient) -> None:
+    report = {"path": "a/b.md", "content": "# Lesson\n\nThe scout found twelve producers in the register."}
+    await api.post("/api/reports", json=report)
+    await api.post("/api/search", json={"query": "producers"})
+    page = await open_panel("/status")
+    await expect(page.locator(".mode")).to_have_text("hybrid")
+    await expect(page.get_by_text("every memory has its vector")).to_be_visible()
+    await expect(page.get_by_role("row", name=re.compile("^search"))).to_contain_text("100 %")
+    await page.get_by_text("1 new").click()
+    await expect(page.get_by_role("row", name="a/b.md")).to_contain_text("new")
+
+
+async def test_the_theme_is_kept(open_panel: Open) -> None:
+    page = await open_panel()
+    await page.get_by_role("button", name="Colours: as the system; change").click()
+    await page.get_by_role("button", name="Colours: light; change").click()
+    assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    await page.reload()
+    assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+async def test_the_workspace_goes_along(open_panel: Open, api: httpx.AsyncClient, seeded: str) -> None:
+    await stored(api, {"kind": "note", "title": "Alone", "body": "A lesson of this workspace alone."})
+    page = await open_panel()
+    await expect(page.locator(".row")).to_have_count(1)
+    await page.get_by_label("Workspace").fill(seeded)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".row")).to_have_count(50)
+    await page.get_by_role("link", name="Runs").click()
+    await expect(page.locator(".row")).to_have_count(50)

@@ -1,0 +1,82 @@
+"""Pruning, the quarantine and the trash."""
+
+import httpx
+from playwright.async_api import expect
+
+from tests.panel.conftest import Open
+from tests.panel.seed import INJECTION
+from tests.panel.test_memories import stored
+
+
+async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:
+    notes = [{"kind": "note", "title": f"Doubtful {n}", "body": f"A doubtful lesson number {n}."} for n in range(count)]
+    ids = await stored(api, *notes)
+    for memory_id in ids:
+        for _ in range(2):
+            await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": -1})
+    return ids
+
+
+async def live(api: httpx.AsyncClient) -> int:
+    return len((await api.get("/api/memories")).json()["memories"])
+
+
+async def test_nothing_to_prune_says_where_candidates_come_from(open_panel: Open) -> None:
+    page = await open_panel("/review")
+    await expect(page.get_by_role("heading", name="Nothing to prune")).to_be_visible()
+    await page.get_by_role("link", name="Quarantine").click()
+    await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
+    await page.get_by_role("link", name="Trash").click()
+    await expect(page.get_by_role("heading", name="The trash is empty")).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
+
+
+async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await disliked(api, 3)
+    page = await open_panel("/review")
+    cases = page.locator(".case")
+    await expect(cases).to_have_count(3)
+    await expect(cases.first).to_contain_text("rated down to a quality of -2")
+    await expect(page.get_by_role("button", name="Delete")).to_be_disabled()
+    await page.get_by_label("Select Doubtful 0").check()
+    await page.get_by_label("Select Doubtful 2").check()
+    await expect(page.get_by_text("2 of 3 selected")).to_be_visible()
+    await page.get_by_role("button", name="Delete").click()
+    await expect(cases).to_have_count(1)
+    assert await live(api) == 1
+    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    await expect(cases).to_have_count(3)
+    assert await live(api) == 3
+    await page.get_by_label("All 3").check()
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("link", name="Trash").click()
+    await expect(cases).to_have_count(3)
+    await page.get_by_label("All 3").check()
+    await page.get_by_role("button", name="Restore").click()
+    await expect(page.get_by_role("heading", name="The trash is empty")).to_be_visible()
+    assert await live(api) == 3
+
+
+async def test_the_keyboard_selects(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await disliked(api, 2)
+    page = await open_panel("/review")
+    await expect(page.locator(".case")).to_have_count(2)
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("x")
+    await expect(page.get_by_text("1 of 2 selected")).to_be_visible()
+    await expect(page.locator(".case.chosen.current")).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_text("All 2")).to_be_visible()
+
+
+async def test_a_finding_is_marked_and_released(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION.replace("# Field", "# 🙂 Field")})
+    page = await open_panel("/review", {"tab": "quarantined"})
+    await expect(page.locator(".case mark")).to_have_text("Ignore all previous instructions")
+    await expect(page.locator(".case .rule")).to_have_text("override-earlier")
+    await page.locator(".case").get_by_role("checkbox").check()
+    await page.get_by_role("button", name="Release").click()
+    await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
+    assert await live(api) == 1

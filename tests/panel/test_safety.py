@@ -1,0 +1,131 @@
+"""Text from memories is never run; the key stays where it belongs; everybody can read the page."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from app.api.server import address, bound_socket, serve
+from app.settings import Settings
+from app.wiring import Services
+from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.test_memories import stored
+
+ATTACK = '<img src=x onerror="window.broken=1"><script>window.broken=1</script><svg onload="window.broken=1">'
+LINKS = """[a](javascript:window.broken=1) [b](JaVaScRiPt:window.broken=1) [c](data:text/html,<script>1</script>)
+[d]( javascript:window.broken=1) <javascript:window.broken=1> [e](//evil.example/x) [f](vbscript:x)
+[ok](https://example.org/page) ![picture](https://evil.example/pixel.png) ![p](javascript:window.broken=1)
+<a href="javascript:window.broken=1">raw</a> <iframe srcdoc="<script>parent.broken=1</script>"></iframe>
+"""
+VIEWS = [
+    ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
+    ("/review", {}), ("/review", {"tab": "quarantined"}), ("/runs", {}), ("/runs", {"run": "run-024"}),
+    ("/ask", {"q": "which sources count for the judge"}), ("/status", {}),
+]  # fmt: skip
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+
+async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient) -> None:
+    observation = {"narrative": ATTACK + LINKS, "facts": [ATTACK, LINKS, f"[wiggum] {ATTACK}"], "verdict": ATTACK[:90]}
+    hostile = {
+        "kind": "observation", "title": ATTACK, "tags": [ATTACK[:60]], "observation": observation,
+        "source": {"kind": "other", "uri": "javascript:window.broken=1", "title": ATTACK}, "ordinal": 0,
+        "metadata": {"x": ATTACK}, "run_id": "javascript:window.broken=1",
+    }  # fmt: skip
+    note = {"kind": "note", "title": "x" + ATTACK, "body": f"{ATTACK}\n\n{LINKS}", "tags": [ATTACK[:60]]}
+    ids = await stored(api, hostile, note)
+    await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": ATTACK})
+    await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": LINKS})
+    requests: list[str] = []
+    for path, params in (
+        ("/", {"memory": ids[0]}),
+        ("/", {"memory": ids[1]}),
+        ("/", {"q": "window broken"}),
+        ("/review", {}),
+    ):
+        page = await open_panel(path, params)
+        page.on("request", lambda request: requests.append(request.url))
+        await expect(page.locator(".row-title, .case").first).to_be_visible()
+        await page.wait_for_load_state("networkidle")
+        for link in await page.locator("main a").all():
+            href = await link.get_attribute("href")
+            assert href is not None
+            assert href.startswith(("/", "https://example.org/"))
+            assert not href.startswith("//")
+        assert await page.locator("main img, main script, main iframe, main svg:not(.glyph)").count() == 0
+        assert await page.evaluate("window.broken") is None
+    assert not [url for url in requests if "evil" in url]
+
+
+async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (memory_id,) = await stored(api, {"kind": "note", "title": "Links", "body": LINKS})
+    page = await open_panel("/", {"memory": memory_id})
+    link = page.get_by_role("link", name="ok", exact=True)
+    await expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+    await expect(link).to_have_attribute("target", "_blank")
+    assert await page.locator(".markdown a").count() == 1
+
+
+async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
+    open_panel: Open, services: Services, settings: Settings, seeded: str, complaints: list[str]
+) -> None:
+    guarded = replace(services, settings=replace(settings, api_key="s3cret", embedded_worker=False))
+    stop, ready = asyncio.Event(), asyncio.Event()
+    listening = bound_socket(settings)
+    serving = asyncio.create_task(serve(guarded, listening, stop=stop, on_ready=lambda _: ready.set()))
+    await ready.wait()
+    page = await open_panel(within=seeded, where=address(listening))
+    heading = page.get_by_role("heading", name="This service asks for its API key")
+    await expect(heading).to_be_visible()
+    await page.get_by_label("API key").fill("wrong")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("That key was refused.")).to_be_visible()
+    await page.get_by_label("API key").fill("s3cret")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".row").first).to_be_visible()
+    assert await page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
+    await page.reload()
+    await expect(page.locator(".row").first).to_be_visible()
+    await page.context.close()
+    stop.set()
+    await serving
+    listening.close()
+    assert all("401" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+@pytest.fixture(scope="session")
+def axe(repository: Path) -> str:
+    """The rules' engine, from the panel's own packages."""
+    path = repository / "app" / "panel" / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.is_file():
+        pytest.skip("axe-core is not installed; run `make panel`")
+    return path.read_text()
+
+
+async def violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:
+    await page.evaluate(axe)
+    found = await page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    return [(item["id"], [node["html"] for node in item["nodes"][:3]]) for item in found["violations"]]
+
+
+@pytest.mark.parametrize(("path", "params"), VIEWS, ids=[f"{path}{'&'.join(params)}" for path, params in VIEWS])
+async def test_everybody_can_use_it(
+    open_panel: Open, server: str, seeded: str, axe: str, path: str, params: dict[str, str]
+) -> None:
+    if "memory" in params:
+        async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": seeded}) as client:
+            found = (await client.get("/api/memories?kind=observation&verdict=reject&limit=1")).json()
+        params = {"memory": found["memories"][0]["id"]}
+    page = await open_panel(path, params, within=seeded)
+    await page.wait_for_load_state("networkidle")
+    for size, theme in itertools.product((WIDE, NARROW), THEMES):
+        await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
+        await page.emulate_media(color_scheme=theme)
+        assert await violations(page, axe) == [], (size, theme)
