@@ -20,7 +20,7 @@ from app.memories.remember import remember
 from app.wiring import Services
 from tests.graph.seeding import TOPICS, seed, vectors_of
 
-PATIENCE = 120.0
+PATIENCE = 900.0
 """Seconds that a layout process may take to become ready on a busy machine."""
 
 

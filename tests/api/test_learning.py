@@ -307,7 +307,7 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     problem = answer.json()
     assert (answer.status_code, problem["reason"]) == (422, "injection")
     finding = problem["findings"][0]
-    assert (finding["field"], finding["rule"], finding["severity"]) == ("body", "override-earlier", "block")
+    assert (finding["field"], finding["rule"], finding["severity"]) == ("body", "override-classic", "block")
     assert body[finding["start"] : finding["end"]].startswith("Ignore all previous instructions")
     line = {"kind": "observation", "observation": {"narrative": "Fine.", "facts": [body]}}
     bulk = await client.post("/api/memories:bulk", content=json.dumps(line).encode())

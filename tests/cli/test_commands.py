@@ -132,7 +132,7 @@ def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     ingested = call(folder, "ingest", str(tmp_path / "bad.md"))
     assert (ingested.returncode, "quarantined: " in ingested.stderr) == (0, True)
     (held,) = json.loads(call(folder, "quarantine", "--json").stdout)
-    assert held["reason"] == "override-earlier"
+    assert held["reason"].startswith("override-")
     assert call(folder, "quarantine", "--release", held["id"]).stdout == ""
     assert "Ignore all previous" in call(folder, "history", "approve the zebra").stdout
     assert call(folder, "backfill").returncode == 0

@@ -1,5 +1,7 @@
 """Pruning, the quarantine and the trash."""
 
+import re
+
 import httpx
 from playwright.async_api import expect
 
@@ -75,7 +77,7 @@ async def test_a_finding_is_marked_and_released(open_panel: Open, api: httpx.Asy
     await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION.replace("# Field", "# 🙂 Field")})
     page = await open_panel("/review", {"tab": "quarantined"})
     await expect(page.locator(".case mark")).to_have_text("Ignore all previous instructions")
-    await expect(page.locator(".case .rule")).to_have_text("override-earlier")
+    await expect(page.locator(".case .rule").first).to_have_text(re.compile("^override-"))
     await page.locator(".case").get_by_role("checkbox").check()
     await page.get_by_role("button", name="Release").click()
     await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()

@@ -55,6 +55,7 @@ const NUMBERS = [
   ["vector", "meaning"],
   ["neighbours", "neighbours"],
   ["source", "source"],
+  ["named", "named"],
   ["qual_weight", "quality weight"],
   ["q_adjust", "× ratings"],
   ["recency", "× recency"],

@@ -14,6 +14,7 @@ export const PARTS = [
   { name: "meaning", label: "meaning (vectors)" },
   { name: "neighbours", label: "neighbours in its source" },
   { name: "source", label: "its source" },
+  { name: "named", label: "the query names its title" },
   { name: "quality", label: "the evaluator's score" },
 ] as const;
 
@@ -31,6 +32,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     meaning: each * value("fused") * (1 - share),
     neighbours: each * value("neighbours"),
     source: each * value("source"),
+    named: each * value("named"),
     quality: weights.quality * value("qual_weight") * factor,
   };
 }
