@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -44,11 +44,19 @@ class Chat(Protocol):
 class OpenAIChat:
     """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, however slowly its answer drips."""
 
-    def __init__(self, *, model: str, base_url: str, api_key: str, timeout: float) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_key: str,
+        timeout: float,
+        wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes half a second to import
 
         self.model = model
-        self._timeout = timeout
+        self._timeout, self._wait = timeout, wait
         self._client = AsyncOpenAI(
             base_url=base_url,
             api_key=api_key or "none",
@@ -67,7 +75,7 @@ class OpenAIChat:
             try:
                 return await self._attempt(prompt)
             except _Passing as error:
-                await asyncio.sleep(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
+                await self._wait(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
         return await self._attempt(prompt)
 
     async def _attempt(self, prompt: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -102,8 +102,13 @@ def endpoint() -> Iterator[Endpoint]:
     endpoint.close()
 
 
-async def made(endpoint: Endpoint, provider: EmbeddingProvider, timeout: float = 10.0) -> Compressed:  # noqa: ASYNC109 - the client's own
-    chat = OpenAIChat(model="qwen3:8b", base_url=endpoint.url, api_key="", timeout=timeout)
+async def made(
+    endpoint: Endpoint,
+    provider: EmbeddingProvider,
+    timeout: float = 10.0,  # noqa: ASYNC109 - the client's own
+    wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> Compressed:
+    chat = OpenAIChat(model="qwen3:8b", base_url=endpoint.url, api_key="", timeout=timeout, wait=wait)
     try:
         return await compressed(OUTCOME, provider, chat, evaluator="wiggum")
     finally:
@@ -223,21 +228,18 @@ async def test_a_reply_without_end_is_cut_off(endpoint: Endpoint, provider: Embe
     assert len(endpoint.requests) == 1
 
 
-async def test_the_pause_that_an_endpoint_asks_for_is_bounded(
-    endpoint: Endpoint, provider: EmbeddingProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_pause_that_an_endpoint_asks_for_is_bounded(endpoint: Endpoint, provider: EmbeddingProvider) -> None:
     pauses: list[float] = []
 
     async def noted(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("app.llm.chat.asyncio.sleep", noted)
     endpoint.pause = ("retry-after", "86400")
     endpoint.answers = [(429, b"{}"), (503, b"{}"), said(GOOD)]
-    assert (await made(endpoint, provider)).compressor == LLM
+    assert (await made(endpoint, provider, wait=noted)).compressor == LLM
     endpoint.pause = ("x-other", "1")
     endpoint.answers = [(429, b"{}"), (503, b"{}"), said(GOOD)]
-    assert (await made(endpoint, provider)).compressor == LLM
+    assert (await made(endpoint, provider, wait=noted)).compressor == LLM
     assert pauses == [8.0, 8.0, 0.5, 1.0]
 
 
