@@ -12,6 +12,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     target: "es2022",
     reportCompressedSize: false,
+    // The licences of what is bundled go along with it.
+    license: { fileName: "licenses.md" },
   },
   server: { proxy: { "/api": service, "/ready": service } },
 });
