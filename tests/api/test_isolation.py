@@ -60,13 +60,6 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
-    ("GET", "/api/memories/facets"): lambda client, _: client.get("/api/memories/facets"),
-    ("GET", "/api/memories/{memory_id}/neighbours"): lambda client, known: client.get(
-        f"/api/memories/{known['id']}/neighbours"
-    ),
-    ("GET", "/api/runs:scores"): lambda client, _: client.get("/api/runs:scores"),
-    ("GET", "/api/ingestions"): lambda client, _: client.get("/api/ingestions"),
-    ("GET", "/api/status"): lambda client, _: client.get("/api/status"),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
     ),
