@@ -1,6 +1,8 @@
 """`history`, `search`."""
 
 import json
+import os
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +31,7 @@ SHOWN = {
     "recency": "rec",
 }
 """Components of a score, and the heads of their columns."""
+PIPED_WIDTH = 140
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
 AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
@@ -234,4 +237,6 @@ def _table(hits: "list[Hit]") -> None:
         source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
         # Stored text is no markup: brackets in it are brackets.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
-    Console().print(table if hits else "Nothing in the store is relevant to that.")
+    # What is piped or kept is not cut to the width of a terminal that nobody looks at.
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)
+    console.print(table if hits else "Nothing in the store is relevant to that.")
