@@ -34,11 +34,16 @@ class Client:
 
     def history(self, query: str) -> None:
         """Ask once."""
-        self._connection.request("POST", "/api/history", json.dumps({"query": query}), self._headers)
+        self.post("/api/history", json.dumps({"query": query}).encode())
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """The answer's body."""
+        self._connection.request("POST", path, body, self._headers)
         answer = self._connection.getresponse()
-        body = answer.read()
+        given = answer.read()
         if answer.status != 200:
-            raise RuntimeError(body.decode())
+            raise RuntimeError(given.decode())
+        return given
 
     def close(self) -> None:
         """Close it."""
