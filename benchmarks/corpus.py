@@ -95,7 +95,7 @@ async def load(
 
 
 async def _give_vectors(database: Database, ids: Sequence[UUID | None], made: NDArray[np.float32]) -> None:
-    vector_of = {memory_id: literal for memory_id, literal in zip(ids, vectors.as_literals(made), strict=True)}
+    vector_of = dict(zip(ids, vectors.as_literals(made), strict=True))
     async with database.transaction() as connection:
         model = await vectors.active_model(connection)
         batch = await vectors.waiting(connection, limit=len(ids), ids=[item for item in vector_of if item is not None])

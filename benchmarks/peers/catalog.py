@@ -65,7 +65,7 @@ SYSTEMS = (
         shown="BM25 alone",
         module="bm25_alone",
         packages=("bm25s", "PyStemmer"),
-        about="in memory, Snowball's English stemmer, English stop words left out; its index is built anew for each addition",
+        about="in memory, Snowball's English stemmer, stop words left out; an addition builds its index anew",
     ),
     Entry(
         name="vector",
