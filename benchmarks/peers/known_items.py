@@ -1,14 +1,14 @@
 """Known-item questions about report files: each is made of one chunk's words, and that chunk must come back.
 
-The rule. A chunk gives questions of two sorts: its trail of headings, where it comes from Markdown; and each of a judge's
-reasons in it, at least eight words long. A text that stands in more than one chunk makes no question, because no answer
-could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than asked for, every
-n-th is taken, in the order of the files.
+The rule. A chunk gives questions of two sorts: its trail of headings, where it comes from Markdown; and each of a
+judge's reasons in it, at least eight words long. A text that stands in more than one chunk makes no question, because no
+answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than asked
+for, every n-th is taken, in the order of the files.
 
-The paraphrase, so that the question is not the chunk's own text: lower case; stop words, numbers and marks left out; words
-of a small table exchanged for a synonym; every third word that is left is dropped, as nobody remembers all; at
-most twelve words; the second half before the first. Names with a digit in them (`t3`, `run_01`) are not counted and stay:
-they say which of many like files is meant.
+The paraphrase, so that the question is not the chunk's own text: lower case; stop words, numbers and marks left out;
+words of a small table exchanged for a synonym; every third word that is left is dropped, as nobody remembers all; at
+most twelve words; the second half before the first. Names with a digit in them (`t3`, `run_01`) are not counted and
+stay: they say which of many like files is meant.
 """
 
 import re
@@ -34,7 +34,48 @@ LEAST_WORDS = 4
 DROPPED = 3
 """Every third word."""
 STOP_WORDS = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "from", "has", "have", "in", "into", "is", "it", "its", "no", "not", "of", "on", "or", "so", "such", "than", "that", "the", "their", "then", "there", "these", "this", "to", "was", "were", "which", "while", "will", "with"]
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "for",
+        "from",
+        "has",
+        "have",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "so",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "then",
+        "there",
+        "these",
+        "this",
+        "to",
+        "was",
+        "were",
+        "which",
+        "while",
+        "will",
+        "with",
+    ]
 )
 SYNONYMS = {
     "accurate": "right", "added": "put in", "agent": "assistant", "all": "every", "build": "compile", "check": "test",

@@ -1,4 +1,4 @@
-"""What a system finds: evidence of conversations, paragraphs that answer together, report chunks that were asked for."""
+"""What a system finds: evidence in conversations, paragraphs that answer together, report chunks asked for."""
 
 import argparse
 import json

@@ -105,8 +105,7 @@ def latencies(search: Search, queries: Sequence[str], clients: int) -> list[floa
 def _ask(search: Search, queries: Sequence[str], into: list[float]) -> None:
     """The first opens the thread's connections and is not counted."""
     search(queries[0])
-    for query in queries[1:]:
-        into.append(_milliseconds(search, query))
+    into += [_milliseconds(search, query) for query in queries[1:]]
 
 
 def _milliseconds(search: Search, query: str) -> float:

@@ -57,6 +57,7 @@ class McpMemory(Local):
                     for memory in memories[start : start + BATCH]
                 ]
                 self._wait_for(self._storage.store_batch(batch, store=workspace))
+        self._wait_for(self._analyse())
 
     def search(self, query: str, k: int, *, tag: str = "", workspace: str = DEFAULT) -> list[str]:
         """Its hybrid search takes no tag; with one, its semantic search."""
@@ -65,6 +66,11 @@ class McpMemory(Local):
         else:
             asked = self._storage.retrieve_hybrid(query, n_results=k, store=workspace)
         return [found.memory.metadata["key"] for found in self._wait_for(asked)]
+
+    async def _analyse(self) -> None:
+        """Without statistics, recent versions of SQLite plan its keyword search so that it takes seconds."""
+        self._storage.conn.execute("ANALYZE")
+        self._storage.conn.commit()
 
     def _wait_for(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever the library answers
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
