@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{outcome.when} {task.name}: {outcome.failure or 'done'}", file=sys.stderr, flush=True)
     outcomes = kept(folder)
     given.output.write_text(document(outcomes))
-    figures.report("peers", as_figures(outcomes))
+    packages = {package: None for item in SYSTEMS for package in item.packages}
+    figures.report("peers", as_figures(outcomes), parts=[*figures.PARTS, *packages])
     return int(failed)
 
 

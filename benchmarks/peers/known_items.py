@@ -1,9 +1,9 @@
 """Known-item questions about report files: each is made of one chunk's words, and that chunk must come back.
 
 The rule. A chunk gives questions of two sorts: its trail of headings, where it comes from Markdown; and each of a
-judge's reasons in it, at least eight words long. A text that stands in more than one chunk makes no question, because no
-answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than asked
-for, every n-th is taken, in the order of the files.
+judge's reasons in it, at least eight words long. A text that stands in more than one chunk makes no question, because
+no answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than
+asked for, every n-th is taken, in the order of the files.
 
 The paraphrase, so that the question is not the chunk's own text: lower case; stop words, numbers and marks left out;
 words of a small table exchanged for a synonym; every third word that is left is dropped, as nobody remembers all; at

@@ -19,12 +19,12 @@ RRF = "classic-rrf"
 ONE_CLIENT = "1 clients, p50 ms"
 LARGE = 100_000
 
-KNOWN_ITEMS_TEXT = """**Known items** of the report files: {count:.0f} questions made of headings and of judges' reasons by
-the rule in `peers/known_items.py`; the share for which the chunk came back."""
+KNOWN_ITEMS_TEXT = """**Known items** of the report files: {count:.0f} questions made of headings and of judges'
+reasons by the rule in `peers/known_items.py`; the share for which the chunk came back."""
 SPEED_TEXT = """Synthetic chunks (Zipf-like words, 20 a source) with ready vectors; queries of eight random words, about
 40 model tokens, their embedding included. Clients are threads that ask without a pause. `stored a second` runs from the
-first byte until the last memory is found by every arm that the system has. Priors has no public way to bring vectors, so
-its memories come in by the verb that stands behind the API; its queries go over HTTP."""
+first byte until the last memory is found by every arm that the system has. Priors has no public way to bring vectors,
+so its memories come in by the verb that stands behind the API; its queries go over HTTP."""
 SPEED_ROWS = {
     "stored a second": "memories stored a second",
     **{
@@ -40,9 +40,9 @@ TENANT_ROWS = ("alone, p50 ms", "one of 100 workspaces, p50 ms", "one of 100 ÷ 
 INTAKE_TEXT = """**Taking in with the model's embedding**, through each system's public way (LoCoMo's messages), and the
 median of its questions"""
 INTAKE_ROWS = {"memories a second": "memories embedded and stored a second", "query p50 ms": "query p50 ms"}
-NOTES = """- Disk and memory of Priors are those of its server, the model included, and of its Postgres, whose write-ahead
-  log (up to 1 GB) does not grow with the store. Of a system in this process, memory is what the process has more than
-  before it was opened, the model included.
+NOTES = """- Disk and memory of Priors are those of its server, the model included, and of its Postgres,
+  whose write-ahead log (up to 1 GB) does not grow with the store. Of a system in this process, memory is what the
+  process has more than before it was opened, the model included.
 - A message's title is its speaker, so the recipe's deduplication by title is left out; scores and ratings are absent,
   so its rank is the order of similarity.
 - mcp-memory-service's database is analysed after each addition: without it, recent versions of SQLite plan its keyword
@@ -155,7 +155,8 @@ def _head(outcomes: Sequence[Outcome]) -> str:
         "Written by `make bench-peers`; each system in a process of its own, one after the other.\n"
         f"{' to '.join(days)}; {machine}.\n"
         f"The load average before the single measurements was {min(loads):.1f} to {max(loads):.1f}: ratios say more\n"
-        "than milliseconds. Every system has the same texts and the same all-MiniLM-L6-v2, no language model, no telemetry."
+        "than milliseconds. Every system has the same texts and the same all-MiniLM-L6-v2, no language model, no\n"
+        "telemetry."
     )
 
 
