@@ -20,9 +20,11 @@ class Embedder:
 
     dimension = 384
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, known: Path | None = None) -> None:
+        """`known` is a file of vectors that were made before, for works in which the making is not measured."""
         self._provider = LocalProvider(folder)
         self._ready: dict[str, Vector] = {}
+        self._file, self._known = known, _read(known)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -31,16 +33,22 @@ class Embedder:
         return self._wait_for(self._provider.embed_query(text))
 
     def documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of many texts, those that are ready not made again."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._ready]
-        if not missing:
-            return np.stack([self._ready[text] for text in texts])
-        made = dict(zip(missing, self._wait_for(self._provider.embed_documents(missing)), strict=True))
-        return np.stack([made[text] if text in made else self._ready[text] for text in texts])
+        """The vectors of many texts, those that are ready or known not made again."""
+        there = self._ready or self._known
+        missing = [text for text in dict.fromkeys(texts) if text not in there]
+        made = self._made(missing) if missing else {}
+        return np.stack([made[text] if text in made else there[text] for text in texts])
+
+    def _made(self, texts: Sequence[str]) -> dict[str, Vector]:
+        made = dict(zip(texts, self._wait_for(self._provider.embed_documents(texts)), strict=True))
+        if self._file is not None:
+            self._known |= made
+            np.savez(self._file, texts=np.array(list(self._known)), vectors=np.stack(list(self._known.values())))
+        return made
 
     def either(self, texts: Sequence[str]) -> Matrix:
         """For libraries that do not say which it is: one text that is not ready is a query."""
-        if len(texts) == 1 and texts[0] not in self._ready:
+        if len(texts) == 1 and texts[0] not in self._ready and texts[0] not in self._known:
             return self.query(texts[0])[np.newaxis]
         return self.documents(texts)
 
@@ -51,9 +59,12 @@ class Embedder:
         yield
         self._ready = {}
 
-    def warm_up(self) -> None:
-        """Load the model's session for queries."""
-        self.query("warm up")
-
     def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _read(known: Path | None) -> dict[str, Vector]:
+    if known is None or not known.exists():
+        return {}
+    with np.load(known) as stored:
+        return dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))

@@ -28,17 +28,18 @@ QUALITY: dict[str, Callable[[System, argparse.Namespace], Values]] = {
     "reports": quality.reports,
 }
 SPEED: dict[str, Callable[[Opener, argparse.Namespace], Values]] = {"growth": speed.growth, "tenants": speed.tenants}
+INTAKE: dict[str, Callable[[Opener, argparse.Namespace], Values]] = {"intake": speed.intake}
 
 
 def measure(given: argparse.Namespace) -> Values:
     """What was measured."""
     opener = entry(given.system).open()
-    if given.work in SPEED:
-        return SPEED[given.work](opener, given)
+    if given.work in SPEED | INTAKE:
+        return (SPEED | INTAKE)[given.work](opener, given)
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder) / "store"
         room.mkdir()
-        with opener(room, Embedder(Path(folder))) as system:
+        with opener(room, Embedder(Path(folder), known=given.vectors)) as system:
             return QUALITY[given.work](system, given)
 
 
@@ -46,11 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system")
-    parser.add_argument("work", choices=[*QUALITY, *SPEED])
+    parser.add_argument("work", choices=[*QUALITY, *INTAKE, *SPEED])
     parser.add_argument("--size", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--questions", type=int)
     parser.add_argument("--conversations", type=int)
+    parser.add_argument("--vectors", type=Path, help="file of vectors that works of quality share")
     parser.add_argument("--into", type=Path, required=True, help="file for the JSON")
     given = parser.parse_args(arguments)
     given.into.write_text(json.dumps(measure(given), indent=2) + "\n")

@@ -52,17 +52,13 @@ class Asking:
 def conversations(system: System, given: argparse.Namespace) -> Values:
     """LoCoMo: messages as memories, a source a session, a workspace a conversation."""
     asking = Asking(system)
-    added, seconds = 0, 0.0
     for file in sorted(CONVERSATIONS.glob("*.json"))[: given.conversations]:
         conversation = json.loads(file.read_text())
         memories = [_message(name, memory) for name, memory in messages(conversation)]
-        started = time.perf_counter()
         system.add(memories, workspace=file.stem)
-        seconds += time.perf_counter() - started
-        added += len(memories)
         for question, evidence in _answerable(conversation, {memory.key for memory in memories}, given.questions):
             asking.ask(question["question"], evidence, ("all", CATEGORIES[question["category"]]), file.stem)
-    return {**asking.values(), "memories": added, "memories embedded and stored a second": added / seconds}
+    return asking.values()
 
 
 def paragraphs(system: System, given: argparse.Namespace) -> Values:

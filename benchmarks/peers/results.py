@@ -37,9 +37,8 @@ SPEED_ROWS = {
     "resident MB": "resident MB",
 }
 TENANT_ROWS = ("alone, p50 ms", "one of 100 workspaces, p50 ms", "one of 100 ÷ alone")
-INTAKE_TEXT = """**Taking in with the model's embedding**, through each system's public way (LoCoMo's messages), and the
-median of its questions"""
-INTAKE_ROWS = {"memories a second": "memories embedded and stored a second", "query p50 ms": "query p50 ms"}
+INTAKE_TEXT = """**Taking in with the model's embedding**, the same chunks through each system's public way"""
+INTAKE_ROWS = {"memories a second": "memories embedded and stored a second"}
 NOTES = """- Disk and memory of Priors are those of its server, the model included, and of its Postgres,
   whose write-ahead log (up to 1 GB) does not grow with the store. Of a system in this process, memory is what the
   process has more than before it was opened, the model included.
@@ -233,7 +232,7 @@ def _speed(measured: Measured) -> str:
         share = f"{WORKSPACES} workspaces of {size // WORKSPACES:,} memories"
         parts += [f"**{share}**, one of them asked, and the same data alone, by turns"]
         parts += [_by_system(measured, "tenants", size, _alike(TENANT_ROWS))]
-    return "\n\n".join([*parts, INTAKE_TEXT, _by_system(measured, "locomo", 0, INTAKE_ROWS)])
+    return "\n\n".join([*parts, INTAKE_TEXT, _by_system(measured, "intake", 0, INTAKE_ROWS)])
 
 
 def _sizes_of(measured: Measured, work: str) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.peers.catalog import SYSTEMS, Entry
-from benchmarks.peers.one import QUALITY, QUIET, SPEED
+from benchmarks.peers.one import INTAKE, QUALITY, QUIET, SPEED
 from benchmarks.peers.quality import Values, needed
 
 LONGEST = 3_600
@@ -50,7 +50,7 @@ def plan(works: Sequence[str], systems: Sequence[str], sizes: Sequence[int]) -> 
     """Work by work, so that what is compared runs close together."""
     chosen = [item for item in SYSTEMS if item.name in systems]
     for work in works:
-        if work in QUALITY:
+        if work not in SPEED:
             yield from (Task(system=item.name, work=work) for item in chosen)
         else:
             yield from (
@@ -113,4 +113,4 @@ def kept(folder: Path) -> list[Outcome]:
     return found
 
 
-WORKS = (*QUALITY, *SPEED)
+WORKS = (*QUALITY, *INTAKE, *SPEED)

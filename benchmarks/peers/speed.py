@@ -23,6 +23,8 @@ TAG = "t7"
 K = 10
 WORKSPACES = 100
 WARM_UP = 20
+INTAKE = 256
+"""Memories that are embedded and stored; as many before, to warm up."""
 
 Search = Callable[[str], object]
 
@@ -48,6 +50,16 @@ def growth(opener: Opener, given: argparse.Namespace) -> Values:
                 values[f"{name}, {clients} clients, p95 ms"] = percentile(taken, 95)
         footprint = system.footprint()
         return {**values, "disk MB": footprint.disk, "resident MB": footprint.resident - before}
+
+
+def intake(opener: Opener, given: argparse.Namespace) -> Values:  # noqa: ARG001 - it has one size
+    """Taking in through the public way, the model's embedding included."""
+    memories = corpus_memories(Corpus(), 2 * INTAKE)
+    with tempfile.TemporaryDirectory() as folder, opener(_room(folder, "store"), Embedder(Path(folder))) as system:
+        system.add(memories[:INTAKE])
+        started = time.perf_counter()
+        system.add(memories[INTAKE:])
+        return {"memories embedded and stored a second": INTAKE / (time.perf_counter() - started)}
 
 
 def tenants(opener: Opener, given: argparse.Namespace) -> Values:
