@@ -30,7 +30,12 @@ class Embedder:
 
     def query(self, text: str) -> Vector:
         """The vector of a query."""
-        return self._wait_for(self._provider.embed_query(text))
+        if text in self._known:
+            return self._known[text]
+        made = self._wait_for(self._provider.embed_query(text))
+        if self._file is not None:
+            self._known[text] = made
+        return made
 
     def documents(self, texts: Sequence[str]) -> Matrix:
         """The vectors of many texts, those that are ready or known not made again."""
@@ -39,11 +44,15 @@ class Embedder:
         made = self._made(missing) if missing else {}
         return np.stack([made[text] if text in made else there[text] for text in texts])
 
+    def save(self) -> None:
+        """Write the vectors that are known by now."""
+        if self._file is not None and self._known:
+            np.savez(self._file, texts=np.array(list(self._known)), vectors=np.stack(list(self._known.values())))
+
     def _made(self, texts: Sequence[str]) -> dict[str, Vector]:
         made = dict(zip(texts, self._wait_for(self._provider.embed_documents(texts)), strict=True))
         if self._file is not None:
             self._known |= made
-            np.savez(self._file, texts=np.array(list(self._known)), vectors=np.stack(list(self._known.values())))
         return made
 
     def either(self, texts: Sequence[str]) -> Matrix:

@@ -39,8 +39,11 @@ def measure(given: argparse.Namespace) -> Values:
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder) / "store"
         room.mkdir()
-        with opener(room, Embedder(Path(folder), known=given.vectors)) as system:
-            return QUALITY[given.work](system, given)
+        embedder = Embedder(Path(folder), known=given.vectors)
+        with opener(room, embedder) as system:
+            values = QUALITY[given.work](system, given)
+        embedder.save()
+        return values
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

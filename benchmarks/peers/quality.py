@@ -3,13 +3,11 @@
 import argparse
 import json
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import percentile
 from benchmarks.locomo import CATEGORIES, CONVERSATIONS, messages, recall_at
 from benchmarks.peers.known_items import chunks, questions
 from benchmarks.peers.system import Memory, System
@@ -24,24 +22,21 @@ Values = dict[str, float]
 
 
 class Asking:
-    """Asks a system, and keeps the recall and the time of every question by its group."""
+    """Asks a system, and keeps the recall of every question by its group."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._recalls: dict[str, list[dict[int, float]]] = defaultdict(list)
-        self._milliseconds: list[float] = []
 
     def ask(self, query: str, evidence: set[str], groups: Sequence[str], workspace: str) -> None:
         """Ask one question."""
-        started = time.perf_counter()
         hits = self._system.search(query, max(DEPTHS), workspace=workspace)
-        self._milliseconds.append((time.perf_counter() - started) * 1000)
         for group in groups:
             self._recalls[group].append(recall_at(DEPTHS, evidence, hits))
 
     def values(self) -> Values:
-        """The mean recall of each group at each depth, and the median time."""
-        found: Values = {"query p50 ms": percentile(self._milliseconds, 50)}
+        """The mean recall of each group at each depth."""
+        found: Values = {}
         for group, recalls in self._recalls.items():
             found[f"{group}: questions"] = len(recalls)
             for depth in DEPTHS:
