@@ -81,18 +81,9 @@ def _measured(task: Task, into: Path, options: Sequence[str]) -> tuple[Values, s
     path = needed(task.work)
     if path is not None and not path.exists():
         return {}, f"the data is not at {path}"
-    size = ["--size", str(task.size)] if task.size else []
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.peers.one",
-        task.system,
-        task.work,
-        *size,
-        *options,
-        "--into",
-        str(into),
-    ]
+    given = [*options, f"--into={into}", f"--vectors={into.parent / 'vectors.npz'}"]
+    size = [f"--size={task.size}"] if task.size else []
+    command = [sys.executable, "-m", "benchmarks.peers.one", task.system, task.work, *size, *given]
     try:
         done = subprocess.run(command, env={**os.environ, **QUIET}, capture_output=True, timeout=LONGEST, check=False)
     except subprocess.TimeoutExpired:
