@@ -31,8 +31,10 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """What a system stores that knows texts alone: the same that Priors embeds."""
-        return embedded_text(self.title, self.body)
+        """What a system stores that knows texts alone: a message as a dialogue is written, which embeds best (LoCoMo,
+        vector alone: "Ann: hello" finds six points more than "Ann", a line's end, "hello"); all else as Priors embeds it.
+        """
+        return f"{self.title}: {self.body}" if self.kind == "message" else embedded_text(self.title, self.body)
 
     @property
     def metadata(self) -> dict[str, Any]:
