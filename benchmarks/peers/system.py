@@ -31,8 +31,9 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """What a system stores that knows texts alone: a message as a dialogue is written, which embeds best (LoCoMo,
-        vector alone: "Ann: hello" finds six points more than "Ann", a line's end, "hello"); all else as Priors embeds it.
+        """What a system stores that knows texts alone: a message as a dialogue is written, else what Priors embeds.
+
+        Vectors of "Ann: hello" find 5 to 7 points more of LoCoMo's evidence than those of "Ann", a new line, "hello".
         """
         return f"{self.title}: {self.body}" if self.kind == "message" else embedded_text(self.title, self.body)
 
