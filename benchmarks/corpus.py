@@ -70,6 +70,11 @@ class Corpus:
 async def fill(services: Services, corpus: Corpus, workspace: str, count: int) -> None:
     """Store `count` memories with vectors, counted words and, where there are enough, a vector index."""
     await load(services, workspace, list(corpus.memories(count)), corpus.vectors(count))
+    await vacuum(services)
+
+
+async def vacuum(services: Services) -> None:
+    """What autovacuum does within a minute."""
     async with services.database.direct() as connection:
         await connection.execute("VACUUM ANALYZE")
 

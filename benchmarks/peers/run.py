@@ -50,8 +50,10 @@ def plan(works: Sequence[str], systems: Sequence[str], sizes: Sequence[int]) -> 
     """Work by work, so that what is compared runs close together."""
     chosen = [item for item in SYSTEMS if item.name in systems]
     for work in works:
-        if work not in SPEED:
+        if work in QUALITY:
             yield from (Task(system=item.name, work=work) for item in chosen)
+        elif work in INTAKE:
+            yield from (Task(system=item.name, work=work) for item in chosen if item.scales)
         else:
             yield from (
                 Task(system=item.name, work=work, size=size)

@@ -40,6 +40,7 @@ def growth(opener: Opener, given: argparse.Namespace) -> Values:
         started = time.perf_counter()
         system.add(memories, vectors)
         values: Values = {"memories stored a second": given.size / (time.perf_counter() - started)}
+        system.settle()
         for name, tag in (("unfiltered", ""), ("1 % filter", TAG)):
             for clients in CLIENTS:
                 queries = corpus.queries(WARM_UP + given.rounds + clients)
@@ -74,6 +75,8 @@ def tenants(opener: Opener, given: argparse.Namespace) -> Values:
         crowd = stack.enter_context(opener(_room(folder, "crowd"), embedder))
         for number, start in enumerate(range(0, share * WORKSPACES, share)):
             crowd.add(memories[start : start + share], vectors[start : start + share], f"w-{number:03}")
+        alone.settle()
+        crowd.settle()
         by_turns: dict[System, list[float]] = {alone: [], crowd: []}
         for query in corpus.queries(given.rounds + WARM_UP):
             for system, taken in by_turns.items():

@@ -61,6 +61,10 @@ class System(Protocol):
         """Store memories, so that the next search finds them; without vectors the system has them made."""
         ...
 
+    def settle(self) -> None:
+        """Do at once what it does by itself within a minute, before its answers are timed."""
+        ...
+
     def search(self, query: str, k: int, *, tag: str = "", workspace: str = DEFAULT) -> list[str]:
         """The keys of what it finds, best first, the query's embedding included. Called by many threads at once."""
         ...

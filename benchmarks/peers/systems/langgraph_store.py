@@ -22,8 +22,8 @@ CONNECTIONS = 8
 class LanggraphStore(Local):
     """Its namespace is the workspace."""
 
-    def __init__(self, folder: Path, embedder: Embedder, store: Any) -> None:  # noqa: ANN401 - the library's own type
-        super().__init__(folder, embedder, postgres=True)
+    def __init__(self, folder: Path, embedder: Embedder, url: str, store: Any) -> None:  # noqa: ANN401 - the library's own type
+        super().__init__(folder, embedder, postgres=url)
         self._store = store
 
     def add(self, memories: Sequence[Memory], vectors: Matrix | None = None, workspace: str = DEFAULT) -> None:
@@ -59,9 +59,8 @@ def opened(folder: Path, embedder: Embedder) -> Iterator[LanggraphStore]:
         "ann_index_config": {"kind": "hnsw", "vector_type": "vector"},
     }
     pool = {"min_size": 1, "max_size": CONNECTIONS}
-    with (
-        EmbeddedPostgres(folder) as server,
-        PostgresStore.from_conn_string(server.start(), pool_config=pool, index=index) as store,
-    ):
-        store.setup()
-        yield LanggraphStore(folder, embedder, store)
+    with EmbeddedPostgres(folder) as server:
+        url = server.start()
+        with PostgresStore.from_conn_string(url, pool_config=pool, index=index) as store:
+            store.setup()
+            yield LanggraphStore(folder, embedder, url, store)

@@ -32,8 +32,8 @@ class _Model:
 class Mem0Raw(Local):
     """Its `user_id` is the workspace."""
 
-    def __init__(self, folder: Path, embedder: Embedder, memory: Any) -> None:  # noqa: ANN401 - the library's own type
-        super().__init__(folder, embedder, postgres=True)
+    def __init__(self, folder: Path, embedder: Embedder, url: str, memory: Any) -> None:  # noqa: ANN401 - the library's own type
+        super().__init__(folder, embedder, postgres=url)
         self._memory = memory
 
     def add(self, memories: Sequence[Memory], vectors: Matrix | None = None, workspace: str = DEFAULT) -> None:
@@ -56,7 +56,8 @@ def opened(folder: Path, embedder: Embedder) -> Iterator[Mem0Raw]:
     import mem0  # noqa: PLC0415 - after its environment is set
 
     with EmbeddedPostgres(folder) as server:
-        store = {"connection_string": server.start(), "embedding_model_dims": embedder.dimension, "hnsw": True}
+        url = server.start()
+        store = {"connection_string": url, "embedding_model_dims": embedder.dimension, "hnsw": True}
         memory = mem0.Memory.from_config(
             {
                 "vector_store": {"provider": "pgvector", "config": store},
@@ -66,5 +67,5 @@ def opened(folder: Path, embedder: Embedder) -> Iterator[Mem0Raw]:
             }
         )
         memory.embedding_model = _Model(embedder)
-        yield Mem0Raw(folder, embedder, memory)
+        yield Mem0Raw(folder, embedder, url, memory)
         memory.close()

@@ -11,7 +11,7 @@ from typing import Any
 from app.embeddings.provider import Matrix
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.upkeep import refresh_all_statistics
-from benchmarks.corpus import load
+from benchmarks.corpus import load, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.space import family, folder_megabytes, postmaster, resident_megabytes
@@ -39,6 +39,10 @@ class Priors:
             given = [_as_new(memory) for memory in memories]
             ids = [str(item) for item in self._runner.run(load(self._services, workspace, given, vectors))]
         self._keys |= {memory_id: memory.key for memory_id, memory in zip(ids, memories, strict=True)}
+
+    def settle(self) -> None:
+        """What autovacuum does within a minute."""
+        self._runner.run(vacuum(self._services))
 
     def search(self, query: str, k: int, *, tag: str = "", workspace: str = DEFAULT) -> list[str]:
         """Over HTTP, on a connection of the thread's own."""
