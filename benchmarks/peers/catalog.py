@@ -104,7 +104,7 @@ SYSTEMS = (
 )
 
 LEFT_OUT = {
-    "txtai": "9.14: it needs PyTorch, transformers and faiss, two gigabytes for a model that is here without them",
+    "txtai": "9.14: looked into, not installed; it requires PyTorch, transformers and faiss, which nothing else here needs",
 }
 
 

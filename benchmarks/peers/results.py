@@ -45,6 +45,8 @@ NOTES = """- Disk and memory of Priors are those of its server, the model includ
   process has more than before it was opened, the model included.
 - A message's title is its speaker, so the recipe's deduplication by title is left out; scores and ratings are absent,
   so its rank is the order of similarity.
+- mcp-memory-service refuses a text that its workspace has already; evidence that says the same as an earlier message
+  is lost to it.
 - mcp-memory-service's database is analysed after each addition: without it, recent versions of SQLite plan its keyword
   search so that it takes seconds."""
 
@@ -134,7 +136,7 @@ def _figure(target: Target, measured: Measured) -> Figure | None:
     over, under = _value(target.over, measured), 1.0
     if target.under is not None:
         under = _value(target.under, measured) or 0.0
-    if over is None or not under:
+    if over is None or not under or target.over == target.under:
         return None
     return Figure(name=target.name, value=over / under, at_least=target.at_least, at_most=target.at_most)
 
@@ -145,7 +147,7 @@ def _value(place: tuple[str, str, int, str], measured: Measured) -> float | None
 
 
 def _head(outcomes: Sequence[Outcome]) -> str:
-    days = sorted({item.when[:10] for item in outcomes}) or [time.strftime("%Y-%m-%d")]
+    moments = sorted(item.when for item in outcomes) or [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())]
     loads = [item.load for item in outcomes] or [0.0]
     machine = (
         f"{os.cpu_count()} cores ({_processor()}), {_memory_gigabytes():.0f} GB, Python {platform.python_version()}"
@@ -153,7 +155,7 @@ def _head(outcomes: Sequence[Outcome]) -> str:
     return (
         "# Results against what else there is\n\n"
         "Written by `make bench-peers`; each system in a process of its own, one after the other.\n"
-        f"{' to '.join(days)}; {machine}.\n"
+        f"Measured from {moments[0]} to {moments[-1]}; {machine}.\n"
         f"The load average before the single measurements was {min(loads):.1f} to {max(loads):.1f}: ratios say more\n"
         "than milliseconds. Every system has the same texts and the same all-MiniLM-L6-v2, no language model, no\n"
         "telemetry."
