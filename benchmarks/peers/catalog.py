@@ -104,7 +104,7 @@ SYSTEMS = (
 )
 
 LEFT_OUT = {
-    "txtai": "9.14: looked into, not installed; it requires PyTorch, transformers and faiss, which nothing else here needs",
+    "txtai": "9.14: looked into, not installed; it requires PyTorch, transformers and faiss",
 }
 
 
