@@ -88,14 +88,25 @@ screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views int
 bench: .venv/.test-ready  ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks
 
+.venv-peers/.ready: requirements/peers.txt pyproject.toml .venv/bin/uv
+	@$(UV) venv --allow-existing --python $(BIN)/python .venv-peers
+	$(UV) pip sync --python .venv-peers --require-hashes requirements/peers.txt
+	$(UV) pip install --python .venv-peers --no-deps --no-build-isolation -e .
+	touch $@
+
+.PHONY: bench-peers
+bench-peers: .venv-peers/.ready  ## Compare with what else there is; options in PEERS, such as "--size 1000"
+	@.venv-peers/bin/python -m benchmarks.peers $(PEERS)
+
 .PHONY: lock
 lock: .venv/bin/uv  ## Resolve the dependencies anew
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
 	$(LOCK) pyproject.toml --group build -o requirements/run.lock
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.lock
 	$(LOCK) requirements/node.in -o requirements/node.lock
+	$(LOCK) pyproject.toml requirements/peers.in --group build -o requirements/peers.txt
 
 .PHONY: clean
-clean:  ## Remove the virtual environment and caches; the data directory stays
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
+clean:  ## Remove the virtual environments and caches; the data directory stays
+	@rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
 	rm -rf app/panel/node_modules app/panel/dist app/panel/.node app/panel/openapi.json

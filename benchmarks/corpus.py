@@ -1,6 +1,7 @@
 """A seeded corpus: Zipf-like text in sources, clustered vectors, and queries that are never the same twice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,29 +69,42 @@ class Corpus:
 
 async def fill(services: Services, corpus: Corpus, workspace: str, count: int) -> None:
     """Store `count` memories with vectors, counted words and, where there are enough, a vector index."""
-    memories = list(corpus.memories(count))
-    for start in range(0, count, BATCH):
-        await remember(
+    await load(services, workspace, list(corpus.memories(count)), corpus.vectors(count))
+    await vacuum(services)
+
+
+async def vacuum(services: Services) -> None:
+    """What autovacuum does within a minute."""
+    async with services.database.direct() as connection:
+        await connection.execute("VACUUM ANALYZE")
+
+
+async def load(
+    services: Services, workspace: str, memories: Sequence[NewMemory], made: NDArray[np.float32]
+) -> list[UUID | None]:
+    """Store memories whose vectors are ready, until both arms find the last of them; their ids."""
+    ids: list[UUID | None] = []
+    for start in range(0, len(memories), BATCH):
+        batch = await remember(
             services.database,
             services.counter,
             workspace=workspace,
             language="english",
             memories=memories[start : start + BATCH],
         )
-    await _give_vectors(services.database, corpus)
+        await _give_vectors(services.database, batch.ids, made[start : start + BATCH])
+        ids += batch.ids
     await refresh_all_statistics(services.database)
     await build_indexes(services.database)
-    async with services.database.direct() as connection:
-        await connection.execute("VACUUM ANALYZE")
+    return ids
 
 
-async def _give_vectors(database: Database, corpus: Corpus) -> None:
-    while True:
-        async with database.transaction() as connection:
-            model = await vectors.active_model(connection)
-            batch = await vectors.waiting(connection, limit=BATCH)
-            if model is None or not batch:
-                return
-            ids = [item.memory_id for item in batch]
-            literals = vectors.as_literals(corpus.vectors(len(ids)))
-            await vectors.write(connection, model, batch[0].workspace_id, ids, literals)
+async def _give_vectors(database: Database, ids: Sequence[UUID | None], made: NDArray[np.float32]) -> None:
+    vector_of = dict(zip(ids, vectors.as_literals(made), strict=True))
+    async with database.transaction() as connection:
+        model = await vectors.active_model(connection)
+        batch = await vectors.waiting(connection, limit=len(ids), ids=[item for item in vector_of if item is not None])
+        if model is None or not batch:
+            return
+        waiting = [item.memory_id for item in batch]
+        await vectors.write(connection, model, batch[0].workspace_id, waiting, [vector_of[item] for item in waiting])

@@ -42,8 +42,8 @@ class Figure:
         return "" if self.at_most is None else f"at most {self.at_most:g}"
 
 
-def report(name: str, figures: Sequence[Figure]) -> None:
-    """Print the table and write the JSON."""
+def report(name: str, figures: Sequence[Figure], parts: Sequence[str] = PARTS) -> None:
+    """Print the table and write the JSON, with the versions of these packages."""
     table = Table("figure", "value", "target", "", title=name)
     for figure in figures:
         verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
@@ -54,7 +54,7 @@ def report(name: str, figures: Sequence[Figure]) -> None:
         "name": name,
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()},
-        "versions": {part: version(part) for part in PARTS},
+        "versions": {part: version(part) for part in parts},
         "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")

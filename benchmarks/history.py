@@ -34,11 +34,23 @@ class Client:
 
     def history(self, query: str) -> None:
         """Ask once."""
-        self._connection.request("POST", "/api/history", json.dumps({"query": query}), self._headers)
-        answer = self._connection.getresponse()
-        body = answer.read()
+        self.post("/api/history", json.dumps({"query": query}).encode())
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """The answer's body. A connection that the server has ended, being idle for seconds, is opened again."""
+        try:
+            answer = self._sent(path, body)
+        except ConnectionError:
+            self._connection.close()
+            answer = self._sent(path, body)
+        given = answer.read()
         if answer.status != 200:
-            raise RuntimeError(body.decode())
+            raise RuntimeError(given.decode())
+        return given
+
+    def _sent(self, path: str, body: bytes) -> http.client.HTTPResponse:
+        self._connection.request("POST", path, body, self._headers)
+        return self._connection.getresponse()
 
     def close(self) -> None:
         """Close it."""

@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,13 @@ async def ask(
         answer = await client.post("/api/search", json={"query": question["question"], "k": max(DEPTHS)})
         answer.raise_for_status()
         hits = [names[hit["id"]] for hit in answer.json()["hits"]]
-        recall = {depth: len(evidence & set(hits[:depth])) / len(evidence) for depth in DEPTHS}
-        found.append((question["category"], recall))
+        found.append((question["category"], recall_at(DEPTHS, evidence, hits)))
     return found
+
+
+def recall_at(depths: Sequence[int], evidence: Collection[str], hits: Sequence[str]) -> dict[int, float]:
+    """The share of the evidence among the first hits, at each depth."""
+    return {depth: len(set(evidence) & set(hits[:depth])) / len(evidence) for depth in depths}
 
 
 async def measure(files: Sequence[Path], questions: int | None) -> list[Figure]:

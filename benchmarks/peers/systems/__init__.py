@@ -1,0 +1,1 @@
+"""One file a system. None is imported before it is wanted: each brings its own libraries."""
