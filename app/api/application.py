@@ -124,4 +124,6 @@ async def load_model(context: Context) -> None:
             context.model_loaded = True
         except PriorsError as error:
             logger.warning("the embedding model is not ready", reason=str(error))
+            context.model_tried.set()
             await asyncio.sleep(RETRY_SECONDS)
+    context.model_tried.set()

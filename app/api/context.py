@@ -1,6 +1,7 @@
 """What the handlers share: the services, the metrics, and how a workspace is named."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from litestar.datastructures import State
@@ -27,6 +28,8 @@ class Context:
     services: Services | None
     metrics: Metrics
     model_loaded: bool = False
+    model_tried: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the model was loaded, or could not be at the first attempt."""
 
     @property
     def opened(self) -> Services:

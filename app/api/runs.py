@@ -321,7 +321,7 @@ class RunsController(Controller):
         verdict: FromQuery[str | None] = None,
         agent: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
-        cursor: Annotated[str | None, QueryParameter(max_length=400)] = None,
+        cursor: Annotated[str | None, QueryParameter(max_length=1_600)] = None,
     ) -> RunPage:
         """Runs, newest first."""
         context = context_of(state)

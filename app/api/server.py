@@ -87,7 +87,7 @@ async def serve(
     working = asyncio.create_task(_work(services, stop))
     helpers = [
         asyncio.create_task(_watch_database(services.database, services)),
-        asyncio.create_task(_announce(server, address(listening), on_ready)),
+        asyncio.create_task(_announce(server, app.state.context.model_tried, address(listening), on_ready)),
     ]
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
@@ -100,9 +100,12 @@ async def serve(
     await asyncio.gather(*helpers, stopping, return_exceptions=True)
 
 
-async def _announce(server: uvicorn.Server, where: str, on_ready: Callable[[str], object]) -> None:
+async def _announce(
+    server: uvicorn.Server, model_tried: asyncio.Event, where: str, on_ready: Callable[[str], object]
+) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
         await asyncio.sleep(0.01)
+    await model_tried.wait()
     result = on_ready(where)
     if asyncio.iscoroutine(result):
         await result

@@ -78,9 +78,9 @@ async def _embed(
     texts = [embedded_text(item.title, item.body) for item in batch]
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     literals = store.as_literals(await provider.embed_documents(list(places)))
-    by_workspace: dict[int, list[tuple[UUID, str]]] = defaultdict(list)
+    by_workspace: dict[int, list[tuple[WaitingText, str]]] = defaultdict(list)
     for item, text in zip(batch, texts, strict=True):
-        by_workspace[item.workspace_id].append((item.memory_id, literals[places[text]]))
+        by_workspace[item.workspace_id].append((item, literals[places[text]]))
     for workspace_id, pairs in by_workspace.items():
         if not await _written(database, model, workspace_id, pairs):
             return False
@@ -88,12 +88,13 @@ async def _embed(
 
 
 async def _written(
-    database: Database, model: StoredModel, workspace_id: int, pairs: Sequence[tuple[UUID, str]]
+    database: Database, model: StoredModel, workspace_id: int, pairs: Sequence[tuple[WaitingText, str]]
 ) -> bool:
     async def attempt() -> bool:
         async with database.transaction() as connection:
-            ids, literals = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            return await store.write(connection, model, workspace_id, ids, literals)
+            ids, hashes = [item.memory_id for item, _ in pairs], [item.content_hash for item, _ in pairs]
+            literals = [literal for _, literal in pairs]
+            return await store.write(connection, model, workspace_id, ids, literals, hashes=hashes)
 
     return await again_after_deadlock(attempt)
 

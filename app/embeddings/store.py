@@ -37,6 +37,19 @@ SWITCH = text("""
 UPDATE embedding_models SET active = (model_id = :model_id),
     retiring_since = CASE WHEN model_id <> :model_id THEN coalesce(retiring_since, now()) END
 """)
+UNCHANGED = text("""
+SELECT m.memory_id
+FROM unnest(CAST(:ids AS uuid[]), CAST(:hashes AS bytea[])) AS given(memory_id, content_hash)
+JOIN memories m ON m.workspace_id = :workspace_id AND m.memory_id = given.memory_id
+    AND m.content_hash = given.content_hash
+ORDER BY m.memory_id FOR NO KEY UPDATE OF m
+""")
+NO_LONGER_LIVE = text("""
+DELETE FROM pending_embeddings p WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+    AND NOT EXISTS (
+        SELECT 1 FROM lexical l WHERE l.workspace_id = p.workspace_id AND l.memory_id = p.memory_id
+    )
+""")
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
 
 
@@ -66,6 +79,8 @@ class WaitingText:
     memory_id: UUID
     title: str
     body: str
+    content_hash: bytes
+    """Of the text, which may have become another when its vector comes."""
 
 
 async def active_model(connection: AsyncConnection) -> StoredModel | None:
@@ -176,7 +191,7 @@ async def lacking(
     """Live memories without a vector of this model, newest first in each workspace, after `before`."""
     after = "" if before is None else "AND (l.workspace_id, l.memory_id) < (:workspace_id, :memory_id)"
     statement = text(f"""
-        SELECT l.workspace_id, l.memory_id, m.title, m.body
+        SELECT l.workspace_id, l.memory_id, m.title, m.body, m.content_hash
         FROM lexical l JOIN memories m USING (workspace_id, memory_id)
         WHERE NOT EXISTS (
             SELECT 1 FROM {model.partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
@@ -186,7 +201,13 @@ async def lacking(
     given = {} if before is None else {"workspace_id": before[0], "memory_id": before[1]}
     rows = await connection.execute(statement, {**given, "limit": limit})
     return [
-        WaitingText(workspace_id=row.workspace_id, memory_id=row.memory_id, title=row.title, body=row.body)
+        WaitingText(
+            workspace_id=row.workspace_id,
+            memory_id=row.memory_id,
+            title=row.title,
+            body=row.body,
+            content_hash=bytes(row.content_hash),
+        )
         for row in rows
     ]
 
@@ -266,14 +287,20 @@ async def waiting(
     if ids is not None:
         clauses.append("p.memory_id = ANY(CAST(:ids AS uuid[]))")
     statement = text(f"""
-        SELECT workspace_id, memory_id, m.title, m.body
+        SELECT workspace_id, memory_id, m.title, m.body, m.content_hash
         FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
         WHERE {" AND ".join(clauses)} ORDER BY memory_id DESC LIMIT :limit
         """)  # noqa: S608 - the clauses are constants
     given = {"workspace_id": workspace_id, "ids": None if ids is None else list(ids), "limit": limit}
     used = {name: value for name, value in given.items() if value is not None}
     return [
-        WaitingText(workspace_id=row.workspace_id, memory_id=row.memory_id, title=row.title, body=row.body)
+        WaitingText(
+            workspace_id=row.workspace_id,
+            memory_id=row.memory_id,
+            title=row.title,
+            body=row.body,
+            content_hash=bytes(row.content_hash),
+        )
         for row in await connection.execute(statement, used)
     ]
 
@@ -294,14 +321,29 @@ async def waiting_count(connection: AsyncConnection) -> int:
 
 
 async def write(
-    connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
+    connection: AsyncConnection,
+    model: StoredModel,
+    workspace_id: int,
+    ids: Sequence[UUID],
+    literals: Sequence[str],
+    *,
+    hashes: Sequence[bytes] | None = None,
 ) -> bool:
     """`insert`, and take those memories off the waiting list.
 
+    With `hashes`, of the texts that were embedded, a memory whose text has become another is left on the list.
     False, and nothing is done, where the store has moved to another model: the memories then wait for its vectors.
     """
     if not await is_served(connection, model):
         return False
+    if hashes is not None:
+        all_ids = list(ids)
+        given = {"workspace_id": workspace_id, "ids": all_ids, "hashes": list(hashes)}
+        same = set((await connection.execute(UNCHANGED, given)).scalars())
+        pairs = [(memory_id, vector) for memory_id, vector in zip(ids, literals, strict=True) if memory_id in same]
+        ids, literals = [memory_id for memory_id, _ in pairs], [vector for _, vector in pairs]
+        changed = [memory_id for memory_id in all_ids if memory_id not in same]
+        await connection.execute(NO_LONGER_LIVE, {"workspace_id": workspace_id, "ids": changed})
     await insert(connection, model, workspace_id, ids, literals)
     await connection.execute(
         text(

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -144,13 +144,17 @@ def _neighbours(alone: Sequence[Compression]) -> Iterator[PreferencePair]:
     matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
     likeness = matrix @ matrix.T
     done: set[frozenset[UUID]] = set()
+    better: Counter[str] = Counter()
     for place, item in enumerate(located):
         order = np.argsort(-likeness[place], kind="stable")
         near = (located[at] for at in order if at != place and likeness[place, at] >= NEAR)
         partner = next((other for other in near if _differ(item, other)), None)
         if partner is not None and (key := frozenset({item.memory_id, partner.memory_id})) not in done:
             done.add(key)
-            yield _pair(item, partner)
+            pair = _pair(item, partner)
+            better[pair.chosen] += 1
+            if better[pair.chosen] <= PARTNERS:
+                yield pair
 
 
 def _differ(one: Compression, other: Compression) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from uuid import UUID
 
 import structlog
@@ -17,8 +18,11 @@ from app.embeddings.provider import EmbeddingProvider
 from app.errors import EmbeddingUnavailable
 from app.memories.gate import ECHO, Given, echo_by_meaning, echo_of, may_be_reworded
 from app.memories.screening import Objection, Screened
+from app.memories.wording import adds_nothing
 from app.workspaces import store as workspaces
 
+MOST_DOUBTFUL = 200
+"""Texts of one output that are embedded to tell echoes; what is beyond them is kept."""
 MOST_GIVEN = 500
 """Memories of one run that are looked at; a run is given a few dozen."""
 
@@ -73,13 +77,20 @@ async def repeated(
 ) -> list[UUID | None]:
     """For each text the given memory it repeats: word for word, nearly so, or (with a provider) put another way."""
     found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
-    doubtful = [place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place])]
+    doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
     nearest = await _nearest(database, provider, workspace_id, [texts[place] for place in doubtful], given)
     known = {item.memory_id: item for item in given}
     for place, (memory_id, similarity) in zip(doubtful, nearest, strict=False):
         if memory_id is not None and echo_by_meaning(texts[place], known[memory_id], similarity):
             found[place] = memory_id
     return found
+
+
+def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequence[Given]) -> list[int]:
+    """Places of texts of which only their meaning can tell whether they repeat something: they say no new word."""
+    unknown = (place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place]))
+    repeating = (place for place in unknown if any(adds_nothing(texts[place], item.text) for item in given))
+    return list(islice(repeating, MOST_DOUBTFUL))
 
 
 async def _nearest(

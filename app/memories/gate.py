@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from app.memories.wording import adds_nothing, resemblance, shingles
+from app.memories.wording import adds_nothing, measures, resemblance, shingles
 
 ECHO_SHARE = 0.75
 """Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
@@ -50,7 +50,7 @@ BOILERPLATE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A whole text that says nothing else: what was not found, if it is named, is worth knowing."""
-TRACE_HEAD = re.compile(r"^\s*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
+TRACE_HEAD = re.compile(r"^[ \t]*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
 TRACE_LINE = re.compile(
     r"^\s*(?:File \"[^\"\n]*\", line \d+|at [\w.$<>]+ ?\(|\^+|~*\^+~*|\.\.\. \d+ more|#\d+\s+0x|goroutine \d+)"
 )
@@ -92,8 +92,15 @@ def _only_a_trace(text: str) -> bool:
     if not any(TRACE_LINE.match(line) for line in lines):
         return False
     frames = sum(bool(TRACE_LINE.match(line) or TRACE_HEAD.match(line)) for line in lines)
+    if any(_is_told(line) for line in lines):
+        return False
     # A line of source stands below each frame.
     return 2 * frames >= len(lines)
+
+
+def _is_told(line: str) -> bool:
+    """A line of words at the margin is somebody's, not a line of source."""
+    return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +125,9 @@ def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
     share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or share < ECHO_SHARE:
         return None
-    return best.memory_id if share == 1 or adds_nothing(text, best.text) else None
+    # A piece of it has the same words, but a sign or a unit may be another.
+    repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
+    return best.memory_id if repeats else None
 
 
 def may_be_reworded(text: str) -> bool:

@@ -10,7 +10,7 @@ MOST_SENTENCES = 3
 """Of a narrative."""
 MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
 """Together a tenth of what a memory may hold."""
-LLM, EXTRACTIVE, GIVEN = "llm", "extractive", "given"
+LLM, EXTRACTIVE = "llm", "extractive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

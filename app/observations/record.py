@@ -1,5 +1,6 @@
 """The verbs that ask for an observation, and tell what became of it. It is compressed when there is time."""
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -62,7 +63,7 @@ async def request_observation(
         Refused: the output is empty, boilerplate, or a stack trace without a message.
     """
     _check(outcome)
-    reason = worthless(outcome.output)
+    reason = await asyncio.to_thread(worthless, outcome.output)
     if reason is not None:
         await _count(database, workspace, language, reason)
         raise Refused("output", MEANINGS[reason], reason=reason)

@@ -13,8 +13,9 @@ FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}+(?!.*`)|~{3,}+)[ \t]*(?P<tag>\S*)")
 PROSE = frozenset({"md", "markdown", "mdx", "text", "txt", "plaintext"})
 """What a fence is tagged with that holds no code."""
 DEEPEST_FENCE = 8
-FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n.{0,20000}?\n---\s*(?:\n|\Z)", re.DOTALL)
-HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n.{0,20000}?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$")
+"""What follows is the heading's text, with the marks that may close it."""
 RULE = re.compile(r"^[\s|:+=_*-]+$")
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 QUOTE = re.compile(r"^\s*(?:>\s?)+")
@@ -34,8 +35,9 @@ class Sentence:
 
 def heading_of(output: str) -> str:
     """The output's own first heading; "" where it has none."""
-    found = (HEADING.match(line) for line in _shown(_lines(output)))
-    return next((plain(match[2]) for match in found if match and plain(match[2])), "")
+    found = (HEADING.match(line[:LONGEST]) for line in _shown(_lines(output)))
+    texts = (plain(match[2].rstrip().rstrip("#")) for match in found if match)
+    return next((text for text in texts if text), "")
 
 
 def first_words(output: str) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock
 from app.embeddings.provider import TokenCounter
 from app.errors import NotFound, Unavailable
 from app.memories import echoes, refusals
@@ -21,6 +21,7 @@ from app.memories.screening import Screened, screened
 from app.memories.store import SUPERSEDED, row_of
 from app.observations import store
 from app.observations.compress import compressed
+from app.observations.issues import safe_issues
 from app.observations.observation import Compressed, Outcome
 from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
 from app.observations.store import Asked, Sibling
@@ -127,9 +128,9 @@ async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _M
     parts = echoes.paragraphs(output) if asked.given else [output]
     found = await echoes.repeated(database, compressor.provider, asked.target.workspace_id, parts, asked.given)
     rest, used = echoes.without(parts, found), frozenset(memory_id for memory_id in found if memory_id)
-    if worthless(rest) is not None:
+    if await asyncio.to_thread(worthless, rest) is not None:
         return _Made(used=used)
-    outcome = replace(asked.outcome, output=rest)
+    outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))
     made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
     passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
     return _Made(used=used, compressed=made, passed=passed, tokens=tokens)
@@ -142,8 +143,14 @@ def _screened(memory: NewMemory, counter: TokenCounter, mask: bool) -> tuple[Scr
 
 async def _settled(database: Database, asked: _Asked, made: _Made) -> Recorded | None:
     """What became of it; None where it has changed since it was read, and is to be compressed anew."""
+    return await again_after_deadlock(lambda: _settled_once(database, asked, made))
+
+
+async def _settled_once(database: Database, asked: _Asked, made: _Made) -> Recorded | None:
     workspace_id, observation_id = asked.target.workspace_id, asked.asked.observation_id
     async with database.transaction() as connection:
+        if asked.asked.run_id is not None:
+            await runs.take_turn(connection, workspace_id, asked.asked.run_id)
         locked = await store.find(connection, workspace_id, observation_id, lock=True)
         if locked is None:
             raise NotFound(f"there is no observation {observation_id}")
@@ -151,8 +158,9 @@ async def _settled(database: Database, asked: _Asked, made: _Made) -> Recorded |
             return recorded(locked)
         if await _outcome(connection, workspace_id, locked) != asked.outcome:
             return None
+        recorded_now = await _settle(connection, asked, made)
         await echoes.count_uses(connection, workspace_id, dict.fromkeys(made.used, 1))
-        return await _settle(connection, asked, made)
+        return recorded_now
 
 
 async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Recorded:
@@ -193,7 +201,9 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     )
     row = replace(row, memory_id=asked.asked.observation_id)
     await workspaces.add_languages(connection, target, {row.language})
-    (memory_id,) = await write(connection, target, [row], Counts(), known_first=True)
+    # The very same text stays one memory: a better judgement of it is then its own.
+    better = said is not None and _is_better(memory, said)
+    (memory_id,) = await write(connection, target, [row], Counts(), known_first=not better)
     older = said or _that_says_less(memory, task, siblings)
     if older is not None and older.memory_id != memory_id:
         await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
@@ -206,10 +216,11 @@ def _words(memory: NewMemory) -> str:
 
 
 def _that_says_it(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:
-    """The newest observation of the task that leaves nothing of this one to say. A mere task says nothing."""
+    """The best judged observation of the task that leaves nothing of this one to say. A mere task says nothing."""
     if memory.body.strip() == task.strip():
         return None
-    return next((sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)), None)
+    saying = [sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)]
+    return max(saying, key=lambda sibling: (sibling.rated, sibling.final_score or 0.0), default=None)
 
 
 def _that_says_less(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:

@@ -16,12 +16,14 @@ from app.observations.observation import Outcome
 NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
 
-# What was asked of a run's observation before it was made may be said better; what is made stays.
+# What was asked of a run's observation before it was made, or was refused, may be said better; what is made stays.
 ASK = text("""
 INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request)
 VALUES (:workspace_id, :observation_id, :run_id, CAST(:request AS jsonb))
 ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL DO UPDATE
-SET request = CASE WHEN c.outcome IS NULL THEN EXCLUDED.request ELSE c.request END
+SET request = CASE WHEN c.outcome IS NULL OR c.outcome = 'refused' THEN EXCLUDED.request ELSE c.request END,
+    outcome = CASE WHEN c.outcome = 'refused' AND c.request <> EXCLUDED.request THEN NULL ELSE c.outcome END,
+    reason = CASE WHEN c.outcome = 'refused' AND c.request <> EXCLUDED.request THEN '' ELSE c.reason END
 RETURNING observation_id
 """)
 
@@ -37,14 +39,16 @@ WHERE workspace_id = :workspace_id AND observation_id = :observation_id
 
 # A job that waits or is under way will do it; one that failed has left it.
 FORGOTTEN = text("""
-SELECT c.workspace_id, c.observation_id FROM compressions c
-LEFT JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.status IN ('todo', 'doing')) AS coming,
+WITH jobs AS MATERIALIZED (
+    SELECT j.args ->> 'observation_id' AS observation_id,
+        count(*) FILTER (WHERE j.status IN ('todo', 'doing')) AS coming,
         count(*) FILTER (WHERE j.status = 'failed') AS failed
-    FROM procrastinate_jobs j
-    WHERE j.task_name = 'compress' AND j.args ->> 'observation_id' = CAST(c.observation_id AS text)
-) AS jobs ON true
-WHERE c.outcome IS NULL AND jobs.coming = 0 AND jobs.failed < :failures ORDER BY c.created_at LIMIT 1000
+    FROM procrastinate_jobs j WHERE j.task_name = 'compress' GROUP BY 1
+)
+SELECT c.workspace_id, c.observation_id FROM compressions c
+LEFT JOIN jobs ON jobs.observation_id = CAST(c.observation_id AS text)
+WHERE c.outcome IS NULL AND coalesce(jobs.coming, 0) = 0 AND coalesce(jobs.failed, 0) < :failures
+ORDER BY c.created_at LIMIT 1000
 """)
 
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
@@ -67,12 +71,19 @@ WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS
 ORDER BY m.memory_id FOR UPDATE OF m
 """)  # noqa: S608 - constants
 
+TWIN = text("""
+SELECT EXISTS (
+    SELECT 1 FROM memories WHERE workspace_id = :workspace_id AND content_hash = :content_hash AND kind = 'observation'
+    AND source_id IS NULL AND valid_until IS NULL
+)
+""")
+
 EXTEND = text("""
 WITH extended AS (
     UPDATE memories SET body = :body, tokens = :tokens, content_hash = :content_hash
     WHERE workspace_id = :workspace_id AND memory_id = :memory_id
 )
-UPDATE observations SET facts = facts || CAST(:facts AS text[])
+UPDATE observations SET facts = CAST(:facts AS text[])
 WHERE workspace_id = :workspace_id AND memory_id = :memory_id
 """)
 
@@ -178,9 +189,15 @@ async def made_of_run(
     return [(memory_of(row), row.facts) for row in rows]
 
 
+async def has_twin(connection: AsyncConnection, workspace_id: int, content_hash: bytes) -> bool:
+    """Whether a live observation has this text already."""
+    values = {"workspace_id": workspace_id, "content_hash": content_hash}
+    return bool((await connection.execute(TWIN, values)).scalar_one())
+
+
 async def extend(
     connection: AsyncConnection, workspace_id: int, memory: Memory, *, content_hash: bytes, facts: Sequence[str]
 ) -> None:
-    """Give an observation this body and these facts besides its own; it still has to be indexed."""
+    """Give an observation this body and these facts; it still has to be indexed."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
     await connection.execute(EXTEND, {**values, "workspace_id": workspace_id, "memory_id": memory.memory_id})

@@ -47,6 +47,7 @@ async def record_run(
         if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
             raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
         target = target or await workspaces.ensure(connection, workspace, configuration(language))
+        await store.take_turn(connection, target.workspace_id, run.run_id)
         saved, is_new = await store.save(connection, target.workspace_id, prepared)
         if needs_output and not saved.output:
             raise InvalidInput("remember", "needs the run's output, as text: send it with the run")

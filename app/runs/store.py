@@ -55,6 +55,8 @@ AND o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
 AND CAST(:verdict AS text) <> '' AND o.verdict <> CAST(:verdict AS text)
 """)
 
+TAKE_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
+
 PAGE = """
 SELECT {columns} FROM runs
 WHERE workspace_id = :workspace_id AND {conditions} ORDER BY created_at DESC, run_id DESC LIMIT :limit
@@ -114,6 +116,11 @@ async def save(connection: AsyncConnection, workspace_id: int, run: NewRun) -> t
     return run_of(row), row.is_new
 
 
+async def take_turn(connection: AsyncConnection, workspace_id: int, run_id: str) -> None:
+    """Until the transaction ends nobody else judges this run, or makes its observation, whether it is stored or not."""
+    await connection.execute(TAKE_TURN, {"key": f"priors.run:{workspace_id}:{run_id}"})
+
+
 async def find(connection: AsyncConnection, workspace_id: int, run_id: str) -> Run | None:
     """One run."""
     row = (await connection.execute(FIND, {"workspace_id": workspace_id, "run_id": run_id})).one_or_none()
@@ -131,8 +138,9 @@ async def judge(
 async def page(
     connection: AsyncConnection, workspace_id: int, *, conditions: list[str], values: dict[str, Any], limit: int
 ) -> list[Run]:
-    """Runs, newest first."""
-    statement = PAGE.format(columns=COLUMNS, conditions=" AND ".join(["true", *conditions]))
+    """Runs, newest first, without their outputs."""
+    columns = ", ".join("NULL AS output" if name == "output" else name for name in NAMES)
+    statement = PAGE.format(columns=columns, conditions=" AND ".join(["true", *conditions]))
     rows = await connection.execute(text(statement), {**values, "workspace_id": workspace_id, "limit": limit})
     return [run_of(row) for row in rows]
 

@@ -11,6 +11,7 @@ from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, wor
 from app.memories.memory import NewMemory
 from app.memories.screening import screened
 from app.memories.wording import shingles
+from app.observations.sentences import heading_of, sentences
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
 
@@ -42,6 +43,11 @@ LESSON = "The scout must verify every producer in the state register before the 
         ("Sorry, the deploy key belongs to Anna, ask her for access.", None),
         ("未找到主键索引会导致全表扫描，应当先建索引再导入数据", None),
         ("Caused by: missing index on orders.user_id", None),
+        (
+            "The nightly import dies on an empty header row, see below.\nTraceback (most recent call last):\n"  # noqa: ISC004 - one text
+            '  File "a.py", line 3, in run\n    next(rows)\n  File "b.py", line 9, in rows\nStopIteration',
+            None,
+        ),
         ("Caused by: clock skew between nodes.\nFix: enable NTP on every host.", None),
         (
             'Traceback (most recent call last):\n  File "a.py", line 3, in run\n'  # noqa: ISC004 - one text
@@ -101,6 +107,33 @@ def test_echoes_are_cut_out_of_an_output() -> None:
 def test_a_correction_of_what_was_given_is_no_echo(text: str, is_echo: bool) -> None:  # noqa: FBT001 - a parameter
     known = Given(memory_id=uuid4(), text=LESSON)
     assert (echo_of(text, [known]) is not None) == is_echo
+
+
+STATED = (
+    "Once the second retry is done the scout needs more memory than 500 MB, so the director gave it vitamin D studies "
+    "over 5 ms and the score rose by +3.2 points where x > 10 before the judge came."
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "corrected"),
+    [
+        ("more memory", "less memory"), ("over 5", "under 5"), ("before the judge", "after the judge"),
+        ("+3.2", "-3.2"), ("x > 10", "x < 10"), ("vitamin D", "vitamin K"), ("5 ms", "5 s"),
+        ("500 MB", "500 GB"), ("second", "first"),
+    ],
+)  # fmt: skip
+def test_one_word_that_turns_a_statement_makes_it_news(said: str, corrected: str) -> None:
+    known = Given(memory_id=uuid4(), text=STATED)
+    assert echo_of(STATED.replace(said, corrected), [known]) is None
+    assert not says_no_more(STATED.replace(said, corrected), STATED)
+
+
+def test_white_space_costs_no_more_than_other_text() -> None:
+    """These took minutes where a pattern tried each blank line from each other one; the suite would not end."""
+    assert worthless("x" + "\n" * 150_000 + "x") is None
+    assert heading_of("# a" + " " * 15_000 + "b") == "a b"
+    assert sentences("---" + "\n" * 100_000 + "The end is told.")
 
 
 def test_another_order_is_an_echo_where_meaning_says_so() -> None:
