@@ -49,8 +49,9 @@ def shingles(text: str) -> frozenset[str]:
 
 def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
     """Jaccard's share of common shingles, 0 to 1; 0 where there are none."""
-    together = len(one | other)
-    return len(one & other) / together if together else 0.0
+    shared = len(one & other)
+    together = len(one) + len(other) - shared
+    return shared / together if together else 0.0
 
 
 def content_words(text: str) -> frozenset[str]:

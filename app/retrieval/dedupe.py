@@ -32,6 +32,12 @@ class Titled(Protocol):
 T = TypeVar("T", bound=Titled)
 
 
+def _near(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Two sets share at most the smaller one, so most pairs are told apart by their lengths."""
+    shortest, longest = sorted((len(one), len(other)))
+    return shortest >= NEAR * longest and resemblance(one, other) >= NEAR
+
+
 def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str], by_text: bool = True) -> Iterator[T]:
     """`ranked` without those that say what a better ranked one does, by near-identical text or (these kinds) title."""
     titles: set[str] = set()
@@ -40,7 +46,7 @@ def deduplicated(ranked: Iterable[T], *, title_kinds: frozenset[str], by_text: b
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
         # A text without a word, like a smile, is itself alone.
         runs = (shingles(item.body) or frozenset({item.body.strip()})) if by_text else frozenset()
-        if title in titles or any(resemblance(runs, other) >= NEAR for other in kept):
+        if title in titles or any(_near(runs, other) for other in kept):
             continue
         titles |= {title} if title else set()
         kept.append(runs)

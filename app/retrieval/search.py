@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -208,17 +209,18 @@ async def _with_bodies(
             for item in chosen
             if item.candidate.memory_id in memories
         )
-        hits = await _without_doubles(found, preset)
+        hits = await _without_doubles(found, preset, wanted)
         if len(hits) >= wanted:
             break
-    return hits[:wanted]
+    return hits
 
 
-async def _without_doubles(found: Sequence[Hit], preset: Preset) -> tuple[Hit, ...]:
-    """Large texts are compared in a thread, so that no other request waits for them."""
+async def _without_doubles(found: Sequence[Hit], preset: Preset, wanted: int) -> tuple[Hit, ...]:
+    """The first `wanted` of them. Large texts are compared in a thread, so that no other request waits for them."""
 
     def compare() -> tuple[Hit, ...]:
-        return tuple(deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text))
+        single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
+        return tuple(islice(single, wanted))
 
     if sum(len(hit.body) for hit in found) <= COMPARED_AT_ONCE:
         return compare()
