@@ -239,6 +239,12 @@ async def make_findable(connection: AsyncConnection, workspace_id: int, ids: Seq
     await enqueue_statistics(connection, workspace_id)
 
 
+async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """The same for live memories whose text has changed: no vector of what they said before answers any more."""
+    await vectors.drop(connection, workspace_id, ids)
+    await make_findable(connection, workspace_id, ids)
+
+
 async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:
     """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
     await enqueue(

@@ -7,13 +7,11 @@ from dataclasses import replace
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.db.queue import enqueue
-from app.embeddings import store as vectors
 from app.embeddings.provider import TokenCounter
 from app.injection import blocking, scan
-from app.memories import lexical_index
 from app.memories.identity import content_hash
 from app.memories.memory import Memory, NewMemory
+from app.memories.remember import make_findable_anew
 from app.memories.scored_text import embedded_text
 from app.observations import store
 from app.observations.observation import is_issue_fact, issue_facts
@@ -78,8 +76,5 @@ async def _learnt(
         content_hash=digest,
         facts=[*(fact for fact in known if fact not in old), *issues],
     )
-    await lexical_index.index(connection, workspace_id, [memory.memory_id])
-    await vectors.drop(connection, workspace_id, [memory.memory_id])
-    await vectors.wait_for_vectors(connection, workspace_id, [memory.memory_id])
-    await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    await make_findable_anew(connection, workspace_id, [memory.memory_id])
     return True

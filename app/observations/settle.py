@@ -188,9 +188,12 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     rated the older one. What was replaced can be restored.
     """
     target, memory, task = asked.target, passed.memory, asked.asked.request.task
-    siblings = await store.same_task(connection, target.workspace_id, task) if task else []
-    said = _that_says_it(memory, task, siblings)
-    if said is not None and not _is_better(memory, said):
+    # A mere task says nothing, so that nothing says it again.
+    compared = bool(task) and memory.body.strip() != task.strip()
+    siblings = await store.same_task(connection, target.workspace_id, task) if compared else []
+    said = _that_says_it(memory, siblings)
+    better = said is not None and _is_better(memory, said)
+    if said is not None and not better:
         return said.memory_id, JOINED
     row = row_of(
         memory,
@@ -202,9 +205,8 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     row = replace(row, memory_id=asked.asked.observation_id)
     await workspaces.add_languages(connection, target, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
-    better = said is not None and _is_better(memory, said)
     (memory_id,) = await write(connection, target, [row], Counts(), known_first=not better)
-    older = said or _that_says_less(memory, task, siblings)
+    older = said or _that_says_less(memory, siblings)
     if older is not None and older.memory_id != memory_id:
         await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
         await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
@@ -215,18 +217,14 @@ def _words(memory: NewMemory) -> str:
     return f"{memory.title}\n{memory.body}"
 
 
-def _that_says_it(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:
-    """The best judged observation of the task that leaves nothing of this one to say. A mere task says nothing."""
-    if memory.body.strip() == task.strip():
-        return None
+def _that_says_it(memory: NewMemory, siblings: list[Sibling]) -> Sibling | None:
+    """The best judged observation of the task that leaves nothing of this one to say."""
     saying = [sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)]
     return max(saying, key=lambda sibling: (sibling.rated, sibling.final_score or 0.0), default=None)
 
 
-def _that_says_less(memory: NewMemory, task: str, siblings: list[Sibling]) -> Sibling | None:
+def _that_says_less(memory: NewMemory, siblings: list[Sibling]) -> Sibling | None:
     """The newest observation of the task, unrated and not judged better, of which this one leaves nothing to say."""
-    if memory.body.strip() == task.strip():
-        return None
     score = memory.final_score or 0.0
     replaceable = (sibling for sibling in siblings if not sibling.rated and (sibling.final_score or 0.0) <= score)
     return next((sibling for sibling in replaceable if says_no_more(sibling.text, _words(memory))), None)

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database
 from app.db.migrations import current, lacking
 from app.embeddings.provider import EmbeddingProvider
-from app.embeddings.store import active_model
-from app.retrieval.degradation import TOLERATED_WAITING
+from app.embeddings.store import StoredModel, active_model
+from app.retrieval.degradation import vector_degradation
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
@@ -108,7 +108,7 @@ async def workspace_status(
         counts = (await connection.execute(COUNTS, {"workspace_id": workspace_id})).one()
         latencies = await _latencies(connection, workspace_id)
         stored = await active_model(connection)
-    silent = _vector_silence(provider, stored.name if stored else None, counts, model_loaded=model_loaded)
+    silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
     mend = lacking(revision)
     return Status(
@@ -145,15 +145,10 @@ async def _latencies(connection: AsyncConnection, workspace_id: int) -> tuple[La
 
 
 def _vector_silence(
-    provider: EmbeddingProvider, stored: str | None, counts: Row[Any], *, model_loaded: bool
+    provider: EmbeddingProvider, stored: StoredModel | None, counts: Row[Any], *, model_loaded: bool
 ) -> str | None:
     """Why no query is answered by meaning now; None where it is."""
-    if not provider.enabled:
-        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
-    if not model_loaded:
+    if provider.enabled and not model_loaded:
         return "the embedding model is not loaded yet; answers are by words alone"
-    if stored is not None and stored != provider.model_id:
-        return f"the stored vectors are of {stored} and the configured model is {provider.model_id}"
-    if counts.waiting > TOLERATED_WAITING * counts.live:
-        return f"{counts.waiting:,} of {counts.live:,} memories have no vector yet and are found by their words alone"
-    return None
+    wrong = vector_degradation(provider, stored, waiting=counts.waiting, live=counts.live)
+    return wrong.reason if wrong is not None and wrong.silent else None

@@ -4,12 +4,10 @@ from pathlib import PurePosixPath
 from uuid import UUID
 
 from app.db.engine import Database
-from app.db.queue import enqueue
-from app.embeddings import store as vectors
 from app.embeddings.provider import TokenCounter
-from app.memories import lexical_index
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
+from app.memories.remember import make_findable_anew
 from app.memories.scored_text import embedded_text
 from app.reports import store
 from app.reports.chunk import TRAIL_SEPARATOR
@@ -44,10 +42,7 @@ async def rename(
         )
         if ids:
             await store.retitle(connection, target.workspace_id, retitled)
-            await lexical_index.index(connection, target.workspace_id, ids)
-            await vectors.drop(connection, target.workspace_id, ids)
-            await vectors.wait_for_vectors(connection, target.workspace_id, ids)
-            await enqueue(connection, "embed_waiting", lock="embed_waiting")
+            await make_findable_anew(connection, target.workspace_id, ids)
     return ids
 
 

@@ -1,41 +1,44 @@
 """Why an arm does not serve an answer, or not in full. Nothing fails silently."""
 
 from app.embeddings.provider import EmbeddingProvider
+from app.embeddings.store import StoredModel
 from app.retrieval.recall import LEXICAL, VECTOR, Degradation
-from app.retrieval.store import Survey
 
 TOLERATED_WAITING = 0.1
 """Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
 win by having it."""
 
 
-def vector_degradation(provider: EmbeddingProvider, survey: Survey, refusal: str | None) -> Degradation | None:
-    """What is wrong with the vector arm; None if nothing is. `refusal` is why the query could not be embedded."""
+def vector_degradation(
+    provider: EmbeddingProvider, stored: StoredModel | None, *, waiting: int, live: int, refusal: str | None = None
+) -> Degradation | None:
+    """What is wrong with the vector arm; None if nothing is.
+
+    `stored` is the model whose vectors the database serves, `waiting` the number of the workspace's `live` memories
+    that have none, `refusal` why the query could not be embedded.
+    """
     if not provider.enabled:
         return _silent("embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")
     if refusal is not None:
         return _silent(f"the query could not be embedded: {refusal}")
-    if survey.model is None:
+    if stored is None:
         return _silent("no memory has been embedded yet; a worker does it, or `priors backfill`")
-    if survey.model.name != provider.model_id:
+    if stored.name != provider.model_id:
         return _silent(
-            f"the stored vectors are of {survey.model.name} and the configured model is {provider.model_id}; vectors"
+            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
             " of different models are never compared, so configure the stored one, or move with `priors reembed`"
         )
-    if survey.model.dimension != provider.dimension:
+    if stored.dimension != provider.dimension:
         return _silent(
-            f"the stored vectors of {survey.model.name} have {survey.model.dimension} numbers and the configured model"
-            f" gives {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={survey.model.dimension}"
+            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
+            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
         )
-    return _waiting(survey)
+    return _unembedded(waiting, live) if waiting else None
 
 
-def _waiting(survey: Survey) -> Degradation | None:
-    if not survey.waiting:
-        return None
-    live = survey.live
-    reason = f"{survey.waiting:,} of {live:,} memories have no vector yet and are found by their words alone"
-    return Degradation(arm=VECTOR, reason=reason, silent=survey.waiting > TOLERATED_WAITING * live)
+def _unembedded(waiting: int, live: int) -> Degradation:
+    reason = f"{waiting:,} of {live:,} memories have no vector yet and are found by their words alone"
+    return Degradation(arm=VECTOR, reason=reason, silent=waiting > TOLERATED_WAITING * live)
 
 
 def nothing_stored(workspace: str) -> tuple[Degradation, ...]:

@@ -158,7 +158,7 @@ def _words(survey: Survey) -> LexicalQuery | None:
 def _degradations(
     provider: EmbeddingProvider, survey: Survey, refusal: str | None, words: LexicalQuery | None
 ) -> tuple[Degradation, ...]:
-    vector = vector_degradation(provider, survey, refusal)
+    vector = vector_degradation(provider, survey.model, waiting=survey.waiting, live=survey.live, refusal=refusal)
     lexical = None if words else lexical_degradation()
     return tuple(item for item in (vector, lexical) if item is not None)
 
