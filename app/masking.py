@@ -51,6 +51,8 @@ LEFT_OUT = frozenset(
 )
 """Of the library's: an address is no secret, passwords in addresses and private keys are masked whole here, and words
 such as `secret:` stand in innocent prose."""
+REPEATED_CHARACTERS = 256
+"""Texts up to that long come again and again: a file's path and headings with each of its chunks."""
 
 logger = structlog.get_logger()
 
@@ -65,6 +67,15 @@ class Masked:
 
 def mask(text: str) -> Masked:
     """`text` with each secret replaced by what kind of secret stood there. Pure, and linear in the text's length."""
+    return _mask_again(text) if len(text) <= REPEATED_CHARACTERS else _mask(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _mask_again(text: str) -> Masked:
+    return _mask(text)
+
+
+def _mask(text: str) -> Masked:
     if not _likely().search(text):
         return Masked(text=text)
     kinds: list[str] = []

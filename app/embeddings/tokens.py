@@ -1,6 +1,7 @@
 """Token counts and well-formed text, the way the bundled model sees them."""
 
 import importlib.util
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,8 @@ UNBROKEN_CHARACTERS = 262_144
 """A run without a seam is cut here all the same: it is one unknown word to the model, and counts one too many for
 each cut. Whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
 REMEMBERED, REMEMBERED_CHARACTERS = 8_192, 2_048
-"""Counts kept, of texts up to that long: a chunker asks for the same trail and piece three times over. At most 20 MB
-where every text is as long, one in practice."""
+"""Counts kept, of lines up to that long: a chunker asks for a line alone, with its neighbours and under its trail. At
+most 20 MB where every line is as long, one in practice."""
 _SEAM = re.compile(r"[ \t\n\r!-/:-@\\^-`{-~\u4e00-\u9fff]")
 """Where a text may be cut without a token changing: the tokenizer never joins characters over blanks, ASCII
 punctuation or CJK ideographs. Square brackets are left out, for `[SEP]` and its like are one token."""
@@ -69,12 +70,14 @@ class BundledTokenCounter:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """`count` of each text, on every core; time grows linearly with the text, memory does not."""
+        lines = [_lines(text) for text in texts]
         # Looked up once, for another thread may empty what is remembered at any moment.
-        counts = {text: self._known.get(text) for text in texts}
-        unknown = [text for text, count in counts.items() if count is None]
+        counts = {line: self._known.get(line) for line in itertools.chain.from_iterable(lines)}
+        unknown = [line for line, count in counts.items() if count is None]
         counted = dict(zip(unknown, self._counted(unknown), strict=True))
         self._remember(counted)
-        return [counted[text] if count is None else count for text in texts for count in (counts[text],)]
+        known = {line: counted[line] if count is None else count for line, count in counts.items()}
+        return [sum(map(known.__getitem__, parts)) for parts in lines]
 
     def _remember(self, counted: Mapping[str, int]) -> None:
         if len(self._known) > REMEMBERED:
@@ -109,6 +112,11 @@ def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
     else:
         tokenizer.enable_truncation(window)
     return tokenizer
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text, which are counted one by one: no token reaches over the end of a line."""
+    return text.split("\n") if len(text) <= PIECE_CHARACTERS else [text]
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[tuple[int, str]]:

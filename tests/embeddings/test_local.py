@@ -1,15 +1,20 @@
 """The bundled model: the vectors that it is known for, in batches and alone, from many callers at once."""
 
 import asyncio
+import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.embeddings.batching import batches
 from app.embeddings.bundled import FOLDER, is_whole, write_onnx
 from app.embeddings.local import RETRY_SECONDS, LocalProvider
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.tokens import bundled_file, load_tokenizer, well_formed
 from app.errors import EmbeddingUnavailable
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
@@ -114,6 +119,17 @@ def test_tokens_are_counted_like_the_model_does(counter: TokenCounter) -> None:
         1, 2, counter.count("unbelievably"),
     ]  # fmt: skip
     assert counter.count("the market " * 20_000) == 40_000
+
+
+@functools.cache
+def whole_tokenizer() -> Any:
+    return load_tokenizer(bundled_file("tokenizer.json"))
+
+
+@settings(deadline=None)
+@given(st.lists(st.text() | st.sampled_from(["[SEP]", "##", "\n", "\r\n", "\u2028", "\x85", "\u0301"])).map("".join))
+def test_lines_counted_one_by_one_are_the_text_counted_whole(counter: TokenCounter, text: str) -> None:
+    assert counter.count(text) == len(whole_tokenizer().encode(well_formed(text), add_special_tokens=False))
 
 
 def test_batches_hold_texts_of_like_length() -> None:
