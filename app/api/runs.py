@@ -208,6 +208,8 @@ class GivenView(Struct, frozen=True):
     query: str
     explain: dict[str, float | None]
     """Every component of the score, as it was then."""
+    used: bool
+    """Whether what it says came back in what the run wrote."""
 
 
 class RunStoryView(Struct, frozen=True):
@@ -232,6 +234,7 @@ class RunStoryView(Struct, frozen=True):
                 GivenView(
                     recall_id=item.recall_id, rank=item.rank, score=item.score, id=item.memory_id, title=item.title,
                     agent=item.agent, given_at=item.given_at, query=item.query, explain=dict(item.explain),
+                    used=item.used,
                 )
                 for item in story.given
             ],
@@ -248,6 +251,7 @@ class UseView(Struct, frozen=True):
     recall_id: UUID
     rank: int
     score: float
+    used: bool
     given_at: datetime
     task: str | None
     agent: str | None

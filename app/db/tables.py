@@ -247,6 +247,8 @@ recall_hits = Table(
     Column("memory_id", UUID(as_uuid=True), nullable=False),
     Column("score", REAL, nullable=False),
     Column("explain", JSONB, nullable=False),
+    # What it says came back in the run's output.
+    Column("used", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("workspace_id", "recall_id", "rank"),
     ForeignKeyConstraint(
         ["workspace_id", "recall_id"], ["recalls.workspace_id", "recalls.recall_id"], ondelete="CASCADE"

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from uuid import UUID
@@ -41,13 +41,22 @@ WHERE given.place <= :limit AND m.run_id IS DISTINCT FROM given.run_id
 ORDER BY given.run_id, m.memory_id
 """)
 
+# Each giving can be used once, however often the run's output or notes are sent. All locks are taken in order of ids.
 USED = text("""
-UPDATE memories m SET uses = m.uses + given.count
-FROM (
-    SELECT memory_id, count FROM unnest(CAST(:ids AS uuid[]), CAST(:counts AS integer[])) AS u(memory_id, count)
-    ORDER BY memory_id
-) AS given
-WHERE m.workspace_id = :workspace_id AND m.memory_id = given.memory_id
+WITH given AS MATERIALIZED (
+    SELECT h.recall_id, h.rank, h.memory_id FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+    WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id AND h.memory_id = ANY(CAST(:ids AS uuid[]))
+        AND NOT h.used
+    ORDER BY h.memory_id, h.recall_id, h.rank FOR UPDATE OF h
+), noted AS (
+    UPDATE recall_hits h SET used = true FROM given
+    WHERE h.workspace_id = :workspace_id AND h.recall_id = given.recall_id AND h.rank = given.rank
+), used AS MATERIALIZED (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = :workspace_id AND memory_id IN (SELECT memory_id FROM given) ORDER BY memory_id FOR UPDATE
+)
+UPDATE memories m SET uses = m.uses + 1 FROM used
+WHERE m.workspace_id = :workspace_id AND m.memory_id = used.memory_id
 """)
 
 
@@ -60,12 +69,10 @@ async def given_to(connection: AsyncConnection, workspace_id: int, run_ids: Iter
     return found
 
 
-async def count_uses(connection: AsyncConnection, workspace_id: int, uses: Mapping[UUID, int]) -> None:
-    """Note that memories came back in what a run wrote."""
-    if uses:
-        ids = sorted(uses)
-        values = {"workspace_id": workspace_id, "ids": ids, "counts": [uses[memory_id] for memory_id in ids]}
-        await connection.execute(USED, values)
+async def count_uses(connection: AsyncConnection, workspace_id: int, run_id: str, ids: Iterable[UUID]) -> None:
+    """Note that memories which a run was given came back in what it wrote; said again, it is still one use."""
+    if used := sorted(set(ids)):
+        await connection.execute(USED, {"workspace_id": workspace_id, "run_id": run_id, "ids": used})
 
 
 async def repeated(
@@ -138,7 +145,7 @@ async def note_echoes(
             if memory_id is not None:
                 noted[place] = replace(batch[place], objection=_objection(memory_id))
         async with database.transaction() as connection:
-            await count_uses(connection, target.workspace_id, Counter(found for found in echoes if found))
+            await count_uses(connection, target.workspace_id, run_id, (found for found in echoes if found))
     return noted
 
 

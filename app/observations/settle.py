@@ -159,7 +159,8 @@ async def _settled_once(database: Database, asked: _Asked, made: _Made) -> Recor
         if await _outcome(connection, workspace_id, locked) != asked.outcome:
             return None
         recorded_now = await _settle(connection, asked, made)
-        await echoes.count_uses(connection, workspace_id, dict.fromkeys(made.used, 1))
+        if asked.asked.run_id is not None:
+            await echoes.count_uses(connection, workspace_id, asked.asked.run_id, made.used)
         return recorded_now
 
 

@@ -127,6 +127,8 @@ class GivenMemory:
     query: str
     explain: Mapping[str, float | None]
     """Every component of the score, as it was then."""
+    used: bool
+    """Whether what it says came back in what the run wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,8 @@ class MemoryUse:
     recall_id: UUID
     rank: int
     score: float
+    used: bool
+    """Whether what it says came back in what the run wrote."""
     given_at: datetime
     task: str | None
     agent: str | None
@@ -179,5 +183,5 @@ class MemoryUses:
     """The run it was made of."""
     made_by_stored: bool
     uses: int
-    """How often what it says came back in the output of a run that it was given to."""
+    """How many of its givings came back in what the run wrote."""
     given_to: tuple[MemoryUse, ...]

@@ -69,7 +69,8 @@ ORDER BY created_at DESC, run_id DESC LIMIT :limit
 """)
 
 GIVEN = text("""
-SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain
+SELECT r.recall_id, h.rank, h.score, h.memory_id, m.title, r.agent, r.created_at AS given_at, r.query, h.explain,
+    h.used
 FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
 LEFT JOIN memories m ON m.workspace_id = h.workspace_id AND m.memory_id = h.memory_id
 WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_at, r.recall_id, h.rank LIMIT :limit
@@ -87,7 +88,7 @@ ORDER BY m.created_at, m.memory_id LIMIT :limit
 """)  # noqa: S608 - constants
 
 USES = text("""
-SELECT r.run_id, n.run_id IS NOT NULL AS stored, r.recall_id, h.rank, h.score, r.created_at AS given_at, n.task,
+SELECT r.run_id, n.run_id IS NOT NULL AS stored, r.recall_id, h.rank, h.score, h.used, r.created_at AS given_at, n.task,
     r.agent, n.final_score, n.verdict
 FROM recall_hits h JOIN recalls r USING (workspace_id, recall_id)
 LEFT JOIN runs n ON n.workspace_id = r.workspace_id AND n.run_id = r.run_id

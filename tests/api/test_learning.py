@@ -223,17 +223,21 @@ async def test_an_echo_counts_as_a_use_and_is_not_stored(client: httpx.AsyncClie
     (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": lesson}))["ids"]
     await post(client, "/api/history", {"query": "verify producers register", "run_id": "r1"})
     echo = {"kind": "note", "body": lesson.replace("must verify", "should verify"), "run_id": "r1"}
-    answer = await client.post("/api/memories", json=echo)
-    assert (answer.status_code, answer.json()["reason"]) == (422, "echo")
-    assert memory_id in answer.text
+    for _ in range(2):
+        answer = await client.post("/api/memories", json=echo)
+        assert (answer.status_code, answer.json()["reason"]) == (422, "echo")
+        assert memory_id in answer.text
     refused = await post(client, "/api/observations?wait=true", {"task": "t", "output": lesson, "run_id": "r1"})
     assert (refused["outcome"], refused["memory_id"]) == ("refused", None)
-    assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 2
+    assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 1, "said three times, given once"
     mixed = {"task": "t", "output": f"{lesson}\n\n{OUTPUT}", "run_id": "r2"}
     await post(client, "/api/history", {"query": "verify producers register", "run_id": "r2"})
     stored = await post(client, "/api/observations?wait=true", mixed)
     body = (await get(client, f"/api/memories/{stored['memory_id']}"))["body"]
     assert lesson not in body
+    uses = await get(client, f"/api/memories/{memory_id}/runs")
+    assert (uses["uses"], {use["run_id"] for use in uses["given_to"] if use["used"]}) == (2, {"r1", "r2"})
+    assert [item["used"] for item in (await get(client, "/api/runs/r2"))["given"]] == [True]
 
 
 async def test_near_duplicates_of_a_task_join_or_supersede(client: httpx.AsyncClient) -> None:
