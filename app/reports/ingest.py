@@ -31,8 +31,8 @@ from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
-WINDOW = 192
-"""Chunks embedded together, sorted by length so that batches have little padding, and written together."""
+WINDOW = 256
+"""Chunks embedded together, so that there are texts of like length to share a run, and written together."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
 

@@ -132,7 +132,7 @@ def test_lines_counted_one_by_one_are_the_text_counted_whole(counter: TokenCount
     assert counter.count(text) == len(whole_tokenizer().encode(well_formed(text), add_special_tokens=False))
 
 
-def test_batches_hold_texts_of_like_length() -> None:
+def test_batches_are_cut_where_padding_costs_least() -> None:
     lengths = [5, 200, 6, 210, 7, 256]
     found = list(batches(lengths, 512))
     assert sorted(place for batch in found for place in batch) == list(range(6))
