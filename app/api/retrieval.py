@@ -53,7 +53,10 @@ class RetrievalController(Controller):
     async def history(
         self, state: State, data: JSONBody[HistoryInput], workspace: WorkspaceHeader = None
     ) -> HistoryView:
-        """The `## Relevant History` section for an agent, within a token budget."""
+        """The `## Relevant History` section for an agent, within a token budget.
+
+        With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
+        """
         context = context_of(state)
         services = context.opened
         result = await history(
@@ -64,17 +67,10 @@ class RetrievalController(Controller):
             language=services.settings.language,
             query=data.asked(),
             budget_tokens=data.budget_tokens,
+            stable=data.stable,
         )
         context.metrics.note_recall(result.recall, "history")
-        return HistoryView(
-            markdown=result.markdown,
-            hits=[HitView.of(hit) for hit in result.recall.hits],
-            tokens=result.tokens,
-            mode=result.recall.mode,
-            degraded=degraded_view(result.recall.degraded),
-            recall_id=result.recall.recall_id,
-            took_ms=result.recall.took_ms,
-        )
+        return HistoryView.of(result)
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS)
     async def recall(self, state: State, recall_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> RecallView:

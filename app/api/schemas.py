@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.facets import Facets
@@ -14,7 +15,7 @@ from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, So
 from app.retrieval.browse import LoggedRecall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.ranking import Weights
-from app.retrieval.recall import Degradation, Hit
+from app.retrieval.recall import Broken, Degradation, History, Hit
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind = Literal["report", "session", "run", "other"]
@@ -156,6 +157,14 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     k: K = 3
     budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
     run_id: Name | None = None
+    stable: Annotated[
+        bool,
+        Meta(
+            description="continue the run's previous stable section: what it showed keeps its place and bytes as long"
+            " as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs"
+            " run_id"
+        ),
+    ] = False
     filters: FiltersInput | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
@@ -333,8 +342,27 @@ class SearchView(Struct, frozen=True):
     took_ms: float
 
 
+class BrokenView(Struct, frozen=True):
+    """The first block of the run's previous section that stands no longer where it stood."""
+
+    memory_id: UUID
+    reason: Annotated[
+        Literal["withdrawn", "edited", "filtered", "budget"],
+        Meta(
+            description="withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its"
+            " title, text, source or date is another; filtered: this call's filters leave it out; budget: what this"
+            " query found needs the room"
+        ),
+    ]
+
+    @classmethod
+    def of(cls, broken: Broken) -> "BrokenView":
+        """The view of a break."""
+        return cls(memory_id=broken.memory_id, reason=broken.reason)
+
+
 class HistoryView(Struct, frozen=True):
-    """The section that an agent reads, and what it was made of."""
+    """The section that an agent reads, and what it was made of; `reuse` where it is stable."""
 
     markdown: str
     hits: Sequence[HitView]
@@ -343,6 +371,42 @@ class HistoryView(Struct, frozen=True):
     degraded: Sequence[DegradedView]
     recall_id: UUID
     took_ms: float
+    reused_tokens: (
+        Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
+        | UnsetType
+    ) = UNSET
+    reused_share: (
+        Annotated[float, Meta(ge=0, le=1, description="reused_tokens ÷ tokens; 0 for a run's first call")] | UnsetType
+    ) = UNSET
+    kept: (
+        Annotated[
+            Sequence[UUID],
+            Meta(
+                description="memories whose blocks stand where the previous section had them, in that order, whether or"
+                " not this query found them; the hits that are not among them follow"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    broken: BrokenView | UnsetType | None = UNSET
+
+    @classmethod
+    def of(cls, history: History) -> "HistoryView":
+        """The view of a history."""
+        recall, reuse = history.recall, history.reuse
+        view = cls(
+            markdown=history.markdown,
+            hits=[HitView.of(hit) for hit in recall.hits],
+            tokens=history.tokens,
+            mode=recall.mode,
+            degraded=degraded_view(recall.degraded),
+            recall_id=recall.recall_id,
+            took_ms=recall.took_ms,
+        )
+        if reuse is None:
+            return view
+        broken = None if reuse.broken is None else BrokenView.of(reuse.broken)
+        return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
 
 
 class RejectedLine(Struct, frozen=True):

@@ -14,7 +14,7 @@ from app.cli.running import with_services
 
 if TYPE_CHECKING:
     from app.retrieval.query import Query
-    from app.retrieval.recall import Hit, Recall
+    from app.retrieval.recall import Hit, Recall, Reuse
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -91,6 +91,9 @@ def history(  # noqa: PLR0913 - one for each option
     run_id: RunOption = None,
     k: KOption = 3,
     budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 500,
+    stable: Annotated[
+        bool, typer.Option("--stable", help="Continue the run's previous stable section, byte for byte.")
+    ] = False,
     kind: KindOption = None,
     source: SourceOption = "",
     tag: TagOption = None,
@@ -121,9 +124,11 @@ def history(  # noqa: PLR0913 - one for each option
             language=services.settings.language,
             query=asked.query("history"),
             budget_tokens=budget,
+            stable=stable,
         )
         if as_json:
-            typer.echo(json.dumps({"markdown": result.markdown, "tokens": result.tokens, **_recall(result.recall)}))
+            parts = {"markdown": result.markdown, "tokens": result.tokens, **_reuse(result.reuse)}
+            typer.echo(json.dumps({**parts, **_recall(result.recall)}))
         else:
             typer.echo(result.markdown, nl=False)
             _warn(result.recall)
@@ -192,6 +197,18 @@ def _within(hits: "tuple[Hit, ...]", budget: int | None) -> "list[Hit]":
 def _warn(recall: "Recall") -> None:
     for item in recall.degraded:
         typer.echo(f"mode {recall.mode}, {item.arm} arm: {item.reason}", err=True)
+
+
+def _reuse(reuse: "Reuse | None") -> dict[str, Any]:
+    if reuse is None:
+        return {}
+    broken = reuse.broken
+    return {
+        "reused_tokens": reuse.tokens,
+        "reused_share": reuse.share,
+        "kept": [str(memory_id) for memory_id in reuse.kept],
+        "broken": None if broken is None else {"memory_id": str(broken.memory_id), "reason": broken.reason},
+    }
 
 
 def _recall(recall: "Recall", hits: "list[Hit] | None" = None) -> dict[str, Any]:

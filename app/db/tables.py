@@ -256,6 +256,18 @@ recall_hits = Table(
     Index("recall_hits_memory_ix", "workspace_id", "memory_id"),
 )
 
+run_sections = Table(
+    "run_sections",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("recall_id", UUID(as_uuid=True), nullable=False),
+    Column("blocks", JSONB, nullable=False),
+    _moment("updated_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "run_id"),
+    ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+)
+
 runs = Table(
     "runs",
     metadata,

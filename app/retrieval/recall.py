@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from app.memories.memory import Memory
@@ -57,6 +58,30 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Where the previous section of a run could not be continued."""
+
+    memory_id: UUID
+    """Of the first block that no longer stands where it stood."""
+    reason: Literal["withdrawn", "edited", "filtered", "budget"]
+    """Its memory is no longer live; its text, title, date or source is another; the query's filters leave it out; or
+    what the query found needs the room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """How much of a section the previous one of the run began with, byte for byte."""
+
+    tokens: int
+    share: float
+    """Of the section's tokens; 0 for a first call."""
+    kept: tuple[UUID, ...]
+    """The memories of the blocks that stand where they stood, in that order, found again or not."""
+    broken: Broken | None
+    """What ended it; None: the whole previous section stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """A recall as the section that an agent reads."""
 
@@ -65,4 +90,6 @@ class History:
     tokens: int
     """Model tokens of `markdown`."""
     recall: Recall
-    """With the hits that the section shows."""
+    """With the hits of this query that the section shows."""
+    reuse: Reuse | None = None
+    """None where the section stands alone."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 import structlog
 from psycopg import AsyncConnection
@@ -96,24 +97,22 @@ async def log(
     database: Database, finding: Finding, *, hits: Sequence[Hit], tokens: int | None, language: str
 ) -> Recall:
     """Keep the recall with these of its hits, in the database and as a line of the log."""
-    recall_id = new_id()
-    took_ms = (time.perf_counter() - finding.started) * 1000
-    record = store.record(
-        finding.query,
-        workspace=finding.workspace,
-        recall_id=recall_id,
-        hits=hits,
-        mode=finding.mode,
-        degraded=finding.degraded,
-        tokens=tokens,
-        took_ms=took_ms,
-    )
+    recall, record = entry(finding, hits=hits, tokens=tokens)
     if not await _logged(database, record):
         async with database.transaction() as connection:
             await workspaces.ensure(connection, finding.workspace, configuration(language))
         await _logged(database, record)
-    _log_line(finding, str(recall_id), len(hits), took_ms)
-    return Recall(recall_id=recall_id, hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
+    note(finding, recall)
+    return recall
+
+
+def entry(
+    finding: Finding, *, hits: Sequence[Hit], tokens: int | None, kept: Sequence[UUID] | None = None
+) -> tuple[Recall, dict[str, Any]]:
+    """The recall that gives these hits, and its record as the store keeps it, with what it `kept` of an earlier one."""
+    took_ms = (time.perf_counter() - finding.started) * 1000
+    recall = Recall(recall_id=new_id(), hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
+    return recall, store.record(finding.query, recall, workspace=finding.workspace, tokens=tokens, kept=kept)
 
 
 async def _logged(database: Database, record: Mapping[str, Any]) -> bool:
@@ -121,13 +120,14 @@ async def _logged(database: Database, record: Mapping[str, Any]) -> bool:
         return await store.log(connection, record)
 
 
-def _log_line(finding: Finding, recall_id: str, hits: int, took_ms: float) -> None:
+def note(finding: Finding, recall: Recall) -> None:
+    """Say in the service's log that a recall was answered."""
     facts = {
-        "recall_id": recall_id,
+        "recall_id": str(recall.recall_id),
         "purpose": finding.query.purpose,
         "mode": finding.mode,
-        "hits": hits,
-        "took_ms": round(took_ms, 1),
+        "hits": len(recall.hits),
+        "took_ms": round(recall.took_ms, 1),
     }
     if finding.degraded:
         logger.warning("recall", degraded=[f"{item.arm}: {item.reason}" for item in finding.degraded], **facts)

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.embeddings.provider import TokenCounter
+from app.memories.memory import Memory
 from app.retrieval.recall import Hit
 
 HEADING = "## Relevant History"
@@ -15,48 +17,82 @@ ELLIPSIS = "…"
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A memory as the section shows it."""
+
+    memory: Memory
+    cut: int | None
+    """Characters of its text that are shown; None: all."""
+    text: str
+    tokens: int
+
+
 def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
     """The Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
 
     A hit that does not fit whole is cut after a sentence; one that leaves no room for a useful excerpt is left out.
     """
-    used = counter.count(HEADING) + counter.count(FRAME)
-    blocks: list[str] = []
-    shown: list[Hit] = []
+    blocks = fitted(hits, budget=budget, counter=counter)
+    shown = {block.memory.memory_id for block in blocks}
+    markdown = markdown_of(blocks)
+    return markdown, counter.count(markdown), [hit for hit in hits if hit.memory.memory_id in shown]
+
+
+def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[Block]:
+    """The blocks of a section of at most `budget` tokens, most relevant first."""
+    used = frame_tokens(counter)
+    blocks: list[Block] = []
     for hit in hits:
-        block = _fitting(hit, budget - used, counter)
+        block = _fitting(hit.memory, budget - used, counter)
         if block is not None:
             blocks.append(block)
-            shown.append(hit)
-            used += counter.count(block)
-    if not shown:
-        return "", 0, []
-    markdown = "\n\n".join([HEADING, FRAME, *blocks]) + "\n"
-    return markdown, counter.count(markdown), shown
+            used += block.tokens
+    return blocks
 
 
-def heading(hit: Hit) -> str:
-    """A hit's title, source, date and score in one line, which stands in the fence too: others have named it."""
-    memory = hit.memory
+def frame_tokens(counter: TokenCounter) -> int:
+    """Tokens of what stands above the blocks."""
+    return counter.count(HEADING) + counter.count(FRAME)
+
+
+def markdown_of(blocks: Sequence[Block]) -> str:
+    """The section that these blocks make; empty without any."""
+    return "\n\n".join([HEADING, FRAME, *(block.text for block in blocks)]) + "\n" if blocks else ""
+
+
+def heading(memory: Memory) -> str:
+    """A memory's title, source, date and score in one line, which stands in the fence too: others have named it."""
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    facts = [_in_one_line(part) for part in (source_name(hit), date, score) if part]
+    facts = [_in_one_line(part) for part in (source_name(memory), date, score) if part]
     title = _in_one_line(memory.title) or memory.kind.capitalize()
     return f"### {title}" + (f" ({' · '.join(facts)})" if facts else "")
 
 
-def source_name(hit: Hit) -> str:
-    """What a person calls the hit's source."""
-    return hit.memory.source_title or hit.memory.source_uri or ""
+def source_name(memory: Memory) -> str:
+    """What a person calls the memory's source."""
+    return memory.source_title or memory.source_uri or ""
 
 
-def _fitting(hit: Hit, room: int, counter: TokenCounter) -> str | None:
-    top, body = heading(hit), hit.memory.body.strip()
+def block_text(memory: Memory, cut: int | None) -> str:
+    """A memory in its fence, its text cut after so many characters. The same memory and cut give the same bytes."""
+    top, body = heading(memory), memory.body.strip()
     fence = fence_around(f"{top}\n{body}")
-    room -= counter.count(top) + 2 * counter.count(fence)
-    if counter.count(body) > room:
-        body = _excerpt(body, room, counter) if room >= LEAST_EXCERPT else ""
-    return f"{fence}\n{top}\n\n{body}\n{fence}" if body else None
+    shown = body if cut is None else f"{body[:cut]} {ELLIPSIS}"
+    return f"{fence}\n{top}\n\n{shown}\n{fence}"
+
+
+def _fitting(memory: Memory, room: int, counter: TokenCounter) -> Block | None:
+    top, body = heading(memory), memory.body.strip()
+    room -= counter.count(top) + 2 * counter.count(fence_around(f"{top}\n{body}"))
+    cut = None
+    if not body or counter.count(body) > room:
+        cut = _cut(body, room, counter) if room >= LEAST_EXCERPT else 0
+    if cut == 0:
+        return None
+    text = block_text(memory, cut)
+    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text))
 
 
 def fence_around(text: str) -> str:
@@ -64,14 +100,14 @@ def fence_around(text: str) -> str:
     return "`" * max([3, *(len(run) + 1 for run in BACKTICKS.findall(text))])
 
 
-def _excerpt(body: str, room: int, counter: TokenCounter) -> str:
-    """The beginning of `body`, cut after a sentence or, if even the first is too long, after a word."""
+def _cut(body: str, room: int, counter: TokenCounter) -> int:
+    """Where `body` is cut: after a sentence or, if even the first is too long, after a word. 0: nothing fits."""
     ends = [match.start() for match in SENTENCE_END.finditer(body)]
     room -= counter.count(ELLIPSIS)
     excerpt = _longest(body, ends, room, counter)
     if counter.count(excerpt) < LEAST_EXCERPT:
         excerpt = _longest(body, [match.start() for match in re.finditer(r"\s+", body)], room, counter)
-    return f"{excerpt} {ELLIPSIS}" if excerpt else ""
+    return len(excerpt)
 
 
 def _longest(body: str, ends: Sequence[int], room: int, counter: TokenCounter) -> str:

@@ -16,8 +16,9 @@ from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
 from app.retrieval.lexical import Term
+from app.retrieval.prefix import ShownBlock
 from app.retrieval.query import Query
-from app.retrieval.recall import Degradation, Hit
+from app.retrieval.recall import Recall
 from app.workspaces.store import workspace_of
 from app.workspaces.workspace import Workspace
 
@@ -80,13 +81,12 @@ ELIGIBLE = """(SELECT count(*) FROM (
 ) AS eligible)"""
 
 # The log may lose the last half second to a crash of the server, so that no answer waits for a disk.
-LOG = """
-WITH recall AS (
+LOG_RECALL = """recall AS (
     INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
         took_ms)
     SELECT workspace_id, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb, %(mode)s,
         %(degraded)s::jsonb, %(tokens)s, %(took_ms)s
-    FROM workspaces WHERE name = %(workspace)s
+    FROM {target}
     RETURNING workspace_id, recall_id
 ), hit AS (
     INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
@@ -96,10 +96,30 @@ WITH recall AS (
 SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
 """
 
+LOG = f"WITH {LOG_RECALL.format(target='workspaces WHERE name = %(workspace)s')}"
+
+# Whoever saw the run's latest section replaces it; who saw an older one writes nothing, and looks again.
+LOG_SECTION = f"""
+WITH target AS (
+    INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
+    SELECT workspace_id, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb FROM workspaces WHERE name = %(workspace)s
+    ON CONFLICT (workspace_id, run_id) DO UPDATE
+    SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = now()
+    WHERE s.recall_id = %(continues)s
+    RETURNING workspace_id
+), {LOG_RECALL.format(target="target")}"""  # noqa: S608 - constants
+
+LATEST_SECTION = """
+SELECT s.workspace_id, s.recall_id, s.blocks FROM run_sections s JOIN workspaces w USING (workspace_id)
+WHERE w.name = %(workspace)s AND s.run_id = %(run_id)s
+"""
+
 BODIES = f"""
 SELECT {COLUMNS} FROM {JOINED}
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s) AND m.valid_until IS NULL
 """  # noqa: S608 - constants
+
+PASSING = f"SELECT m.memory_id FROM {JOINED} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s)"  # noqa: S608 - constants
 
 
 async def survey(
@@ -148,36 +168,30 @@ async def bodies(connection: psycopg.AsyncConnection, workspace_id: int, ids: Se
 
 
 def record(
-    query: Query,
-    *,
-    workspace: str,
-    recall_id: UUID,
-    hits: Sequence[Hit],
-    mode: str,
-    degraded: Sequence[Degradation],
-    tokens: int | None,
-    took_ms: float,
+    query: Query, recall: Recall, *, workspace: str, tokens: int | None, kept: Sequence[UUID] | None
 ) -> dict[str, Any]:
-    """A recall as `log` keeps it."""
+    """A recall as `log` keeps it; with what it `kept` of the run's previous section where it continues one."""
     parameters = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     if query.weights is not None:
         parameters["weights"] = query.weights
+    if kept is not None:
+        parameters |= {"stable": True, "kept": kept}
     return {
         "workspace": workspace,
-        "recall_id": recall_id,
+        "recall_id": recall.recall_id,
         "purpose": query.purpose,
         "query": query.text,
         "agent": query.agent,
         "run_id": query.run_id,
         "parameters": _json(parameters),
-        "mode": mode,
-        "degraded": _json(degraded),
+        "mode": recall.mode,
+        "degraded": _json(recall.degraded),
         "tokens": tokens,
-        "took_ms": took_ms,
+        "took_ms": recall.took_ms,
         "hits": _json(
             [
                 {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.explain}
-                for place, hit in enumerate(hits, start=1)
+                for place, hit in enumerate(recall.hits, start=1)
             ]
         ),
     }
@@ -185,7 +199,58 @@ def record(
 
 async def log(connection: psycopg.AsyncConnection, recorded: Mapping[str, Any]) -> bool:
     """Keep a recall and its hits, in one statement; False where the workspace does not exist yet."""
-    row = await (await connection.execute(LOG, recorded)).fetchone()
+    row = await (await connection.execute(LOG.encode(), recorded)).fetchone()
+    return row is not None and bool(row[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestSection:
+    """The latest section that continues a run's earlier ones."""
+
+    workspace_id: int
+    recall_id: UUID
+    """The recall that made it."""
+    blocks: tuple[ShownBlock, ...]
+
+
+async def latest_section(connection: psycopg.AsyncConnection, workspace: str, run_id: str) -> LatestSection | None:
+    """What the run's latest stable history showed; None where it had none."""
+    given = {"workspace": workspace, "run_id": run_id}
+    row = await (await connection.execute(LATEST_SECTION.encode(), given)).fetchone()
+    if row is None:
+        return None
+    workspace_id, recall_id, blocks = row
+    shown = msgspec.convert(blocks, tuple[ShownBlock, ...])
+    return LatestSection(workspace_id=workspace_id, recall_id=recall_id, blocks=shown)
+
+
+async def standing(
+    connection: psycopg.AsyncConnection, workspace_id: int, ids: Sequence[UUID], filters: Filters
+) -> tuple[dict[UUID, Memory], set[UUID]]:
+    """Those of these memories that are live, and the ids of those of them that pass the filters."""
+    live = await bodies(connection, workspace_id, ids)
+    clauses, values = conditions(filters)
+    if not clauses:
+        return live, set(live)
+    statement = f"{PASSING} AND {' AND '.join(clauses)}"
+    given = {**values, "workspace_id": workspace_id, "ids": list(ids)}
+    rows = await (await connection.execute(statement.encode(), given)).fetchall()
+    return live, {memory_id for (memory_id,) in rows}
+
+
+async def log_section(
+    connection: psycopg.AsyncConnection,
+    recorded: Mapping[str, Any],
+    blocks: Sequence[ShownBlock],
+    *,
+    continues: UUID | None,
+) -> bool:
+    """Keep a recall, its hits and the run's new section, in one statement.
+
+    False, and nothing is kept, where the run's latest section is not the one that this `continues`.
+    """
+    given = {**recorded, "blocks": _json(blocks), "continues": continues}
+    row = await (await connection.execute(LOG_SECTION.encode(), given)).fetchone()
     return row is not None and bool(row[0])
 
 
