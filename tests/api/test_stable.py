@@ -184,11 +184,11 @@ async def test_the_log_says_what_stood(client: httpx.AsyncClient, stored: dict[s
     after = await history(client, "cache")
     logged = (await client.get(f"/api/recalls/{after['recall_id']}")).json()
     assert (logged["parameters"]["stable"], logged["parameters"]["kept"]) == (True, [stored["retries"]])
-    assert [hit["memory_id"] for hit in logged["hits"]] == [stored["cache"]]
+    assert [hit["id"] for hit in logged["hits"]] == [stored["cache"]]
     assert logged["tokens"] == after["tokens"]
-    run = (await client.post("/api/runs", json={"run_id": "run"})).json()
-    given = (await client.get(f"/api/runs/{run['run']['run_id'] if 'run' in run else 'run'}")).json()["given"]
-    assert [item["memory_id"] for item in given] == [stored["retries"], stored["cache"]]
+    await client.post("/api/runs", json={"run_id": "run"})
+    given = (await client.get("/api/runs/run")).json()["given"]
+    assert [item["id"] for item in given] == [stored["retries"], stored["cache"]]
 
 
 @pytest.mark.parametrize("run", [{}, {"run_id": None}, {"run_id": ""}], ids=["none", "null", "empty"])

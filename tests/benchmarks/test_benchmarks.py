@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compression, graph, history, ingestion, injection, locomo, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, locomo, stable, write_gate
 from benchmarks.figures import Figure
 
 
@@ -61,6 +61,23 @@ def test_locomo() -> None:
     figures = by_name(locomo.main(["--conversations", "1", "--questions", "20"]))
     overall = [value for name, value in figures.items() if name.startswith("all")]
     assert 0.4 < overall[0] <= overall[1] <= overall[2] <= 1
+
+
+def test_stable() -> None:
+    if not locomo.CONVERSATIONS.is_dir():
+        pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
+    figures = by_name(stable.main(["--conversations", "1", "--runs", "1", "--budget", "2000"]))
+    prefix = "2,000 tokens"
+    assert figures[f"{prefix}, alone: tokens reused"] < 0.2 < figures[f"{prefix}, stable: tokens reused"] < 1
+    assert figures[f"{prefix}: claimed beyond what the bytes share, at most"] <= 0
+    assert figures[f"{prefix}, stable: the same as the answers say"] <= figures[f"{prefix}, stable: tokens reused"]
+    assert figures[f"{prefix}: recall@10 lost"] <= 0.02
+
+
+def test_what_is_reused_is_counted_from_the_bytes() -> None:
+    found = {"markdown": "one two three four\n", "hits": [], "reused_tokens": 9}
+    call = stable.measured(found, "one two threw\n", frozenset({"x"}), {}, first=False, milliseconds=1)
+    assert (call.tokens, call.shared, call.claimed) == (4, 2, 9)
 
 
 def test_a_figure_knows_whether_it_meets_its_target() -> None:
