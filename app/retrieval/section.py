@@ -78,20 +78,24 @@ def source_name(memory: Memory) -> str:
 def block_text(memory: Memory, cut: int | None) -> str:
     """A memory in its fence, its text cut after so many characters. The same memory and cut give the same bytes."""
     top, body = heading(memory), memory.body.strip()
-    fence = fence_around(f"{top}\n{body}")
+    return _fenced(top, body, fence_around(f"{top}\n{body}"), cut)
+
+
+def _fenced(top: str, body: str, fence: str, cut: int | None) -> str:
     shown = body if cut is None else f"{body[:cut]} {ELLIPSIS}"
     return f"{fence}\n{top}\n\n{shown}\n{fence}"
 
 
 def _fitting(memory: Memory, room: int, counter: TokenCounter) -> Block | None:
     top, body = heading(memory), memory.body.strip()
-    room -= counter.count(top) + 2 * counter.count(fence_around(f"{top}\n{body}"))
+    fence = fence_around(f"{top}\n{body}")
+    room -= counter.count(top) + 2 * counter.count(fence)
     cut = None
     if not body or counter.count(body) > room:
         cut = _cut(body, room, counter) if room >= LEAST_EXCERPT else 0
     if cut == 0:
         return None
-    text = block_text(memory, cut)
+    text = _fenced(top, body, fence, cut)
     return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text))
 
 

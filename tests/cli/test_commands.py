@@ -80,6 +80,10 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     asked = call(folder, "history", "scout found no actors", "--agent", "director")
     assert asked.stdout.startswith("## Relevant History\n\nReference material")
     assert "\n### BADs Russia" in asked.stdout
+    stable = [call(folder, "history", "scout found no actors", "--run-id", "r", "--stable", "--json") for _ in range(2)]
+    before, after = [json.loads(answer.stdout) for answer in stable]
+    assert (before["reused_tokens"], after["reused_share"], after["markdown"]) == (0, 1, before["markdown"])
+    assert after["kept"] == [hit["id"] for hit in before["hits"]]
     found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
     assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
     table = call(folder, "search", "scout found no actors").stdout
@@ -176,6 +180,7 @@ def test_migrations_are_told_and_applied(tmp_path: Path) -> None:
         (["serve"], {"HOST": "0.0.0.0"}, "PRIORS_API_KEY"),  # noqa: S104 - what is refused
         (["search", " "], {}, "query: is empty"),
         (["history", "x", "--budget", "0"], {}, "budget_tokens"),
+        (["history", "x", "--stable"], {}, "run_id"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(
