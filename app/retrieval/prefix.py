@@ -26,18 +26,24 @@ class ShownBlock:
     final_score: float | None
     """As the heading says it, whatever was judged since."""
     digest: str
+    tokens: int
+    """Of the block, whose bytes are the same or else not shown."""
 
 
 def shown_as(block: Block) -> ShownBlock:
     """What is remembered of a block."""
     memory = block.memory
     return ShownBlock(
-        memory_id=memory.memory_id, cut=block.cut, final_score=memory.final_score, digest=_digest(block.text)
+        memory_id=memory.memory_id,
+        cut=block.cut,
+        final_score=memory.final_score,
+        digest=_digest(block.text),
+        tokens=block.tokens,
     )
 
 
 def remade(
-    shown: Sequence[ShownBlock], live: Mapping[UUID, Memory], passing: Collection[UUID], counter: TokenCounter
+    shown: Sequence[ShownBlock], live: Mapping[UUID, Memory], passing: Collection[UUID]
 ) -> tuple[list[Block], Broken | None]:
     """The first of these blocks, up to the one that cannot be shown again byte for byte, and why that one cannot.
 
@@ -50,7 +56,7 @@ def remade(
             return blocks, Broken(memory_id=item.memory_id, reason="withdrawn")
         if item.memory_id not in passing:
             return blocks, Broken(memory_id=item.memory_id, reason="filtered")
-        block = _again(item, memory, counter)
+        block = _again(item, memory)
         if block is None:
             return blocks, Broken(memory_id=item.memory_id, reason="edited")
         blocks.append(block)
@@ -88,12 +94,12 @@ def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
     return max((place for place in ends if needed[place] <= room), default=0)
 
 
-def _again(item: ShownBlock, memory: Memory, counter: TokenCounter) -> Block | None:
+def _again(item: ShownBlock, memory: Memory) -> Block | None:
     as_it_was = replace(memory, final_score=item.final_score)
     text = block_text(as_it_was, item.cut)
     if _digest(text) != item.digest:
         return None
-    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=counter.count(text))
+    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=item.tokens)
 
 
 def _digest(text: str) -> str:

@@ -1,18 +1,24 @@
 """A history that continues what the run was given before."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
+from app.memories.memory import Memory
 from app.retrieval import store
 from app.retrieval.prefix import ShownBlock, continued, remade, shown_as
 from app.retrieval.recall import Broken, History, Hit, Reuse
 from app.retrieval.search import Finding, entry, note
 from app.retrieval.section import Block, frame_tokens, markdown_of
+from app.retrieval.store import LatestSection
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
+
+REMADE_AT_ONCE = 100_000
+"""Characters of text that are made again on the event loop, which takes up to 7 ms; more are in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,32 +44,35 @@ async def continued_history(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    await _ensure_workspace(database, finding.workspace, language)
     while True:
-        before = await _before(database, finding, counter)
+        before = await _before(database, finding, language)
         blocks, kept, hits = continued(finding.hits, before.blocks, budget=budget_tokens, counter=counter)
         history = await _logged(database, finding, before, blocks, kept, hits, counter)
         if history is not None:
             return history
 
 
-async def _ensure_workspace(database: Database, workspace: str, language: str) -> None:
-    async with database.statements() as connection:
-        known = await workspaces.find(connection, workspace)
-    if known is None:
+async def _before(database: Database, finding: Finding, language: str) -> _Before:
+    section, live, passing = await _read(database, finding)
+    if section is None:
         async with database.transaction() as connection:
-            await workspaces.ensure(connection, workspace, configuration(language))
+            await workspaces.ensure(connection, finding.workspace, configuration(language))
+        return _Before(recall_id=None, was_shown=False, blocks=(), broken=None)
+    if sum(len(memory.body) for memory in live.values()) <= REMADE_AT_ONCE:
+        blocks, broken = remade(section.blocks, live, passing)
+    else:
+        blocks, broken = await asyncio.to_thread(remade, section.blocks, live, passing)
+    return _Before(recall_id=section.recall_id, was_shown=bool(section.blocks), blocks=blocks, broken=broken)
 
 
-async def _before(database: Database, finding: Finding, counter: TokenCounter) -> _Before:
+async def _read(database: Database, finding: Finding) -> tuple[LatestSection | None, dict[UUID, Memory], set[UUID]]:
+    """The run's previous section, those of its memories that are live, and which of them pass the filters."""
     async with database.direct() as connection:
         section = await store.latest_section(connection, finding.workspace, finding.query.run_id or "")
-        if section is None:
-            return _Before(recall_id=None, was_shown=False, blocks=(), broken=None)
+        if section is None or not section.blocks:
+            return section, {}, set()
         ids = [block.memory_id for block in section.blocks]
-        live, passing = await store.standing(connection, section.workspace_id, ids, finding.query.filters)
-    blocks, broken = remade(section.blocks, live, passing, counter)
-    return _Before(recall_id=section.recall_id, was_shown=bool(ids), blocks=blocks, broken=broken)
+        return section, *await store.standing(connection, section.workspace_id, ids, finding.query.filters)
 
 
 async def _logged(

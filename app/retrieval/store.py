@@ -110,8 +110,9 @@ WITH target AS (
 ), {LOG_RECALL.format(target="target")}"""  # noqa: S608 - constants
 
 LATEST_SECTION = """
-SELECT s.workspace_id, s.recall_id, s.blocks FROM run_sections s JOIN workspaces w USING (workspace_id)
-WHERE w.name = %(workspace)s AND s.run_id = %(run_id)s
+SELECT w.workspace_id, s.recall_id, s.blocks
+FROM workspaces w LEFT JOIN run_sections s ON s.workspace_id = w.workspace_id AND s.run_id = %(run_id)s
+WHERE w.name = %(workspace)s
 """
 
 BODIES = f"""
@@ -208,19 +209,19 @@ class LatestSection:
     """The latest section that continues a run's earlier ones."""
 
     workspace_id: int
-    recall_id: UUID
-    """The recall that made it."""
+    recall_id: UUID | None
+    """The recall that made it; None: the run had none yet."""
     blocks: tuple[ShownBlock, ...]
 
 
 async def latest_section(connection: psycopg.AsyncConnection, workspace: str, run_id: str) -> LatestSection | None:
-    """What the run's latest stable history showed; None where it had none."""
+    """What the run's latest stable history showed; None where the workspace does not exist yet."""
     given = {"workspace": workspace, "run_id": run_id}
     row = await (await connection.execute(LATEST_SECTION.encode(), given)).fetchone()
     if row is None:
         return None
     workspace_id, recall_id, blocks = row
-    shown = msgspec.convert(blocks, tuple[ShownBlock, ...])
+    shown = msgspec.convert(blocks or (), tuple[ShownBlock, ...])
     return LatestSection(workspace_id=workspace_id, recall_id=recall_id, blocks=shown)
 
 

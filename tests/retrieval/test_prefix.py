@@ -102,7 +102,7 @@ def again(blocks: list[Block], **changes: Any) -> tuple[list[Block], str | None]
     live = {block.memory.memory_id: block.memory for block in blocks}
     second = blocks[1].memory
     live[second.memory_id] = replace(second, **changes)
-    made, broken = remade([shown_as(block) for block in blocks], live, live, Words())
+    made, broken = remade([shown_as(block) for block in blocks], live, live)
     assert broken is None or broken.memory_id == second.memory_id
     return made, None if broken is None else broken.reason
 
@@ -137,10 +137,10 @@ def test_a_withdrawn_or_filtered_memory_ends_the_prefix(three: list[Block]) -> N
     live = {block.memory.memory_id: block.memory for block in three}
     first, second, third = ids(three)
     remembered = [shown_as(block) for block in three]
-    made, broken = remade(remembered, live, {first, third}, Words())
+    made, broken = remade(remembered, live, {first, third})
     assert (ids(made), broken and broken.reason, broken and broken.memory_id) == ([first], "filtered", second)
     del live[first]
-    made, broken = remade(remembered, live, {second, third}, Words())
+    made, broken = remade(remembered, live, {second, third})
     assert (made, broken and broken.reason, broken and broken.memory_id) == ([], "withdrawn", first)
 
 
