@@ -32,6 +32,7 @@ class NodeView(Struct, frozen=True):
     fitted: bool
     """False where it was placed into an older map, or the map is too small for UMAP."""
     title: str
+    """Of a memory without one, the beginning of its text."""
     kind: str
     task_type: str
     run_id: str | None

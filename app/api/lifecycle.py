@@ -1,4 +1,4 @@
-"""Taking memories out and bringing them back: `/api/memories:delete`, `:restore`, prune candidates, quarantine."""
+"""Taking memories out, bringing them back, tagging: `/api/memories:delete` and the like, candidates, quarantine."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView
+from app.memories.admission import TAG_LIMIT
 from app.memories.lifecycle import (
     MOST_AT_ONCE,
     Changed,
@@ -20,6 +21,8 @@ from app.memories.lifecycle import (
     prune_candidates,
     quarantined,
     restore_memories,
+    tag_memories,
+    untag_memories,
 )
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000)]
@@ -29,6 +32,13 @@ class Ids(Struct, forbid_unknown_fields=True):
     """Memories by id."""
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class TaggedIds(Struct, forbid_unknown_fields=True):
+    """Memories by id, and a tag."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 
 
 class ChangedView(Struct, frozen=True):
@@ -96,4 +106,24 @@ class LifecycleController(Controller):
         """Bring back what was deleted or superseded, and release what was quarantined."""
         context = context_of(state)
         found = await restore_memories(context.opened.database, workspace=context.workspace(workspace), ids=data.ids)
+        return ChangedView.of(found)
+
+    @post("/memories:tag", status_code=200, responses=PROBLEMS)
+    async def tag(self, state: State, data: JSONBody[TaggedIds], workspace: WorkspaceHeader = None) -> ChangedView:
+        """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
+        context = context_of(state)
+        mask = context.opened.settings.mask_secrets
+        found = await tag_memories(
+            context.opened.database, workspace=context.workspace(workspace), ids=data.ids, tag=data.tag, mask=mask
+        )
+        return ChangedView.of(found)
+
+    @post("/memories:untag", status_code=200, responses=PROBLEMS)
+    async def untag(self, state: State, data: JSONBody[TaggedIds], workspace: WorkspaceHeader = None) -> ChangedView:
+        """Take a tag from memories; `changed` are those that had it."""
+        context = context_of(state)
+        mask = context.opened.settings.mask_secrets
+        found = await untag_memories(
+            context.opened.database, workspace=context.workspace(workspace), ids=data.ids, tag=data.tag, mask=mask
+        )
         return ChangedView.of(found)

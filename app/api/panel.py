@@ -13,7 +13,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 DIST = Path(__file__).parents[1] / "panel" / "dist"
-PAGES = ["/", "/review", "/runs", "/ask", "/status"]
+PAGES = ["/", "/review", "/graph", "/runs", "/ask", "/status"]
 """Every page is the same document; the panel's own code shows the view of its address."""
 ICON = "/icon.svg"
 ASSETS = "/assets/"

@@ -16,6 +16,7 @@ class Shown:
     content_hash: bytes
     kind: str
     title: str
+    """Of a memory without one, the beginning of its text."""
     task_type: str
     """Of its observation or its run; "" where neither is known."""
     run_id: str | None

@@ -14,6 +14,8 @@ LAYOUTS = 8
 """Kept of a workspace: each can have 10,000 points, and anybody can ask for 5,000 limits."""
 LABEL_CHARACTERS = 1_000
 """Of each memory's title and body that the labels are made of."""
+TITLE_CHARACTERS = 120
+"""Of the text of a memory without a title, which stand for it."""
 
 
 async def freeze(connection: AsyncConnection) -> None:
@@ -27,8 +29,9 @@ async def newest(
     """The newest live memories that have a vector of this model; of one kind, unless that is ""."""
     condition = "AND m.kind = :kind" if kind else ""
     statement = text(f"""
-        SELECT m.memory_id, m.content_hash, m.kind, m.title, m.run_id, m.quality, m.final_score, m.tags,
-            m.occurred_at, m.created_at, coalesce(nullif(o.task_type, ''), r.task_type, '') AS task_type
+        SELECT m.memory_id, m.content_hash, m.kind, m.run_id, m.quality, m.final_score, m.tags,
+            coalesce(nullif(m.title, ''), left(m.body, {TITLE_CHARACTERS})) AS title, m.occurred_at, m.created_at,
+            coalesce(nullif(o.task_type, ''), r.task_type, '') AS task_type
         FROM memories m
         JOIN embeddings e
             ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id AND e.model_id = {model.model_id:d}

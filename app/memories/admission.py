@@ -39,7 +39,7 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
     yield from _too_long("title", memory.title, TITLE_LIMIT)
     yield from _source_reasons(memory)
     yield from _number_reasons(memory)
-    yield from _tag_reasons(memory.tags)
+    yield from tag_reasons(memory.tags)
     yield from _too_long("language", memory.language or "", NAME_LIMIT)
     yield from _too_long("run_id", memory.run_id or "", NAME_LIMIT)
     yield from unstorable(
@@ -112,7 +112,8 @@ def in_calendar(moment: datetime) -> bool:
     return True
 
 
-def _tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
+def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
+    """Why a memory cannot have these tags."""
     if len(tags) > TAGS_LIMIT:
         yield f"tags: at most {TAGS_LIMIT} are taken"
     for tag in tags:

@@ -1,4 +1,4 @@
-"""The verbs by which people take memories out and bring them back."""
+"""The verbs by which people take memories out, bring them back and tag them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,9 @@ from sqlalchemy.exc import IntegrityError
 
 from app.db.engine import Database
 from app.errors import InvalidInput
+from app.masking import masked
 from app.memories import shown, store
+from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
 from app.memories.memory import Memory
 from app.memories.remember import make_findable
 from app.memories.store import DELETED, QUARANTINED
@@ -73,6 +75,43 @@ async def _restored(database: Database, workspace: str, ids: Sequence[UUID]) -> 
         if live:
             await make_findable(connection, target.workspace_id, sorted(live))
     return _changed(ids, (*live, *caught))
+
+
+async def tag_memories(
+    database: Database, *, workspace: str, ids: Sequence[UUID], tag: str, mask: bool = True
+) -> Changed:
+    """Give memories a tag, all in one transaction. Missing are those that had it, and those with 64 tags.
+
+    Raises:
+        InvalidInput: a tag that none can have, or too many memories at once.
+    """
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
+        wanted = _tag(tag, mask=mask)
+        found = [] if target is None else await store.tag(connection, target.workspace_id, ids, wanted, most=TAGS_LIMIT)
+    return _changed(ids, found)
+
+
+async def untag_memories(
+    database: Database, *, workspace: str, ids: Sequence[UUID], tag: str, mask: bool = True
+) -> Changed:
+    """Take a tag from memories, all in one transaction. Missing are those that did not have it.
+
+    Raises:
+        InvalidInput: a tag that none can have, or too many memories at once.
+    """
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
+        wanted = _tag(tag, mask=mask)
+        found = [] if target is None else await store.untag(connection, target.workspace_id, ids, wanted)
+    return _changed(ids, found)
+
+
+def _tag(tag: str, *, mask: bool) -> str:
+    """The tag as it is stored: masked as those are that come with a memory."""
+    for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
+        raise InvalidInput("tag", reason.partition(": ")[2])
+    return masked(tag) if mask else tag
 
 
 async def quarantined(database: Database, *, workspace: str, limit: int = 200) -> Sequence[Memory]:

@@ -323,6 +323,43 @@ SELECT count(*) FROM memories WHERE retired_as = 'deleted' AND valid_until < now
     AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''
 """)
 
+# Memories that were destroyed but for their place take no tags.
+TAG = text("""
+WITH locked AS (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND body <> ''
+        AND NOT tags @> ARRAY[CAST(:tag AS text)] AND cardinality(tags) < :most
+    ORDER BY memory_id FOR NO KEY UPDATE
+)
+UPDATE memories m SET tags = m.tags || CAST(:tag AS text) FROM locked
+WHERE m.workspace_id = :workspace_id AND m.memory_id = locked.memory_id RETURNING m.memory_id
+""")
+
+UNTAG = text("""
+WITH locked AS (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND tags @> ARRAY[CAST(:tag AS text)]
+    ORDER BY memory_id FOR NO KEY UPDATE
+)
+UPDATE memories m SET tags = array_remove(m.tags, CAST(:tag AS text)) FROM locked
+WHERE m.workspace_id = :workspace_id AND m.memory_id = locked.memory_id RETURNING m.memory_id
+""")
+
+
+async def tag(
+    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], tag: str, *, most: int
+) -> list[UUID]:
+    """Those of these memories that had the tag not yet, and have room below `most` tags, and have it now."""
+    values = {"workspace_id": workspace_id, "ids": list(ids), "tag": tag, "most": most}
+    return list((await connection.execute(TAG, values)).scalars())
+
+
+async def untag(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], tag: str) -> list[UUID]:
+    """Those of these memories that had the tag, and have it no more."""
+    return list(
+        (await connection.execute(UNTAG, {"workspace_id": workspace_id, "ids": list(ids), "tag": tag})).scalars()
+    )
+
 
 async def lock_deletable(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> list[UUID]:
     """Those of these memories that are live, quarantined or superseded; locked in the order of their ids."""

@@ -67,6 +67,14 @@ async def test_memories_without_vectors_are_told(client: httpx.AsyncClient, serv
     assert found["reason"] == "1 memory waits for its vector and is not shown"
 
 
+async def test_a_memory_without_a_title_is_named_by_its_text(client: httpx.AsyncClient) -> None:
+    body = "The crane lifted the beam. " * 10
+    for note in ({"kind": "note", "body": body}, {"kind": "note", "title": "Crane", "body": f"{body} Twice."}):
+        await client.post("/api/memories?wait=embedded", json=note)
+    titles = {node["title"] for node in (await shown(client))["nodes"]}
+    assert titles == {"Crane", body[: store.TITLE_CHARACTERS]}
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 async def test_few_memories(client: httpx.AsyncClient, services: Services, workspace: str, count: int) -> None:
     await seed(services, workspace, count)

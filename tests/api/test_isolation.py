@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 PRIVATE = "The zebra protocol was judged and failed."
+OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
 Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
 ROUTES: dict[tuple[str, str], Asking] = {
@@ -58,6 +59,12 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories:restore"): lambda client, known: client.post(
         "/api/memories:restore", json={"ids": [known["deleted_id"]]}
     ),
+    ("POST", "/api/memories:tag"): lambda client, known: client.post(
+        "/api/memories:tag", json={"ids": [known["id"]], "tag": "theirs"}
+    ),
+    ("POST", "/api/memories:untag"): lambda client, known: client.post(
+        "/api/memories:untag", json={"ids": [known["id"]], "tag": "ours"}
+    ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
     ("POST", "/api/reports"): lambda client, _: client.post(
@@ -71,7 +78,7 @@ WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")}
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str, route: tuple[str, str]) -> None:
-    ours = {"id": (await client.post("/api/memories", json={"kind": "note", "body": PRIVATE})).json()["ids"][0]}
+    ours = {"id": (await client.post("/api/memories", json=OURS)).json()["ids"][0]}
     await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
     await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
     observed = await client.post("/api/observations", json={"task": "zebra", "output": PRIVATE})
@@ -89,7 +96,7 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str
     answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
     known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
     assert answer.status_code in {200, 404}
-    if route[1] in {"/api/memories:delete", "/api/memories:restore"}:
+    if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "tag", "untag")}:
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
