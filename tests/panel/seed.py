@@ -42,6 +42,17 @@ LESSONS: tuple[tuple[str, str, list[str]], ...] = (
      "and households, it passed at once."),
      ["Price: {n} EUR a year for a household", "Households in reach: {m} % of all"]),
 )  # fmt: skip
+DETAILS = (
+    "Prices were taken from three shops on one day.", "The packaging law changes in spring.",
+    "A customs table gave imports by month.", "Pharmacies and marketplaces sell different sizes.",
+    "The survey asked four hundred households.", "Patents of two makers end next year.",
+    "Delivery costs more than the goods in the north.", "The association publishes members by turnover.",
+    "Reviews mention taste before price.", "A court ruled on the claims of advertising.",
+    "Wages in the plants rose faster than output.", "Energy makes a fifth of the cost.",
+    "Two retailers have labels of their own.", "The currency fell while the contract ran.",
+    "Schools and clinics buy by tender.", "A satellite count of roofs replaced the estimate.",
+)  # fmt: skip
+"""What sets observations of one lesson and one market apart: on a map they do not all stand in one place."""
 ISSUES = ("SOM is given without a method", "Two sources of five are listicles", "The forecast has no range")
 INJECTION = """# Field notes
 
@@ -106,7 +117,9 @@ def observations() -> Iterator[dict[str, Any]]:
     dice = random.Random(11)  # noqa: S311 - the same data each time
     for number in range(OBSERVATIONS):
         title, narrative, facts = LESSONS[number % len(LESSONS)]
-        niche = NICHES[number // len(LESSONS) % len(NICHES)]
+        drift = dice.gauss(number / OBSERVATIONS * len(NICHES), 1.6)
+        niche = NICHES[min(len(NICHES) - 1, max(0, int(drift)))]
+        details = dice.sample(DETAILS, k=2)
         words = {"niche": niche, "n": 12 + number, "m": 3 + number % 47}
         score = round(min(9.8, max(1.5, dice.gauss(7, 1.6))), 1)
         issues = [f"[wiggum] {dice.choice(ISSUES)}"] if score < 6.5 else []
@@ -120,7 +133,7 @@ def observations() -> Iterator[dict[str, Any]]:
             "observation": {
                 "task": f"Report on the market of {words['niche']}",
                 "task_type": TASK_TYPES[number % len(TASK_TYPES)],
-                "narrative": narrative.format(**words),
+                "narrative": " ".join((narrative.format(**words), *details)),
                 "facts": [*(fact.format(**words) for fact in facts), *issues],
                 "verdict": _verdict(score),
                 "output_path": f"reports/{number:03d}.md",

@@ -9,6 +9,7 @@ import { useKeyAsked } from "./state/session";
 import { Memories } from "./views/memories/Memories";
 
 const Review = lazy(() => import("./views/review/Review").then((loaded) => ({ default: loaded.Review })));
+const Graph = lazy(() => import("./views/graph/Graph").then((loaded) => ({ default: loaded.Graph })));
 const Runs = lazy(() => import("./views/runs/Runs").then((loaded) => ({ default: loaded.Runs })));
 const Ask = lazy(() => import("./views/ask/Ask").then((loaded) => ({ default: loaded.Ask })));
 const Status = lazy(() => import("./views/status/Status").then((loaded) => ({ default: loaded.Status })));
@@ -33,6 +34,8 @@ function viewAt(path: string) {
       return <Memories />;
     case "/review":
       return <Review />;
+    case "/graph":
+      return <Graph />;
     case "/runs":
       return <Runs />;
     case "/ask":

@@ -8,6 +8,7 @@ import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/memories.css";
 import "./styles/views.css";
+import "./styles/graph.css";
 
 const TRIES = 2;
 const FRESH_MILLISECONDS = 10_000;

@@ -3,8 +3,10 @@
 import {
   keepPreviousData, type QueryClient, useInfiniteQuery, useMutation, useQuery, useQueryClient,
 } from "@tanstack/react-query";
+import { useState } from "react";
 import { notify, notifyFailure } from "../state/notices";
 import { call, query, workspace } from "./client";
+import { changeNodes, dropNodes, nodeOf } from "./graph";
 import type {
   Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, SearchAnswer, SearchInput,
 } from "./types";
@@ -107,22 +109,36 @@ interface Judgement {
   readonly comment: string;
 }
 
+function sendRating({ id, rating, comment }: Judgement): Promise<Rated> {
+  return call<Rated>(`/api/memories/${id}/feedback`, {
+    method: "POST",
+    body: { rating, comment },
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  });
+}
+
+function takeBack(feedback: string): Promise<Rated> {
+  return call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE" });
+}
+
+function within(quality: number): number {
+  return Math.max(-3, Math.min(3, quality));
+}
+
+/** Shows the quality that a rating will lead to; the one before it. */
+function expectQuality(client: QueryClient, id: string, rating: number): number | undefined {
+  const before = qualityOf(client, id);
+  if (before !== undefined) showQuality(client, id, within(before + rating));
+  return before;
+}
+
 /** A rating is shown before the service has it, and taken back on screen if the service refuses it. */
 export function useRate() {
   const client = useQueryClient();
   const undo = useUndoRating();
   return useMutation({
-    mutationFn: ({ id, rating, comment }: Judgement) =>
-      call<Rated>(`/api/memories/${id}/feedback`, {
-        method: "POST",
-        body: { rating, comment },
-        headers: { "Idempotency-Key": crypto.randomUUID() },
-      }),
-    onMutate: ({ id, rating }) => {
-      const before = qualityOf(client, id);
-      if (before !== undefined) showQuality(client, id, Math.max(-3, Math.min(3, before + rating)));
-      return before;
-    },
+    mutationFn: sendRating,
+    onMutate: ({ id, rating }) => expectQuality(client, id, rating),
     onSuccess: ({ rating, quality }) => {
       showQuality(client, rating.memory_id, quality);
       const said = rating.rating > 0 ? "Rated up" : "Rated down";
@@ -139,13 +155,92 @@ export function useRate() {
 export function useUndoRating() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (feedback: string) => call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE" }),
+    mutationFn: takeBack,
     onSuccess: ({ rating, quality }) => {
       showQuality(client, rating.memory_id, quality);
       notify("The rating is taken back");
       refreshJudgement(client, rating.memory_id);
     },
     onError: (error) => notifyFailure("The rating was not taken back", error),
+  });
+}
+
+export interface ManyRated {
+  readonly ids: readonly string[];
+  readonly rating: 1 | -1;
+}
+
+/** One rating for each of several memories; `done` counts them while they are sent. */
+export function useRateMany() {
+  const client = useQueryClient();
+  const [done, setDone] = useState(0);
+  const undo = async (rated: readonly Rated[]) => {
+    const answers = await inTurn(rated, ({ rating }) => takeBack(rating.feedback_id));
+    showQualities(client, succeeded(answers));
+    const failed = answers.length - succeeded(answers).length;
+    if (failed) throw new Error(`${several(failed)} kept the rating`);
+    notify("The ratings are taken back");
+  };
+  const change = useMutation({
+    mutationFn: async ({ ids, rating }: ManyRated) => {
+      setDone(0);
+      changeNodes(client, ids, (node) => ({ ...node, quality: within(node.quality + rating) }));
+      return inTurn(ids, (id) =>
+        sendRating({ id, rating, comment: "" }).finally(() => setDone((count) => count + 1)),
+      );
+    },
+    onSuccess: (answers, { rating }) => {
+      const rated = succeeded(answers);
+      showQualities(client, rated);
+      if (rated.length) notify(`${several(rated.length)} rated ${rating > 0 ? "up" : "down"}`, () => undo(rated));
+      const failure = answers.find((answer) => answer.status === "rejected");
+      if (!failure) return;
+      void client.invalidateQueries({ queryKey: [workspace(), "graph"] });
+      notifyFailure(`${several(answers.length - rated.length)} could not be rated`, failure.reason);
+    },
+  });
+  return { ...change, done };
+}
+
+const AT_ONCE = 4;
+/** Requests; the browser's own limit is 6, and other requests want their turn. */
+
+async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<PromiseSettledResult<R>[]> {
+  const results: PromiseSettledResult<R>[] = [];
+  const waiting = items.values();
+  const worker = async () => {
+    for (const item of waiting) results.push(...(await Promise.allSettled([work(item)])));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return results;
+}
+
+function succeeded<R>(answers: readonly PromiseSettledResult<R>[]): readonly R[] {
+  return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+}
+
+/** Gives memories a tag; the undo takes it from those that did not have it before. */
+export function useTag() {
+  const client = useQueryClient();
+  const send = (verb: "tag" | "untag", ids: readonly string[], tag: string) =>
+    call<Changed>(`/api/memories:${verb}`, { method: "POST", body: { ids, tag } });
+  const shown = (ids: readonly string[], change: (tags: readonly string[]) => readonly string[]) => {
+    changeNodes(client, ids, (node) => ({ ...node, tags: change(node.tags) }));
+    for (const name of ["facets", "memories", "memory"]) void client.invalidateQueries({ queryKey: [workspace(), name] });
+  };
+  return useMutation({
+    mutationFn: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }) => send("tag", ids, tag),
+    onSuccess: ({ changed, missing }, { tag }) => {
+      shown(changed, (tags) => [...tags, tag]);
+      const undo = async () => {
+        await send("untag", changed, tag);
+        shown(changed, (tags) => tags.filter((one) => one !== tag));
+        notify("The tag is taken back");
+      };
+      const left = missing.length ? `; ${several(missing.length)} had it or can take no more` : "";
+      notify(`${several(changed.length)} tagged ${tag}${left}`, changed.length ? undo : undefined);
+    },
+    onError: (error) => notifyFailure("Nothing was tagged", error),
   });
 }
 
@@ -162,8 +257,10 @@ export function useChange(deed: Deed) {
   return useMutation({
     mutationFn: (ids: readonly string[]) => send(verb, ids),
     onSuccess: ({ changed, missing }) => {
+      const putBack = verb === "delete" ? dropNodes(client, changed) : undefined;
       const undo = async () => {
         await send(back, changed);
+        putBack?.();
         notify("Undone");
         await refreshAll(client);
       };
@@ -183,6 +280,14 @@ function refreshAll(client: QueryClient): Promise<void> {
   return client.invalidateQueries({ queryKey: [workspace()] });
 }
 
+function showQualities(client: QueryClient, rated: readonly Rated[]): void {
+  const qualities = new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality]));
+  changeNodes(client, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
+  for (const name of ["ratings", "memory", "memories", "review"]) {
+    void client.invalidateQueries({ queryKey: [workspace(), name] });
+  }
+}
+
 function refreshJudgement(client: QueryClient, id: string): void {
   void client.invalidateQueries({ queryKey: [workspace(), "ratings", id] });
   void client.invalidateQueries({ queryKey: [workspace(), "memory", id] });
@@ -200,7 +305,7 @@ function listed(client: QueryClient, id: string): Memory | undefined {
 }
 
 function qualityOf(client: QueryClient, id: string): number | undefined {
-  return client.getQueryData<Memory>([workspace(), "memory", id])?.quality ?? listed(client, id)?.quality;
+  return client.getQueryData<Memory>([workspace(), "memory", id])?.quality ?? (listed(client, id) ?? nodeOf(client, id))?.quality;
 }
 
 function showQuality(client: QueryClient, id: string, quality: number): void {
@@ -209,6 +314,7 @@ function showQuality(client: QueryClient, id: string, quality: number): void {
   client.setQueriesData<Pages>({ queryKey: [workspace(), "memories"] }, (data) =>
     data && { ...data, pages: data.pages.map((page) => ({ ...page, memories: page.memories.map(shown) })) },
   );
+  changeNodes(client, [id], (node) => ({ ...node, quality }));
   client.setQueriesData<SearchAnswer>({ queryKey: [workspace(), "search"] }, (data) =>
     data && { ...data, hits: data.hits.map(shown) },
   );

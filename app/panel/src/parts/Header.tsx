@@ -10,6 +10,7 @@ import { Workspace } from "./Workspace";
 const VIEWS = [
   { path: "/", name: "Memories", icon: "memories" },
   { path: "/review", name: "Review", icon: "review" },
+  { path: "/graph", name: "Graph", icon: "graph" },
   { path: "/runs", name: "Runs", icon: "runs" },
   { path: "/ask", name: "Ask", icon: "ask" },
   { path: "/status", name: "Health", icon: "status" },

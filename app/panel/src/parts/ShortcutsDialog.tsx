@@ -7,7 +7,10 @@ const KEYS = [
   ["k", "Memory before"],
   ["u", "Rate up"],
   ["d", "Rate down"],
-  ["x", "Select, in Review"],
+  ["x", "Select, in Review and Graph"],
+  ["v", "Move the map"],
+  ["r", "Select by rectangle"],
+  ["l", "Select by lasso"],
   ["Esc", "Close what is open"],
   ["?", "This list"],
 ] as const;

@@ -1,6 +1,6 @@
 /** Light, dark, or as the system has it. */
 
-import { useState } from "react";
+import { useState, useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -26,4 +26,24 @@ export function useTheme(): readonly [Theme, () => void] {
     setTheme(next);
   };
   return [theme, turn];
+}
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+function subscribe(listener: () => void): () => void {
+  const chosen = new MutationObserver(listener);
+  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  dark.addEventListener("change", listener);
+  return () => {
+    chosen.disconnect();
+    dark.removeEventListener("change", listener);
+  };
+}
+
+/** What is seen now, for those who draw with colours of their own making. */
+export function useScheme(): "light" | "dark" {
+  return useSyncExternalStore(subscribe, () => {
+    const theme = document.documentElement.dataset["theme"];
+    return theme === "light" || theme === "dark" ? theme : dark.matches ? "dark" : "light";
+  });
 }

@@ -1,18 +1,17 @@
 import { extent, group } from "d3-array";
 import { scaleLinear, scaleUtc } from "d3-scale";
-import { line, symbol, symbolCircle, symbolDiamond, symbolSquare, symbolStar, symbolTriangle, symbolWye } from "d3-shape";
-import { useEffect, useRef, useState } from "react";
+import { line, symbol } from "d3-shape";
 import type { RunPoint } from "../../api/types";
 import { Link } from "../../parts/Link";
+import { SHAPES, type Shape, shapeAt } from "../../parts/shapes";
 import { linkWith } from "../../state/address";
+import { useWidth } from "../../state/width";
 
 const HEIGHT = 132;
 const MARGIN = { top: 6, right: 8, bottom: 18, left: 22 };
-const SHAPES = [symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolWye, symbolStar];
 const AREA = 26;
 const SMOOTHED = 5;
 /** Runs that a point of the line is the mean of. */
-const LAST_COLOUR = 5;
 
 interface Props {
   readonly points: readonly RunPoint[];
@@ -80,7 +79,7 @@ export function ScorePlot({ points, taskType, chooseType, open }: Props) {
 
 interface PointProps {
   readonly point: RunPoint;
-  readonly shape: (typeof SHAPES)[number];
+  readonly shape: Shape;
   readonly x: number;
   readonly y: number;
   readonly open: boolean;
@@ -111,22 +110,9 @@ function meanLine(points: readonly RunPoint[], x: Scale, y: (value: number) => n
 }
 
 function colourOf(types: readonly string[], type: string): number {
-  return Math.min(LAST_COLOUR, types.indexOf(type));
+  return Math.min(SHAPES.length - 1, types.indexOf(type));
 }
 
-function shapeOf(types: readonly string[], type: string): (typeof SHAPES)[number] {
-  return SHAPES[types.indexOf(type) % SHAPES.length] ?? symbolCircle;
-}
-
-function useWidth(): readonly [number, (element: HTMLElement | null) => void] {
-  const [width, setWidth] = useState(0);
-  const watching = useRef<ResizeObserver | null>(null);
-  useEffect(() => () => watching.current?.disconnect(), []);
-  const frame = useRef((element: HTMLElement | null) => {
-    watching.current?.disconnect();
-    if (!element) return;
-    watching.current = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    watching.current.observe(element);
-  });
-  return [width, frame.current];
+function shapeOf(types: readonly string[], type: string): Shape {
+  return shapeAt(types.indexOf(type));
 }

@@ -1,0 +1,78 @@
+/** The map of memories: asked for, drawn anew, and kept in step with what people do to its memories. */
+
+import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { notifyFailure } from "../state/notices";
+import { call, query, workspace } from "./client";
+import type { Graph, GraphNode } from "./types";
+
+const FRESH_MILLISECONDS = 60_000;
+/** A map is large, and what is done here is shown without asking again. */
+
+export interface MapQuestion {
+  /** Empty: of every kind. */
+  readonly kind: string;
+  readonly limit: number;
+}
+
+export function useGraph(asked: MapQuestion) {
+  return useQuery({
+    queryKey: keyOf(asked),
+    queryFn: ({ signal }) => call<Graph>(pathOf(asked), { signal }),
+    placeholderData: keepPreviousData,
+    staleTime: FRESH_MILLISECONDS,
+  });
+}
+
+/** Another map, though the stored one would do. */
+export function useRedraw(asked: MapQuestion) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => call<Graph>(pathOf(asked, "true")),
+    onSuccess: (graph) => client.setQueryData<Graph>(keyOf(asked), graph),
+    onError: (error) => notifyFailure("The map was not drawn anew", error),
+  });
+}
+
+function keyOf(asked: MapQuestion) {
+  return [workspace(), "graph", asked] as const;
+}
+
+function pathOf({ kind, limit }: MapQuestion, refresh?: "true"): string {
+  return `/api/graph${query({ kind, limit, refresh })}`;
+}
+
+/** Shows a change of some memories on every map at once. */
+export function changeNodes(client: QueryClient, ids: readonly string[], change: (node: GraphNode) => GraphNode): void {
+  const changed = new Set(ids);
+  changeMaps(client, (graph) => ({
+    ...graph,
+    nodes: graph.nodes.map((node) => (changed.has(node.id) ? change(node) : node)),
+  }));
+}
+
+/** Takes memories off every map; what is returned puts them back where they were. */
+export function dropNodes(client: QueryClient, ids: readonly string[]): () => void {
+  const dropped = new Set(ids);
+  const before = client.getQueriesData<Graph>({ queryKey: [workspace(), "graph"] });
+  changeMaps(client, (graph) => ({ ...graph, nodes: graph.nodes.filter((node) => !dropped.has(node.id)) }));
+  return () => {
+    for (const [key, old] of before) {
+      const gone = old?.nodes.filter((node) => dropped.has(node.id)) ?? [];
+      client.setQueryData<Graph>(key, (graph) => graph && withNodes(graph, gone));
+    }
+  };
+}
+
+function withNodes(graph: Graph, nodes: readonly GraphNode[]): Graph {
+  const shown = new Set(graph.nodes.map((node) => node.id));
+  return { ...graph, nodes: [...graph.nodes, ...nodes.filter((node) => !shown.has(node.id))] };
+}
+
+function changeMaps(client: QueryClient, change: (graph: Graph) => Graph): void {
+  client.setQueriesData<Graph>({ queryKey: [workspace(), "graph"] }, (graph) => graph && change(graph));
+}
+
+export function nodeOf(client: QueryClient, id: string): GraphNode | undefined {
+  const maps = client.getQueriesData<Graph>({ queryKey: [workspace(), "graph"] });
+  return maps.flatMap(([, graph]) => graph?.nodes ?? []).find((node) => node.id === id);
+}

@@ -1,0 +1,135 @@
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { useGraph, useRedraw } from "../../api/graph";
+import type { Graph as Found } from "../../api/types";
+import { Failure } from "../../parts/states";
+import { changeAddress, useAddress } from "../../state/address";
+import { useDebounced } from "../../state/debounced";
+import { useShortcuts } from "../../state/shortcuts";
+import { Detail } from "../memories/Detail";
+import { readAsked, type Span, spanChanges } from "./asked";
+import { Drift } from "./Drift";
+import { ClusterLegend, QualityLegend } from "./Legend";
+import { MapCanvas, type Tool } from "./MapCanvas";
+import { Members } from "./Members";
+import { isShown } from "./scene";
+import { Drawing, NoMap } from "./states";
+import { Toolbar } from "./Toolbar";
+
+const PAUSE_MILLISECONDS = 300;
+/** After the slider last moved, before the address says where it stands. */
+
+/** Memories by meaning: what is near on the map is near in meaning. */
+export function Graph() {
+  const { params } = useAddress();
+  const asked = useMemo(() => readAsked(params), [params]);
+  const graph = useGraph(asked.question);
+  const redraw = useRedraw(asked.question);
+  const [tool, setTool] = useState<Tool>("move");
+  useShortcuts({ v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
+  useEffect(() => {
+    document.title = "Graph · Priors";
+  }, []);
+  const working = redraw.isPending || graph.isPlaceholderData;
+  return (
+    <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
+      <h1 className="visually-hidden">Graph</h1>
+      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} />
+      {graph.isError ? (
+        <Failure what="The map" error={graph.error} retry={graph.refetch} />
+      ) : !graph.data ? (
+        <Drawing />
+      ) : graph.data.nodes.length === 0 && !working ? (
+        <NoMap reason={graph.data.reason} kind={asked.question.kind} look={graph.refetch} />
+      ) : (
+        <Whole graph={graph.data} tool={tool} working={working} />
+      )}
+    </div>
+  );
+}
+
+interface Props {
+  readonly graph: Found;
+  readonly tool: Tool;
+  readonly working: boolean;
+}
+
+function Whole({ graph, tool, working }: Props) {
+  const { nodes, clusters } = graph;
+  const { params } = useAddress();
+  const { colouring, clusters: alone, memory, span: given } = useMemo(() => readAsked(params), [params]);
+  const [span, setSpan] = useSpan(given);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [onlyChosen, setOnlyChosen] = useState(false);
+  const [current, setCurrent] = useState<string | null>(null);
+
+  const shown = useCallback((node: Found["nodes"][number]) => isShown(node, alone, span), [alone, span]);
+  const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
+  const listed = useMemo(
+    () => (onlyChosen ? nodes.filter(({ id }) => chosen.has(id)) : visible),
+    [onlyChosen, nodes, chosen, visible],
+  );
+  const choose = (ids: readonly string[], adding: boolean) => {
+    setChosen(adding ? new Set([...chosen, ...ids]) : new Set(ids));
+    setOnlyChosen(true);
+  };
+  const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null });
+  const toggleCluster = (cluster: number) => {
+    const next = new Set(alone);
+    if (!next.delete(cluster)) next.add(cluster);
+    changeAddress({ cluster: [...next].sort().map(String) });
+  };
+  const move = (step: 1 | -1) => {
+    const place = listed.findIndex(({ id }) => id === current);
+    const next = listed[place === -1 ? 0 : place + step];
+    if (next) document.getElementById(`member-${next.id}`)?.querySelector("a")?.focus();
+  };
+  useShortcuts({
+    j: () => move(1),
+    k: () => move(-1),
+    x: () => {
+      if (!current) return;
+      const next = new Set(chosen);
+      if (!next.delete(current)) next.add(current);
+      setChosen(next);
+    },
+    Escape: () => (memory === null ? setChosen(new Set()) : changeAddress({ memory: null })),
+  });
+  return (
+    <>
+      <div className={`map-column ${working ? "stale" : ""}`}>
+        {working && <Drawing />}
+        {graph.reason && <p className="degradation">{graph.reason}</p>}
+        <MapCanvas
+          nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
+          current={memory ?? current} tool={tool} choose={choose} open={open}
+        />
+        <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
+      </div>
+      {memory ? (
+        <Detail key={memory} id={memory} onClose={() => changeAddress({ memory: null })} />
+      ) : (
+        <div className="map-side">
+          {colouring === "quality" && <QualityLegend nodes={visible} />}
+          <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
+          <Members
+            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} current={current} setCurrent={setCurrent}
+            onlyChosen={onlyChosen} setOnlyChosen={setOnlyChosen}
+          />
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */
+function useSpan(given: Span | null): readonly [Span | null, (span: Span | null) => void] {
+  const [draft, setDraft] = useState<{ readonly span: Span | null } | null>(null);
+  const settled = useDebounced(draft, PAUSE_MILLISECONDS);
+  useEffect(() => {
+    if (!settled || settled !== draft) return;
+    changeAddress(spanChanges(settled.span), { replace: given !== null && settled.span !== null });
+    setDraft(null);
+    // The address follows the slider once it rests; what the address does by itself is not answered here.
+  }, [settled]);
+  return [draft ? draft.span : given, useCallback((span) => setDraft({ span }), [])];
+}

@@ -1,0 +1,57 @@
+import { symbol } from "d3-shape";
+import type { Cluster, GraphNode } from "../../api/types";
+import { whole } from "../../parts/format";
+import { clusterMark, type Mark, qualityMark } from "./marks";
+
+interface Props {
+  readonly clusters: readonly Cluster[];
+  readonly alone: ReadonlySet<number>;
+  readonly toggle: (cluster: number) => void;
+  /** Whether the map has the clusters' marks. */
+  readonly signs: boolean;
+}
+
+/** Each cluster with the words that set it apart; pressing one shows it alone. */
+export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
+  return (
+    <ul className="map-legend" aria-label="Clusters">
+      {clusters.map(({ id, terms, size }) => (
+        <li key={id}>
+          <button type="button" className="quiet" aria-pressed={alone.has(id)} title="Show this cluster alone" onClick={() => toggle(id)}>
+            {signs && <Sign mark={clusterMark(id)} />}
+            <span className="terms">{terms.length ? terms.join(" · ") : `cluster ${id + 1}`}</span>
+            <span className="muted">{whole(size)}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const QUALITIES = [
+  { name: "rated up", mark: qualityMark(1), holds: (quality: number) => quality > 0 },
+  { name: "rated down", mark: qualityMark(-1), holds: (quality: number) => quality < 0 },
+  { name: "not rated, or evenly", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
+] as const;
+
+export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] }) {
+  return (
+    <ul className="map-legend" aria-label="Qualities">
+      {QUALITIES.map(({ name, mark, holds }) => (
+        <li key={name}>
+          <Sign mark={mark} />
+          <span className="terms">{name}</span>
+          <span className="muted">{whole(nodes.filter(({ quality }) => holds(quality)).length)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Sign({ mark }: { readonly mark: Mark }) {
+  return (
+    <svg className="sign" viewBox="-8 -8 16 16" width="16" height="16" aria-hidden>
+      <path d={symbol(mark.shape, mark.area * 1.4)() ?? ""} style={{ fill: `var(${mark.colour})`, opacity: mark.opacity }} />
+    </svg>
+  );
+}

@@ -1,0 +1,73 @@
+import { whole } from "../../parts/format";
+import { Icon, type IconName } from "../../parts/Icon";
+import { changeAddress } from "../../state/address";
+import { KINDS } from "../memories/filters";
+import { type Asked, LIMITS } from "./asked";
+import type { Tool } from "./MapCanvas";
+
+const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
+  { tool: "move", label: "Move", icon: "move", hint: "Drag to move (v); with Shift, drag to select" },
+  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Select by rectangle (r); Shift adds" },
+  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Select by lasso (l); Shift adds" },
+];
+const COLOURINGS = [
+  { name: "cluster", label: "Topics" },
+  { name: "quality", label: "Quality" },
+] as const;
+
+interface Props {
+  readonly asked: Asked;
+  readonly tool: Tool;
+  readonly setTool: (tool: Tool) => void;
+  readonly redraw: () => void;
+  readonly busy: boolean;
+}
+
+export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
+  const { kind, limit } = asked.question;
+  return (
+    <div className="map-toolbar" role="group" aria-label="The map's settings">
+      <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
+        <option value="">Every kind</option>
+        {KINDS.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <select
+        aria-label="How many"
+        value={limit}
+        onChange={(event) => changeAddress({ limit: event.target.value === String(LIMITS[0]) ? null : event.target.value, cluster: null })}
+      >
+        {[...new Set([...LIMITS, limit])].sort((one, other) => one - other).map((count) => (
+          <option key={count} value={count}>
+            Newest {whole(count)}
+          </option>
+        ))}
+      </select>
+      <div className="switch" role="group" aria-label="Colours">
+        {COLOURINGS.map(({ name, label }) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={asked.colouring === name}
+            onClick={() => changeAddress({ colour: name === "quality" ? name : null })}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+      <div className="switch" role="group" aria-label="Pointer">
+        {TOOLS.map((item) => (
+          <button key={item.tool} type="button" aria-pressed={tool === item.tool} title={item.hint} onClick={() => setTool(item.tool)}>
+            <Icon name={item.icon} />
+            <span className="tool-name">{item.label}</span>
+          </button>
+        ))}
+      </div>
+      <button type="button" className="quiet redraw" disabled={busy} title="Lay the map out anew: places change" onClick={redraw}>
+        <Icon name="restore" />
+        Redraw
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+/** What a memory looks like on the map: a colour and a shape, each of which tells alone what it stands for. */
+
+import { symbolCircle, symbolTriangle } from "d3-shape";
+import type { GraphNode } from "../../api/types";
+import { SHAPES, type Shape, shapeAt, triangleDown } from "../../parts/shapes";
+
+export type Colouring = "cluster" | "quality";
+
+export interface Mark {
+  readonly name: string;
+  /** A variable of the style sheet. */
+  readonly colour: string;
+  readonly shape: Shape;
+  /** In square pixels, at the map's usual size. */
+  readonly area: number;
+  readonly opacity: number;
+}
+
+const AREA = 42;
+export const UNRATED: Mark = { name: "unrated", colour: "--muted", shape: symbolCircle, area: 18, opacity: 0.55 };
+/** Out of the span of time, or of a cluster that is not looked at. */
+export const FAINT: Mark = { name: "faint", colour: "--muted", shape: symbolCircle, area: 10, opacity: 0.22 };
+
+export function clusterMark(cluster: number): Mark {
+  const place = cluster % SHAPES.length;
+  return { name: `cluster-${place}`, colour: `--series-${place}`, shape: shapeAt(place), area: AREA, opacity: 1 };
+}
+
+/** Up and green, down and red, or dim: the more ratings agree, the larger. */
+export function qualityMark(quality: number): Mark {
+  if (quality === 0) return UNRATED;
+  const area = AREA * (0.75 + 0.4 * Math.abs(quality));
+  if (quality > 0) return { name: `up-${quality}`, colour: "--good", shape: symbolTriangle, area, opacity: 1 };
+  return { name: `down${quality}`, colour: "--bad", shape: triangleDown, area, opacity: 1 };
+}
+
+export function markOf(node: GraphNode, colouring: Colouring): Mark {
+  return colouring === "cluster" ? clusterMark(node.cluster) : qualityMark(node.quality);
+}

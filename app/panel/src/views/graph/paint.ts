@@ -1,0 +1,189 @@
+/** Draws the map on a canvas: each mark is drawn once as a picture, and then only copied. */
+
+import { symbol, symbolCircle } from "d3-shape";
+import type { ZoomTransform } from "d3-zoom";
+import { FAINT, type Mark } from "./marks";
+import type { Dot, Label, Place, Size } from "./scene";
+
+export interface Drawn {
+  readonly dot: Dot;
+  readonly mark: Mark;
+}
+
+export interface Scene {
+  readonly size: Size;
+  /** What is drawn below all else, and cannot be pointed at. */
+  readonly faint: readonly Dot[];
+  readonly shown: readonly Drawn[];
+  readonly chosen: ReadonlySet<string>;
+  readonly current: Dot | undefined;
+  readonly labels: readonly Label[];
+  readonly region: readonly Place[];
+}
+
+const MANY = 1500;
+/** More memories than this are drawn smaller, */
+const SMALLER = 0.55;
+/** by this. */
+const GROWTH = 0.5;
+/** Marks grow with the root of the zoom, so that those that stood on each other come apart. */
+const LARGEST = 2.6;
+const RING = 7;
+const FONT_SIZE = 12;
+const ABOVE = 15;
+/** Pixels from a mark to the label above it. */
+
+/** How much larger marks are than usual; in steps, so that their pictures can be kept. */
+function grown(zoom: number, shown: number): number {
+  const growth = Math.min(LARGEST, zoom ** GROWTH) * (shown > MANY ? SMALLER : 1);
+  return Math.round(growth * 8) / 8;
+}
+
+export class Painter {
+  readonly #context: CanvasRenderingContext2D;
+  readonly #pictures = new Map<string, HTMLCanvasElement>();
+  readonly #colours = new Map<string, string>();
+  #ratio = 1;
+  #font = "";
+
+  constructor(readonly canvas: HTMLCanvasElement) {
+    const context = canvas.getContext("2d");
+    if (!context) throw new Error("the browser gives no canvas to draw on");
+    this.#context = context;
+  }
+
+  /** Colours have changed: nothing that was drawn with them is kept. */
+  forget(): void {
+    this.#pictures.clear();
+    this.#colours.clear();
+    this.#font = "";
+  }
+
+  paint(scene: Scene, transform: ZoomTransform): void {
+    this.#fit(scene.size);
+    const context = this.#context;
+    const growth = grown(transform.k, scene.shown.length);
+    context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
+    context.clearRect(0, 0, scene.size.width, scene.size.height);
+    for (const dot of scene.faint) this.#copy(dot, FAINT, false, growth, scene.size, transform);
+    for (const { dot, mark } of scene.shown) {
+      if (!scene.chosen.has(dot.node.id)) this.#copy(dot, mark, false, growth, scene.size, transform);
+    }
+    for (const { dot, mark } of scene.shown) {
+      if (scene.chosen.has(dot.node.id)) this.#copy(dot, mark, true, growth, scene.size, transform);
+    }
+    this.#labels(scene.labels, transform);
+    if (scene.current) this.#ring(scene.current, growth, transform);
+    this.#region(scene.region);
+  }
+
+  #fit({ width, height }: Size): void {
+    const ratio = window.devicePixelRatio || 1;
+    if (ratio !== this.#ratio) this.forget();
+    this.#ratio = ratio;
+    const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== across) this.canvas.width = across;
+    if (this.canvas.height !== down) this.canvas.height = down;
+  }
+
+  #copy(dot: Dot, mark: Mark, chosen: boolean, growth: number, size: Size, transform: ZoomTransform): void {
+    const x = transform.applyX(dot.x);
+    const y = transform.applyY(dot.y);
+    if (x < -RING || y < -RING || x > size.width + RING || y > size.height + RING) return;
+    const picture = this.#picture(mark, chosen, growth);
+    const side = picture.width / this.#ratio;
+    this.#context.drawImage(picture, x - side / 2, y - side / 2, side, side);
+  }
+
+  #picture(mark: Mark, chosen: boolean, growth: number): HTMLCanvasElement {
+    const area = Math.max(4, Math.round(mark.area * growth * growth * (chosen ? 1.5 : 1)));
+    const name = `${mark.name} ${chosen} ${area}`;
+    const known = this.#pictures.get(name);
+    if (known) return known;
+    const made = this.#draw(mark, chosen, area);
+    this.#pictures.set(name, made);
+    return made;
+  }
+
+  #draw(mark: Mark, chosen: boolean, area: number): HTMLCanvasElement {
+    const picture = document.createElement("canvas");
+    const side = Math.ceil((Math.sqrt(area) * 2 + 4) * this.#ratio);
+    picture.width = picture.height = side;
+    const context = picture.getContext("2d");
+    if (!context) return picture;
+    context.setTransform(this.#ratio, 0, 0, this.#ratio, side / 2, side / 2);
+    context.globalAlpha = mark.opacity;
+    context.fillStyle = this.#colour(mark.colour);
+    context.strokeStyle = this.#colour(chosen ? "--text" : "--surface");
+    context.lineWidth = chosen ? 1.6 : 0.7;
+    context.lineJoin = "round";
+    context.beginPath();
+    symbol(mark.shape, area).context(context)();
+    context.fill();
+    context.stroke();
+    return picture;
+  }
+
+  #ring(dot: Dot, growth: number, transform: ZoomTransform): void {
+    const context = this.#context;
+    context.save();
+    context.translate(transform.applyX(dot.x), transform.applyY(dot.y));
+    context.strokeStyle = this.#colour("--text");
+    context.lineWidth = 1.6;
+    context.beginPath();
+    symbol(symbolCircle, Math.PI * (RING * Math.max(1, growth)) ** 2).context(context)();
+    context.stroke();
+    context.restore();
+  }
+
+  /** Where two would stand on each other, the larger cluster's is shown. */
+  #labels(labels: readonly Label[], transform: ZoomTransform): void {
+    const context = this.#context;
+    this.#font ||= `600 ${FONT_SIZE}px ${getComputedStyle(this.canvas).fontFamily}`;
+    context.font = this.#font;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    context.lineWidth = 4;
+    context.strokeStyle = this.#colour("--surface");
+    context.fillStyle = this.#colour("--text");
+    const taken: { readonly x: number; readonly y: number; readonly half: number }[] = [];
+    for (const label of labels) {
+      const [x, y] = [transform.applyX(label.x), transform.applyY(label.y) - ABOVE];
+      const half = context.measureText(label.text).width / 2 + FONT_SIZE / 2;
+      if (taken.some((other) => Math.abs(other.x - x) < other.half + half && Math.abs(other.y - y) < FONT_SIZE * 1.5)) continue;
+      taken.push({ x, y, half });
+      context.strokeText(label.text, x, y);
+      context.fillText(label.text, x, y);
+    }
+  }
+
+  #region(region: readonly Place[]): void {
+    const [first, ...rest] = region;
+    if (!first || rest.length === 0) return;
+    const context = this.#context;
+    context.beginPath();
+    context.moveTo(...first);
+    for (const place of rest) context.lineTo(...place);
+    context.closePath();
+    context.strokeStyle = context.fillStyle = this.#colour("--accent");
+    context.globalAlpha = 0.12;
+    context.fill();
+    context.globalAlpha = 1;
+    context.lineWidth = 1.2;
+    context.setLineDash([4, 3]);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  /** A variable of the style sheet as a canvas takes it: it knows neither variables nor light-dark(). */
+  #colour(name: string): string {
+    const known = this.#colours.get(name);
+    if (known) return known;
+    this.canvas.style.color = `var(${name})`;
+    const { color } = getComputedStyle(this.canvas);
+    this.canvas.style.removeProperty("color");
+    this.#colours.set(name, color);
+    return color;
+  }
+}

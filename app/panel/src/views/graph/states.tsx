@@ -1,0 +1,54 @@
+import { useEffect, useState } from "react";
+import { changeAddress } from "../../state/address";
+import { Empty } from "../../parts/states";
+
+const SECOND = 1000;
+
+/** A stored map is there at once; one that is to be drawn takes its time, which is counted. */
+export function Drawing() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => setSeconds((count) => count + 1), SECOND);
+    return () => window.clearInterval(timer);
+  }, []);
+  return (
+    <div className="drawing">
+      <p className="loading" role="status">
+        <span className="spinner" aria-hidden />
+        {seconds === 0 ? "Loading the map …" : "Drawing the map: memories are laid out by their meaning …"}
+      </p>
+      {seconds > 0 && (
+        <p className="muted">
+          <span aria-hidden>{seconds} s. </span>
+          The first map of a service takes up to two minutes, later ones seconds; what is drawn is kept.
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface Props {
+  readonly reason: string;
+  readonly kind: string;
+  readonly look: () => unknown;
+}
+
+export function NoMap({ reason, kind, look }: Props) {
+  return (
+    <Empty title="There is nothing to map yet">
+      {reason && <p>{reason[0]?.toUpperCase()}{reason.slice(1)}.</p>}
+      <p>
+        Memories come onto the map once they have their vector. Store some with <code>priors ingest reports/</code> or{" "}
+        <code>POST /api/memories</code>.
+      </p>
+      {kind && (
+        <button type="button" onClick={() => changeAddress({ kind: null })}>
+          Show every kind
+        </button>
+      )}{" "}
+      <button type="button" onClick={() => void look()}>
+        Look again
+      </button>
+    </Empty>
+  );
+}
