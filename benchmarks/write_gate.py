@@ -3,10 +3,11 @@
 import argparse
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
+from app.memories.pieces import FRAME, HEADING
 from app.memories.remember import remember
 from app.observations.observation import Outcome
 from app.observations.record import request_observation
@@ -21,6 +22,15 @@ from benchmarks.stage import stage
 NEW_EVERY = 20
 """Every so many runs one finds something new."""
 CITIES = ("Kazan", "Perm", "Omsk", "Tver", "Sochi", "Ufa", "Samara", "Tomsk", "Kursk", "Pskov")
+
+
+SHAPES: Sequence[Callable[[list[str]], str]] = (
+    "\n\n".join,
+    " ".join,
+    lambda texts: "From memory I know:\n\n" + "\n".join(f"- {text}" for text in texts),
+    lambda texts: "\n\n".join([HEADING, FRAME, *(f"```\n### A title\n\n{text}\n```" for text in texts)]),
+)
+"""Paragraphs, one paragraph, a list, and the section as it was given."""
 
 
 def finding(number: int) -> str:
@@ -59,7 +69,8 @@ async def _store(services: Services, number: int, run_id: str, told: list[str], 
         notes = [NewMemory(kind="note", body=text, run_id=run_id) for text in edited]
         await remember(services.database, services.counter, workspace="gate", language="english", memories=notes)
         return
-    outcome = Outcome(task="Supplements in Russia", output="\n\n".join(edited), run_id=run_id)
+    output = chance.choice(SHAPES)(edited)
+    outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)
     observation_id = await request_observation(services.database, workspace="gate", language="english", outcome=outcome)
     await compress_requested(services.database, services.compressor, workspace="gate", observation_id=observation_id)
 

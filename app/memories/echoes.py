@@ -1,9 +1,8 @@
 """What a run was given and says again: not new knowledge, but a use of the memory that it came from."""
 
 import asyncio
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from uuid import UUID
@@ -17,6 +16,7 @@ from app.embeddings import store as vectors
 from app.embeddings.provider import EmbeddingProvider
 from app.errors import EmbeddingUnavailable
 from app.memories.gate import ECHO, Given, echo_by_meaning, echo_of, may_be_reworded
+from app.memories.pieces import lines, sentences, unframed
 from app.memories.screening import Objection, Screened
 from app.memories.wording import adds_nothing
 from app.workspaces import store as workspaces
@@ -76,6 +76,44 @@ async def count_uses(connection: AsyncConnection, workspace_id: int, run_id: str
 
 
 async def repeated(
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace_id: int,
+    texts: Sequence[str],
+    given: Sequence[Given],
+) -> list[frozenset[UUID]]:
+    """For each text the given memories it repeats: as a whole, line by line, or sentence by sentence."""
+    return (
+        await _repeated_in(database, provider, workspace_id, texts, given, (lines, sentences))
+        if given
+        else [frozenset() for _ in texts]
+    )
+
+
+async def _repeated_in(
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace_id: int,
+    texts: Sequence[str],
+    given: Sequence[Given],
+    ways: Sequence[Callable[[str], list[str]]],
+) -> list[frozenset[UUID]]:
+    """What each text repeats; one that repeats nothing as a whole does so if all do that it is cut into by `ways`."""
+    wholes = await _repeated(database, provider, workspace_id, texts, given)
+    found = [frozenset() if memory_id is None else frozenset({memory_id}) for memory_id in wholes]
+    if not ways:
+        return found
+    cut = {place: ways[0](texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
+    pieces = [piece for several in cut.values() for piece in several]
+    told = iter(await _repeated_in(database, provider, workspace_id, pieces, given, ways[1:]) if pieces else ())
+    for place, several in cut.items():
+        echoes = [next(told) for _ in several]
+        if all(echoes):
+            found[place] = frozenset[UUID]().union(*echoes)
+    return found
+
+
+async def _repeated(
     database: Database,
     provider: EmbeddingProvider | None,
     workspace_id: int,
@@ -141,24 +179,23 @@ async def note_echoes(
         assert target is not None, "without a workspace nothing was given"  # noqa: S101
         texts = [batch[place].memory.body for place in places[run_id]]
         echoes = await repeated(database, provider, target.workspace_id, texts, given[run_id])
-        for place, memory_id in zip(places[run_id], echoes, strict=True):
-            if memory_id is not None:
-                noted[place] = replace(batch[place], objection=_objection(memory_id))
+        for place, repeats in zip(places[run_id], echoes, strict=True):
+            if repeats:
+                noted[place] = replace(batch[place], objection=_objection(sorted(repeats)))
         async with database.transaction() as connection:
-            await count_uses(connection, target.workspace_id, run_id, (found for found in echoes if found))
+            await count_uses(connection, target.workspace_id, run_id, frozenset[UUID]().union(*echoes))
     return noted
 
 
-def _objection(memory_id: UUID) -> Objection:
-    message = f"body: repeats memory {memory_id}, which this run was given; it counts as a use of it"
-    return Objection(message=message, code=ECHO, details=({"memory_id": str(memory_id)},))
+def _objection(repeats: Sequence[UUID]) -> Objection:
+    names = ", ".join(map(str, repeats))
+    message = f"body: repeats memory {names}, which this run was given; it counts as a use of it"
+    return Objection(message=message, code=ECHO, details=tuple({"memory_id": str(item)} for item in repeats))
 
 
-def paragraphs(output: str) -> list[str]:
-    """An output's parts between blank lines; it is their join by a blank line."""
-    return re.split(r"\n\s*\n", output)
-
-
-def without(parts: Sequence[str], echoes: Sequence[UUID | None]) -> str:
-    """The output of the parts that repeat nothing."""
-    return "\n\n".join(part for part, memory_id in zip(parts, echoes, strict=True) if memory_id is None)
+def without(parts: Sequence[str], echoes: Sequence[frozenset[UUID]]) -> str:
+    """What an output says besides the parts that repeat something, and the frame that they were given in."""
+    rest = unframed([part for part, repeats in zip(parts, echoes, strict=True) if not repeats])
+    if any(echoes) and not any(lines(part) for part in rest):
+        return ""
+    return "\n\n".join(rest)

@@ -15,6 +15,7 @@ from app.memories import echoes, refusals
 from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, says_no_more, worthless
 from app.memories.memory import NewMemory, ObservationDetail
+from app.memories.pieces import paragraphs
 from app.memories.remember import Counts, write
 from app.memories.scored_text import embedded_text
 from app.memories.screening import Screened, screened
@@ -125,9 +126,9 @@ def as_judged(request: Outcome, run: Run) -> Outcome:
 
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
     output = asked.outcome.output
-    parts = echoes.paragraphs(output) if asked.given else [output]
+    parts = paragraphs(output) if asked.given else [output]
     found = await echoes.repeated(database, compressor.provider, asked.target.workspace_id, parts, asked.given)
-    rest, used = echoes.without(parts, found), frozenset(memory_id for memory_id in found if memory_id)
+    rest, used = echoes.without(parts, found), frozenset[UUID]().union(*found)
     if await asyncio.to_thread(worthless, rest) is not None:
         return _Made(used=used)
     outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))

@@ -120,6 +120,44 @@ async def test_a_correction_is_stored_and_another_order_is_an_echo(client: httpx
     assert (answer.status_code, answer.json()["reason"], given in answer.text) == (422, "echo", True)
 
 
+OTHER_LESSON = (
+    "Listicle pages and social networks were penalised by the judge: the researcher cites registers and filings only."
+)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "{markdown}",
+        "- {one}\n- {other}",
+        "{one} {other}",
+        "From memory I know:\n\n{one}\n{other}",
+        "# What we know\n\n1. {one}\n2. {other}",
+    ],
+)
+async def test_what_a_run_was_given_is_no_observation_in_whatever_shape_it_comes_back(
+    client: httpx.AsyncClient, shape: str
+) -> None:
+    lessons = [{"kind": "note", "body": body} for body in (LESSON, OTHER_LESSON)]
+    given = [(await post(client, "/api/memories", lesson))["ids"][0] for lesson in lessons]
+    query = {"query": "verify producers register listicle pages judge", "run_id": "r1"}
+    markdown = (await post(client, "/api/history", query))["markdown"]
+    output = shape.format(markdown=markdown, one=LESSON, other=OTHER_LESSON)
+    refused = await post(client, "/api/observations?wait=true", {"task": "Survey", "output": output, "run_id": "r1"})
+    assert (refused["outcome"], refused["memory_id"]) == ("refused", None), refused
+    for memory_id in given:
+        assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 1
+    note = await client.post("/api/memories", json={"kind": "note", "body": output, "run_id": "r1"})
+    assert (note.status_code, note.json()["reason"]) == (422, "echo"), note.text
+    news = "Omsk has 214 licensed pharmacies, of which 31 sell supplements by post."
+    finding = {"task": "Survey", "output": f"{output}\n\n{news}", "run_id": "r1"}
+    stored = await post(client, "/api/observations?wait=true", finding)
+    body = (await get(client, f"/api/memories/{stored['memory_id']}"))["body"]
+    assert "214" in body
+    assert "Reference material" not in body
+    assert LESSON not in body
+
+
 async def test_a_run_may_send_its_own_note_again(client: httpx.AsyncClient) -> None:
     note = {"kind": "note", "body": LESSON, "run_id": "r9"}
     first = await post(client, "/api/memories", note)

@@ -1,14 +1,16 @@
 """What is worth keeping, and what is said again."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.echoes import paragraphs, without
+from app.memories.echoes import without
 from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, worthless
 from app.memories.memory import NewMemory
+from app.memories.pieces import FRAME, HEADING, lines, paragraphs
+from app.memories.pieces import sentences as said_in
 from app.memories.screening import screened
 from app.memories.wording import shingles
 from app.observations.sentences import heading_of, sentences
@@ -88,9 +90,27 @@ def test_an_echo_is_recognised_and_news_is_not() -> None:
 def test_echoes_are_cut_out_of_an_output() -> None:
     known = Given(memory_id=uuid4(), text=LESSON)
     parts = paragraphs(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.")
-    echoes = [echo_of(part, [known]) for part in parts]
-    assert echoes == [None, known.memory_id, None]
+    echoes = [frozenset({known.memory_id} if echo_of(part, [known]) else ()) for part in parts]
+    assert echoes == [frozenset(), {known.memory_id}, frozenset()]
     assert without(parts, echoes) == "# Report\n\nTwelve producers were verified."
+
+
+def test_what_only_leads_in_goes_with_the_echoes() -> None:
+    echo = frozenset({uuid4()})
+    parts = [HEADING, FRAME, "```\n### A title (v6.md)", f"{LESSON}\n```", "From memory I know:", "# Findings"]
+    echoes = [frozenset[UUID](), frozenset[UUID](), frozenset[UUID](), echo, frozenset[UUID](), frozenset[UUID]()]
+    assert without(parts, echoes) == ""
+    news = "Twelve producers were verified."
+    assert without([*parts, news], [*echoes, frozenset()]) == f"From memory I know:\n\n# Findings\n\n{news}"
+    assert without([HEADING, news], [frozenset(), frozenset()]) == news
+    assert without(["# Report"], [frozenset()]) == "# Report", "nothing was repeated"
+
+
+def test_a_text_is_compared_by_its_sentences_and_items() -> None:
+    text = f"# Title\nFrom memory:\n- {LESSON}\n2. It was accepted after all. Twice.\n```\ncode line\n```"
+    assert lines(text) == [LESSON, "It was accepted after all. Twice.", "code line"]
+    assert lines("# Title\n\nFrom memory:") == []
+    assert said_in(f"{LESSON} {LESSON} Twice.") == [LESSON, f"{LESSON} Twice."]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.embeddings.provider import TokenCounter
+from app.memories.pieces import HEADING
 from app.retrieval.prefix import continued, remade, shown_as
 from app.retrieval.recall import Hit
-from app.retrieval.section import HEADING, Block, markdown_of, section
+from app.retrieval.section import Block, markdown_of, section
 from tests.retrieval.test_section import Words, hit
 
 POOL = [

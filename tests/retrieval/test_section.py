@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.memories.memory import Memory
+from app.memories.pieces import FRAME, HEADING
 from app.retrieval.recall import Hit
-from app.retrieval.section import FRAME, HEADING, section
+from app.retrieval.section import section
 
 
 class Words:
