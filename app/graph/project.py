@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import structlog
@@ -75,7 +75,9 @@ async def graph(
     if view.stored and not refresh:
         return _stored(view)
     name = (view.workspace_id, kind, limit, view.fingerprint, refresh)
-    return await worker.underway.once(name, lambda: _drawn(database, worker, question, refresh=refresh))
+    found = await worker.underway.once(name, lambda: _drawn(database, worker, question, refresh=refresh))
+    # The same memories may have been asked for before others came to wait.
+    return replace(found, reason=_missing(view.waiting)) if found.nodes else found
 
 
 def _check(question: Question) -> None:

@@ -16,6 +16,8 @@ from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 
 WIDE = {"width": 1280, "height": 800}
+PATIENCE = 900.0
+"""Seconds that the first map may take on a busy machine."""
 NARROW = {"width": 390, "height": 844}
 
 Open = Callable[..., Awaitable[Page]]
@@ -40,6 +42,14 @@ async def seeded(server: str, repository: Path) -> AsyncIterator[str]:
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
         await seed(client, examples(repository))
     yield name
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def mapped(server: str, seeded: str) -> AsyncIterator[str]:
+    """The same workspace once its map is drawn, which takes a minute on a machine that never drew one."""
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": seeded}, timeout=PATIENCE) as client:
+        (await client.get("/api/graph")).raise_for_status()
+    yield seeded
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -119,7 +119,7 @@ def observations() -> Iterator[dict[str, Any]]:
         title, narrative, facts = LESSONS[number % len(LESSONS)]
         drift = dice.gauss(number / OBSERVATIONS * len(NICHES), 1.6)
         niche = NICHES[min(len(NICHES) - 1, max(0, int(drift)))]
-        details = dice.sample(DETAILS, k=2)
+        details = dice.sample(DETAILS, k=5)
         words = {"niche": niche, "n": 12 + number, "m": 3 + number % 47}
         score = round(min(9.8, max(1.5, dice.gauss(7, 1.6))), 1)
         issues = [f"[wiggum] {dice.choice(ISSUES)}"] if score < 6.5 else []

@@ -164,7 +164,7 @@ async def test_an_observation_shows_its_whole_story(open_panel: Open, api: httpx
     await api.post("/api/history", json={"query": "judge took points for sources", "run_id": "run-8"})
     page = await open_panel(params={"memory": memory_id})
     detail = page.locator(".pane-detail")
-    await expect(detail.locator("strong", has_text="judge")).to_be_visible()
+    await expect(detail.locator("strong").get_by_text("judge", exact=True)).to_be_visible()
     await expect(detail.locator(".fact-list .issue")).to_contain_text("SOM without a method")
     await expect(detail.locator(".issue-mark")).to_contain_text("wiggum")
     await expect(detail.locator(".neighbours li")).to_have_text(["0Place 0", "1Judged", "2Place 2"])

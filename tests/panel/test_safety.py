@@ -24,7 +24,8 @@ LINKS = """[a](javascript:window.broken=1) [b](JaVaScRiPt:window.broken=1) [c](d
 """
 VIEWS = [
     ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
-    ("/review", {}), ("/review", {"tab": "quarantined"}), ("/runs", {}), ("/runs", {"run": "run-024"}),
+    ("/review", {}), ("/review", {"tab": "quarantined"}), ("/graph", {}), ("/graph", {"colour": "quality"}),
+    ("/graph", {"memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}),
     ("/ask", {"q": "which sources count for the judge"}), ("/status", {}),
 ]  # fmt: skip
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -117,13 +118,13 @@ async def violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:
 
 @pytest.mark.parametrize(("path", "params"), VIEWS, ids=[f"{path}{'&'.join(params)}" for path, params in VIEWS])
 async def test_everybody_can_use_it(
-    open_panel: Open, server: str, seeded: str, axe: str, path: str, params: dict[str, str]
+    open_panel: Open, server: str, mapped: str, axe: str, path: str, params: dict[str, str]
 ) -> None:
     if "memory" in params:
-        async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": seeded}) as client:
+        async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": mapped}) as client:
             found = (await client.get("/api/memories?kind=observation&verdict=reject&limit=1")).json()
         params = {"memory": found["memories"][0]["id"]}
-    page = await open_panel(path, params, within=seeded)
+    page = await open_panel(path, params, within=mapped)
     await page.wait_for_load_state("networkidle")
     for size, theme in itertools.product((WIDE, NARROW), THEMES):
         await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes

@@ -5,6 +5,8 @@ import { notifyFailure } from "../state/notices";
 import { call, query, workspace } from "./client";
 import type { Graph, GraphNode } from "./types";
 
+const WAITING_MILLISECONDS = 5_000;
+/** Between looks for memories that have no vector yet, as those have that were just restored. */
 const FRESH_MILLISECONDS = 60_000;
 /** A map is large, and what is done here is shown without asking again. */
 
@@ -20,6 +22,7 @@ export function useGraph(asked: MapQuestion) {
     queryFn: ({ signal }) => call<Graph>(pathOf(asked), { signal }),
     placeholderData: keepPreviousData,
     staleTime: FRESH_MILLISECONDS,
+    refetchInterval: ({ state }) => (state.data?.reason ? WAITING_MILLISECONDS : false),
   });
 }
 

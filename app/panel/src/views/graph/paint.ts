@@ -96,7 +96,7 @@ export class Painter {
   }
 
   #picture(mark: Mark, chosen: boolean, growth: number): HTMLCanvasElement {
-    const area = Math.max(4, Math.round(mark.area * growth * growth * (chosen ? 1.5 : 1)));
+    const area = Math.max(4, Math.round(mark.area * growth * growth * (chosen ? 1.7 : 1)));
     const name = `${mark.name} ${chosen} ${area}`;
     const known = this.#pictures.get(name);
     if (known) return known;
@@ -115,7 +115,7 @@ export class Painter {
     context.globalAlpha = mark.opacity;
     context.fillStyle = this.#colour(mark.colour);
     context.strokeStyle = this.#colour(chosen ? "--text" : "--surface");
-    context.lineWidth = chosen ? 1.6 : 0.7;
+    context.lineWidth = chosen ? 1.2 : 0.7;
     context.lineJoin = "round";
     context.beginPath();
     symbol(mark.shape, area).context(context)();

@@ -23,7 +23,9 @@ export interface Size {
 export type Place = readonly [number, number];
 
 const MARGIN = 28;
-/** Pixels between the outermost memories and the edge. */
+/** Pixels between the outermost memories and the edge, */
+const CONTROLS = 28;
+/** and on the right beyond them, where the buttons for zooming stand. */
 const REACH = 9;
 /** Pixels around a memory that still mean it. */
 
@@ -36,11 +38,11 @@ export function when(node: GraphNode): number {
 export function placed(nodes: readonly GraphNode[], { width, height }: Size): readonly Dot[] {
   const [left = 0, right = 0] = extent(nodes, (node) => node.x) as [number?, number?];
   const [bottom = 0, top = 0] = extent(nodes, (node) => node.y) as [number?, number?];
-  const room = [Math.max(1, width - 2 * MARGIN), Math.max(1, height - 2 * MARGIN)] as const;
+  const room = [Math.max(1, width - CONTROLS - 2 * MARGIN), Math.max(1, height - 2 * MARGIN)] as const;
   const each = Math.min(room[0] / (right - left || 1), room[1] / (top - bottom || 1));
-  const x = scaleLinear([left, right === left ? left + 1 : right], around(width / 2, ((right - left || 1) * each) / 2));
+  const x = scaleLinear([left, right === left ? left + 1 : right], around((width - CONTROLS) / 2, ((right - left || 1) * each) / 2));
   const y = scaleLinear([top, bottom === top ? top - 1 : bottom], around(height / 2, ((top - bottom || 1) * each) / 2));
-  if (left === right && bottom === top) return nodes.map((node) => ({ node, x: width / 2, y: height / 2 }));
+  if (left === right && bottom === top) return nodes.map((node) => ({ node, x: (width - CONTROLS) / 2, y: height / 2 }));
   return nodes.map((node) => ({ node, x: x(node.x), y: y(node.y) }));
 }
 
