@@ -197,7 +197,7 @@ async def test_those_in_a_lasso_are_listed_and_shift_adds(
 
     def depth(place: Place) -> float:
         """Pixels below the diagonal from the upper left to the lower right."""
-        return place[1] - (top + (place[0] - left) * (bottom - top) / (right - left))
+        return float(place[1] - (top + (place[0] - left) * (bottom - top) / (right - left)))
 
     below = sum(depth(place) > 0 for place in found.places.values())
     close = sum(abs(depth(place)) < 2 for place in found.places.values())
