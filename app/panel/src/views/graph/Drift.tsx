@@ -63,11 +63,11 @@ export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
         </button>
       </div>
       <div className="drift-plot" ref={frame}>
-        <Bars nodes={nodes} edges={edges} colouring={colouring} width={width} from={from} to={to} />
         <input
           type="range" aria-label="From" min={0} max={STEPS} value={from} aria-valuetext={text(from)}
           onChange={(event) => set(Math.min(event.target.valueAsNumber, to - 1), to)}
         />
+        <Bars nodes={nodes} edges={edges} colouring={colouring} width={width} from={from} to={to} />
         <input
           type="range" aria-label="To" min={0} max={STEPS} value={to} aria-valuetext={text(to)}
           onChange={(event) => set(from, Math.max(event.target.valueAsNumber, from + 1))}
