@@ -1,6 +1,6 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import compression, graph, history, ingestion, injection, locomo, stable, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, locomo, panel, stable, write_gate
 
 if __name__ == "__main__":
     compression.main([])
@@ -11,3 +11,4 @@ if __name__ == "__main__":
     ingestion.main([])
     history.main([])
     graph.main([])
+    panel.main([])

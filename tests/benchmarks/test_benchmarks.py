@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compression, graph, history, ingestion, injection, locomo, stable, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, locomo, panel, stable, write_gate
 from benchmarks.figures import Figure
+from tests.panel.browser import MISSING, chromium
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,13 @@ def test_history() -> None:
 
 def test_graph() -> None:
     figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))
+    assert all(value > 0 for value in figures.values())
+
+
+def test_panel() -> None:
+    if chromium() is None:
+        pytest.skip(MISSING)
+    figures = by_name(panel.main(["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4"]))
     assert all(value > 0 for value in figures.values())
 
 

@@ -171,12 +171,13 @@ function useDrawing(
   const behaviour = useRef<Behaviour | null>(null);
   const at = useRef(zoomIdentity);
   const frame = useRef(0);
+  const moving = useRef(false);
 
   const paint = useCallback((forget = false) => {
     if (forget) painter.current?.forget();
     cancelAnimationFrame(frame.current);
     frame.current = requestAnimationFrame(() => {
-      painter.current?.paint({ ...latest.current.scene, region: region.current ?? [] }, at.current);
+      painter.current?.paint({ ...latest.current.scene, region: region.current ?? [] }, at.current, moving.current);
     });
   }, [region]);
 
@@ -189,7 +190,12 @@ function useDrawing(
       .filter((event: MouseEvent | TouchEvent | WheelEvent) => moves(event, latest.current.tool))
       .on("zoom", ({ transform, sourceEvent }: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
         at.current = transform;
+        moving.current = Boolean(sourceEvent);
         if (sourceEvent) latest.current.onMove();
+        paint();
+      })
+      .on("end", () => {
+        moving.current = false;
         paint();
       });
     behaviour.current = made;

@@ -1,4 +1,4 @@
-/** Draws the map on a canvas: each mark is drawn once as a picture, and then only copied. */
+/** Draws the map on a canvas: each mark is drawn once as a picture, all marks once as a layer, and then only copied. */
 
 import { symbol, symbolCircle } from "d3-shape";
 import type { ZoomTransform } from "d3-zoom";
@@ -28,6 +28,10 @@ const SMALLER = 0.55;
 const GROWTH = 0.5;
 /** Marks grow with the root of the zoom, so that those that stood on each other come apart. */
 const LARGEST = 2.6;
+const MARGIN = 0.25;
+/** Of the view's size: what the layer holds beyond each of its edges, so that the map can be moved without drawing. */
+const STRETCH = 1.3;
+/** How far a layer is stretched or shrunk while the map is zoomed; at rest it is drawn at its own size. */
 const RING = 7;
 const FONT_SIZE = 12;
 const ABOVE = 15;
@@ -39,41 +43,64 @@ function grown(zoom: number, shown: number): number {
   return Math.round(growth * 8) / 8;
 }
 
+function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("the browser gives no canvas to draw on");
+  return context;
+}
+
+/** Setting a canvas's size clears it, so only another size is set. */
+function resized(canvas: HTMLCanvasElement, width: number, height: number): void {
+  const [across, down] = [Math.round(width), Math.round(height)];
+  if (canvas.width !== across) canvas.width = across;
+  if (canvas.height !== down) canvas.height = down;
+}
+
+function sameMarks(one: Scene, other: Scene): boolean {
+  return (
+    one.shown === other.shown && one.faint === other.faint && one.chosen === other.chosen &&
+    one.size.width === other.size.width && one.size.height === other.size.height
+  );
+}
+
+/** What the layer shows, and from where. */
+interface Layered {
+  readonly scene: Scene;
+  readonly transform: ZoomTransform;
+}
+
 export class Painter {
   readonly #context: CanvasRenderingContext2D;
+  readonly #layer = document.createElement("canvas");
+  #layered: Layered | null = null;
   readonly #pictures = new Map<string, HTMLCanvasElement>();
   readonly #colours = new Map<string, string>();
   #ratio = 1;
   #font = "";
 
   constructor(readonly canvas: HTMLCanvasElement) {
-    const context = canvas.getContext("2d");
-    if (!context) throw new Error("the browser gives no canvas to draw on");
-    this.#context = context;
+    this.#context = contextOf(canvas);
   }
 
   /** Colours have changed: nothing that was drawn with them is kept. */
   forget(): void {
+    this.#layered = null;
     this.#pictures.clear();
     this.#colours.clear();
     this.#font = "";
   }
 
-  paint(scene: Scene, transform: ZoomTransform): void {
+  /** A map that is `moving` may be stretched a little; the next one at rest is drawn anew. */
+  paint(scene: Scene, transform: ZoomTransform, moving: boolean): void {
     this.#fit(scene.size);
+    if (!this.#covered(scene, transform, moving)) this.#drawLayer(scene, transform);
     const context = this.#context;
-    const growth = grown(transform.k, scene.shown.length);
     context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     context.clearRect(0, 0, scene.size.width, scene.size.height);
-    for (const dot of scene.faint) this.#copy(dot, FAINT, false, growth, scene.size, transform);
-    for (const { dot, mark } of scene.shown) {
-      if (!scene.chosen.has(dot.node.id)) this.#copy(dot, mark, false, growth, scene.size, transform);
-    }
-    for (const { dot, mark } of scene.shown) {
-      if (scene.chosen.has(dot.node.id)) this.#copy(dot, mark, true, growth, scene.size, transform);
-    }
+    const [x, y, width, height] = this.#stretched(transform);
+    context.drawImage(this.#layer, x, y, width, height);
     this.#labels(scene.labels, transform);
-    if (scene.current) this.#ring(scene.current, growth, transform);
+    if (scene.current) this.#ring(scene.current, grown(transform.k, scene.shown.length), transform);
     this.#region(scene.region);
   }
 
@@ -81,18 +108,56 @@ export class Painter {
     const ratio = window.devicePixelRatio || 1;
     if (ratio !== this.#ratio) this.forget();
     this.#ratio = ratio;
-    const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (this.canvas.width !== across) this.canvas.width = across;
-    if (this.canvas.height !== down) this.canvas.height = down;
+    resized(this.canvas, width * ratio, height * ratio);
   }
 
-  #copy(dot: Dot, mark: Mark, chosen: boolean, growth: number, size: Size, transform: ZoomTransform): void {
+  /** Where the layer lies on the canvas: x, y, width, height. */
+  #stretched(transform: ZoomTransform): readonly [number, number, number, number] {
+    const { size } = (this.#layered as Layered).scene;
+    const drawn = (this.#layered as Layered).transform;
+    const stretch = transform.k / drawn.k;
+    return [
+      transform.x - stretch * (drawn.x + MARGIN * size.width),
+      transform.y - stretch * (drawn.y + MARGIN * size.height),
+      stretch * (1 + 2 * MARGIN) * size.width,
+      stretch * (1 + 2 * MARGIN) * size.height,
+    ];
+  }
+
+  #covered(scene: Scene, transform: ZoomTransform, moving: boolean): boolean {
+    if (!this.#layered || !sameMarks(this.#layered.scene, scene)) return false;
+    const stretch = transform.k / this.#layered.transform.k;
+    if (stretch !== 1 && (!moving || stretch > STRETCH || stretch < 1 / STRETCH)) return false;
+    const [x, y, width, height] = this.#stretched(transform);
+    return x <= 0 && y <= 0 && x + width >= scene.size.width && y + height >= scene.size.height;
+  }
+
+  #drawLayer(scene: Scene, transform: ZoomTransform): void {
+    this.#layered = { scene, transform };
+    const { width, height } = scene.size;
+    resized(this.#layer, width * (1 + 2 * MARGIN) * this.#ratio, height * (1 + 2 * MARGIN) * this.#ratio);
+    const context = contextOf(this.#layer);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.#layer.width, this.#layer.height);
+    context.setTransform(this.#ratio, 0, 0, this.#ratio, MARGIN * width * this.#ratio, MARGIN * height * this.#ratio);
+    const growth = grown(transform.k, scene.shown.length);
+    for (const dot of scene.faint) this.#copy(context, dot, FAINT, false, growth, scene.size, transform);
+    for (const { dot, mark } of scene.shown) {
+      if (!scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, false, growth, scene.size, transform);
+    }
+    for (const { dot, mark } of scene.shown) {
+      if (scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, true, growth, scene.size, transform);
+    }
+  }
+
+  #copy(context: CanvasRenderingContext2D, dot: Dot, mark: Mark, chosen: boolean, growth: number, size: Size, transform: ZoomTransform): void {
     const x = transform.applyX(dot.x);
     const y = transform.applyY(dot.y);
-    if (x < -RING || y < -RING || x > size.width + RING || y > size.height + RING) return;
+    const [beyondX, beyondY] = [MARGIN * size.width + RING, MARGIN * size.height + RING];
+    if (x < -beyondX || y < -beyondY || x > size.width + beyondX || y > size.height + beyondY) return;
     const picture = this.#picture(mark, chosen, growth);
     const side = picture.width / this.#ratio;
-    this.#context.drawImage(picture, x - side / 2, y - side / 2, side, side);
+    context.drawImage(picture, x - side / 2, y - side / 2, side, side);
   }
 
   #picture(mark: Mark, chosen: boolean, growth: number): HTMLCanvasElement {
@@ -109,8 +174,7 @@ export class Painter {
     const picture = document.createElement("canvas");
     const side = Math.ceil((Math.sqrt(area) * 2 + 4) * this.#ratio);
     picture.width = picture.height = side;
-    const context = picture.getContext("2d");
-    if (!context) return picture;
+    const context = contextOf(picture);
     context.setTransform(this.#ratio, 0, 0, this.#ratio, side / 2, side / 2);
     context.globalAlpha = mark.opacity;
     context.fillStyle = this.#colour(mark.colour);

@@ -1,0 +1,147 @@
+"""The panel in a real browser: first paint, what a person waits for, and the map's frames a second."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from playwright.async_api import Browser, Page
+
+from benchmarks.corpus import Corpus, fill
+from benchmarks.figures import Figure, percentile, report
+from benchmarks.stage import service, stage
+from tests.panel.browser import MISSING, chromium, launched
+
+MEMORIES = 10_000
+NODES = 5_000
+ROUNDS = 10
+WORKSPACE = "benchmark"
+PATIENCE_MILLISECONDS = 900_000
+"""A first map of many memories may take minutes."""
+GESTURES = 120
+"""Movements of the pointer, each after a frame, that a measured gesture has."""
+FIRST_PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+LISTED = "() => document.querySelector('.row') && performance.now()"
+FRAMES = """async (moves) => {
+  const canvas = document.querySelector("canvas");
+  const box = canvas.getBoundingClientRect();
+  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+  const common = { bubbles: true, cancelable: true, view: window };
+  const send = (kind, type, more) => (type === "mousedown" || kind === WheelEvent ? canvas : window)
+    .dispatchEvent(new kind(type, { ...common, ...more }));
+  const frame = () => new Promise(requestAnimationFrame);
+  const taken = [];
+  for (const wheel of [false, true]) {
+    if (!wheel) send(MouseEvent, "mousedown", { clientX: x, clientY: y, button: 0, buttons: 1 });
+    let before = await frame();
+    for (let move = 1; move <= moves; move += 1) {
+      const swing = Math.sin(move / 12);
+      if (wheel) send(WheelEvent, "wheel", { clientX: x, clientY: y, deltaY: 40 * swing });
+      else send(MouseEvent, "mousemove", { clientX: x + 150 * swing, clientY: y + 80 * swing, buttons: 1 });
+      const now = await frame();
+      taken.push(now - before);
+      before = now;
+    }
+    if (!wheel) send(MouseEvent, "mouseup", { clientX: x, clientY: y });
+  }
+  return taken;
+}"""
+"""Moves the map by a drag and then by the wheel; milliseconds between the frames that followed."""
+WAIT = """async ([press, shown]) => {
+  const before = performance.now();
+  document.querySelector(press).click();
+  while (!document.querySelector(shown)) await new Promise(requestAnimationFrame);
+  return performance.now() - before;
+}"""
+"""Milliseconds from a press until the page shows its effect."""
+
+
+async def opened(browser: Browser, address: str, path: str = "/", query: str = "") -> Page:
+    """A page in a browser that knows nothing yet: nothing is in its cache."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    page = await context.new_page()
+    page.set_default_timeout(PATIENCE_MILLISECONDS)
+    await page.goto(f"{address}{path}?workspace={WORKSPACE}{query}")
+    return page
+
+
+async def paints(browser: Browser, address: str, rounds: int) -> tuple[list[float], list[float]]:
+    """Milliseconds until something is painted, and until the first memory is."""
+    first, listed = [], []
+    for _ in range(rounds):
+        page = await opened(browser, address)
+        listed.append(float(await (await page.wait_for_function(LISTED)).json_value()))
+        first.append(float(await (await page.wait_for_function(FIRST_PAINT)).json_value()))
+        await page.context.close()
+    return first, listed
+
+
+async def waits(browser: Browser, address: str, rounds: int) -> tuple[list[float], list[float]]:
+    """Milliseconds until a memory that is pressed shows as chosen, and until a rating shows."""
+    selected, rated = [], []
+    page = await opened(browser, address)
+    await page.wait_for_selector(".row")
+    for number in range(1, rounds + 1):
+        row = f".list li:nth-child({number}) > .row"
+        selected.append(float(await page.evaluate(WAIT, [row, f"{row}[aria-current]"])))
+        await page.wait_for_selector(".pane-detail .thumb.good")
+        rated.append(float(await page.evaluate(WAIT, [".pane-detail .thumb.good", ".row[aria-current] .quality.good"])))
+    await page.context.close()
+    return selected, rated
+
+
+async def frames(browser: Browser, address: str, nodes: int, moves: int) -> list[float]:
+    """Milliseconds from frame to frame while a map of so many memories is moved and zoomed."""
+    page = await opened(browser, address, "/graph", f"&limit={nodes}")
+    await page.wait_for_selector(f'canvas[aria-label="Map of {nodes} memories"]')
+    await page.wait_for_load_state("networkidle")
+    taken: list[float] = await page.evaluate(FRAMES, moves)
+    await page.context.close()
+    return taken
+
+
+async def measure(browser: Browser, memories: int, nodes: int, rounds: int, moves: int) -> list[Figure]:
+    """The figures at these sizes."""
+    async with stage() as services:
+        await fill(services, Corpus(), WORKSPACE, memories)
+        with service(replace(services.settings, embedded_worker=False)) as (address, _):
+            first, listed = await paints(browser, address, rounds)
+            selected, rated = await waits(browser, address, rounds)
+            taken = await frames(browser, address, nodes, moves)
+    name, drawn = f"{memories:,} memories", f"{nodes:,} nodes"
+    return [
+        Figure(name=f"{name}: first paint, p50", value=percentile(first, 50), unit="ms"),
+        Figure(name=f"{name}: first paint, slowest", value=max(first), unit="ms", at_most=1000),
+        Figure(name=f"{name}: memories listed, p50", value=percentile(listed, 50), unit="ms"),
+        Figure(name=f"{name}: memories listed, slowest", value=max(listed), unit="ms", at_most=1000),
+        Figure(name=f"{name}: a memory chosen, slowest", value=max(selected), unit="ms", at_most=100),
+        Figure(name=f"{name}: a rating shown, slowest", value=max(rated), unit="ms", at_most=100),
+        Figure(name=f"{drawn}: frames a second, moved and zoomed", value=1000 * len(taken) / sum(taken), at_least=30),
+        Figure(name=f"{drawn}: frames a second, slowest in twenty", value=1000 / percentile(taken, 95), at_least=30),
+    ]
+
+
+async def measured(memories: int, nodes: int, rounds: int, moves: int) -> list[Figure]:
+    """The same, in a browser of its own."""
+    path = chromium()
+    if path is None:
+        raise SystemExit(MISSING)
+    async with launched(path) as browser:
+        return await measure(browser, memories, nodes, rounds, moves)
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memories", type=int, default=MEMORIES)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--moves", type=int, default=GESTURES)
+    given = parser.parse_args(arguments)
+    figures = asyncio.run(measured(given.memories, given.nodes, given.rounds, given.moves))
+    report("panel", figures)
+    return figures
+
+
+if __name__ == "__main__":
+    main()
