@@ -163,8 +163,8 @@ lexical = Table(
     ForeignKeyConstraint(
         ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
     ),
-    # Without a list of pending entries, which every search would have to read through until a vacuum.
-    Index("lexical_terms_ix", "terms", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    # Its list of pending entries is merged by whoever wrote them, so that no search has to read through it.
+    Index("lexical_terms_ix", "terms", postgresql_using="gin", postgresql_with={"fastupdate": "on"}),
 )
 
 lexeme_statistics = Table(

@@ -222,3 +222,15 @@ async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
     assert all(not result.rejected for result in results)
     scores = {memory.final_score for memory in await list_memories(database, workspace=workspace, limit=100)}
     assert len(scores) == 1
+
+
+async def test_no_search_has_to_read_through_pending_words(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    merge = text("SELECT gin_clean_pending_list('lexical_terms_ix'::regclass)")
+    options = text("SELECT reloptions FROM pg_class WHERE relname = 'lexical_terms_ix'")
+    await store(database, counter, workspace, *(message(f"word{place} and more", place) for place in range(50)))
+    await store(database, counter, workspace, replace(message("word3 and more", 3), tags=("known",)))
+    async with database.transaction() as connection:
+        assert (await connection.execute(options)).scalar_one() == ["fastupdate=on"]
+        assert (await connection.execute(merge)).scalar_one() == 0
