@@ -12,7 +12,7 @@ B = 0.4
 """Share of the length normalisation."""
 DRIFT = 0.1
 """The mean length may move by this share before every weight is made anew; at b 0.4 it moves a score by under 4 %."""
-STALE = 0.05
+STALE = 0.2
 """Statistics are taken anew when the number of documents has moved by this share: an idf moves by the logarithm."""
 
 # Title, date and body are what the lexical arm scores; the date in words is how people ask for it.
