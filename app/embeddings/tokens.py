@@ -112,7 +112,9 @@ class BundledTokenCounter:
         counted = dict(zip(unknown, self._tokens(unknown), strict=True))
         if len(self._words) + len(counted) > WORDS_REMEMBERED:
             self._words.clear()
-        self._words.update(itertools.islice(((w, n) for w, n in counted.items() if len(w) <= LONGEST_WORD), WORDS_REMEMBERED))
+        self._words.update(
+            itertools.islice(((w, n) for w, n in counted.items() if len(w) <= LONGEST_WORD), WORDS_REMEMBERED)
+        )
         every = {word: counted[word] if count is None else count for word, count in counts.items()}
         for owner, words in pieces:
             yield owner, sum(map(every.__getitem__, words))
