@@ -74,7 +74,7 @@ async def raw_parts(services: Services, workspace: str, query: str) -> tuple[flo
             match=words.match if words else None,
             weights=words.weights if words else None,
             indexed=survey.indexed,
-            eligible=survey.eligible,
+            kept=survey.kept,
             clauses=(),
             values={},
             least=15,

@@ -136,6 +136,7 @@ memories = Table(
     Index("memories_created_ix", "workspace_id", "created_at", "memory_id"),
     Index("memories_occurred_ix", "workspace_id", "occurred_at", postgresql_where=text("occurred_at IS NOT NULL")),
     Index("memories_tags_ix", "tags", postgresql_using="gin"),
+    Index("memories_kind_ix", "workspace_id", "kind", "memory_id", postgresql_where=text("valid_until IS NULL")),
     Index(
         "memories_deleted_ix",
         "workspace_id",
