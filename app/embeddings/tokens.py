@@ -23,15 +23,6 @@ each cut. Whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
 REMEMBERED, REMEMBERED_CHARACTERS = 8_192, 2_048
 """Counts kept, of lines up to that long: a chunker asks for a line alone, with its neighbours and under its trail. At
 most 20 MB where every line is as long, one in practice."""
-WORDS_REMEMBERED = 65_536
-"""Words whose tokens are remembered: most of a text consists of words that came before. At most 12 MB."""
-LONGEST_WORD = 64
-"""Characters of a word that is remembered."""
-PLAIN = re.compile(r"[\t\n\r -~]*")
-"""Text in which the tokenizer takes each run of letters and digits, and each mark, by itself."""
-SPECIAL = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
-"""One token wherever it stands."""
-PLAIN_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 _SEAM = re.compile(r"[ \t\n\r!-/:-@\\^-`{-~\u4e00-\u9fff]")
 """Where a text may be cut without a token changing: the tokenizer never joins characters over blanks, ASCII
 punctuation or CJK ideographs. Square brackets are left out, for `[SEP]` and its like are one token."""
@@ -72,7 +63,6 @@ class BundledTokenCounter:
     def __init__(self) -> None:
         self._tokenizer = load_tokenizer(bundled_file("tokenizer.json"))
         self._known: dict[str, int] = {}
-        self._words: dict[str, int] = {}
 
     def count(self, text: str) -> int:
         """Model tokens of `text`, without the special tokens that frame a sequence."""
@@ -97,35 +87,11 @@ class BundledTokenCounter:
     def _counted(self, texts: Sequence[str]) -> list[int]:
         totals = [0] * len(texts)
         for group in _groups(_pieces(texts)):
-            plain = [(owner, PLAIN_WORD.findall(piece.lower())) for owner, piece in group if _is_plain(piece)]
-            for owner, count in self._by_words(plain):
-                totals[owner] += count
-            others = [(owner, piece) for owner, piece in group if not _is_plain(piece)]
-            for (owner, _), count in zip(others, self._tokens([piece for _, piece in others]), strict=True):
-                totals[owner] += count
+            pieces = [piece for _, piece in group]
+            encodings = self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False)
+            for (owner, _), encoding in zip(group, encodings, strict=True):
+                totals[owner] += len(encoding)
         return totals
-
-    def _by_words(self, pieces: Sequence[tuple[int, list[str]]]) -> Iterator[tuple[int, int]]:
-        """Tokens of plain pieces: a plain text has as many as its words have, and a word is tokenized once."""
-        counts = {word: self._words.get(word) for _, words in pieces for word in words}
-        unknown = [word for word, count in counts.items() if count is None]
-        counted = dict(zip(unknown, self._tokens(unknown), strict=True))
-        if len(self._words) + len(counted) > WORDS_REMEMBERED:
-            self._words.clear()
-        self._words.update(
-            itertools.islice(((w, n) for w, n in counted.items() if len(w) <= LONGEST_WORD), WORDS_REMEMBERED)
-        )
-        every = {word: counted[word] if count is None else count for word, count in counts.items()}
-        for owner, words in pieces:
-            yield owner, sum(map(every.__getitem__, words))
-
-    def _tokens(self, texts: Sequence[str]) -> list[int]:
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False) if texts else ()
-        return [len(encoding) for encoding in encodings]
-
-
-def _is_plain(piece: str) -> bool:
-    return piece.isascii() and bool(PLAIN.fullmatch(piece)) and not SPECIAL.search(piece)
 
 
 def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
