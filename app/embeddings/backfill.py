@@ -109,11 +109,11 @@ async def until_quiet(database: Database) -> None:
     Built at once, 100,000 take 20 s of two cores; added to an index one by one, 55 s of one (docs/adr/0006).
     """
     async with database.statements() as connection:
-        before = await store.vector_count(connection)
+        before = await store.vector_bytes(connection)
     while True:
         await asyncio.sleep(QUIET_SECONDS)
         async with database.statements() as connection:
-            after = await store.vector_count(connection)
+            after = await store.vector_bytes(connection)
         if after <= before * (1 + QUIET_GROWTH):
             return
         before = after
@@ -123,22 +123,16 @@ async def build_indexes(database: Database) -> int:
     """Give every workspace that has grown beyond the exact scan its vector index. How many were built."""
     built = 0
     try:
-        while await _build_index(database):
-            built += 1
+        async with database.statements() as connection:
+            model = await store.active_model(connection)
+            if model is not None:
+                for workspace_id in await store.crowded_workspaces(connection, model):
+                    built += await store.build_index(connection, model, workspace_id)
     except ProgrammingError as error:
         if sqlstate_of(error) != UNDEFINED_TABLE:
             raise
         logger.info("the store moved to another model while its indexes were built")
     return built
-
-
-async def _build_index(database: Database) -> bool:
-    async with database.statements() as connection:
-        model = await store.active_model(connection)
-        crowded = [] if model is None else await store.crowded_workspaces(connection, model)
-        if model is None or not crowded:
-            return False
-        return await store.build_index(connection, model, crowded[0])
 
 
 async def backfill_state(database: Database) -> int:

@@ -407,12 +407,13 @@ def as_literal(vector: Vector) -> str:
     return msgspec.json.encode(vector.tolist()).decode()
 
 
-async def vector_count(connection: AsyncConnection) -> int:
-    """How many vectors of the served model there are, in all workspaces."""
+async def vector_bytes(connection: AsyncConnection) -> int:
+    """What the vectors of the served model take, in all workspaces: asked in no time, unlike their number."""
     model = await active_model(connection)
     if model is None:
         return 0
-    return int((await connection.execute(text(f"SELECT count(*) FROM {model.partition}"))).scalar_one())  # noqa: S608 - made of a number
+    size = text("SELECT pg_table_size(CAST(:partition AS regclass))")
+    return int((await connection.execute(size, {"partition": model.partition})).scalar_one())
 
 
 async def crowded_workspaces(connection: AsyncConnection, model: StoredModel) -> list[int]:
@@ -440,19 +441,20 @@ async def indexed_workspaces(connection: AsyncConnection, model: StoredModel) ->
 async def build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int) -> bool:
     """Build a workspace's HNSW index beside its readers and writers. Needs a connection in autocommit mode.
 
-    False, and nothing is done, where somebody else builds it at this moment.
+    False, and nothing is done, where somebody else builds it at this moment or just has.
     """
     name = model.index_name(workspace_id)
     if not (await connection.execute(TRY_BUILD, {"name": name})).scalar_one():
         return False
     try:
-        await _build_index(connection, model, workspace_id, name)
+        return await _build_index(connection, model, workspace_id, name)
     finally:
         await connection.execute(END_BUILD, {"name": name})
-    return True
 
 
-async def _build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int, name: str) -> None:
+async def _build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int, name: str) -> bool:
+    if workspace_id in await indexed_workspaces(connection, model):
+        return False
     await connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
     await connection.execute(
         text(
@@ -460,3 +462,4 @@ async def _build_index(connection: AsyncConnection, model: StoredModel, workspac
             f" WHERE workspace_id = {workspace_id:d}"
         )
     )
+    return True
