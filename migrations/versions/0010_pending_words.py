@@ -2,9 +2,9 @@
 
 Entries of the word index come in over its pending list, which the writer merges.
 
-Locks: `lexical_terms_ix` for the instant in which its option is set (ACCESS EXCLUSIVE: it waits for the searches that are
-under way, new ones wait for it); nothing else, readers and writers go on while the index of kinds is built. Each step can
-be taken again. Going back merges what is pending, so that nothing is left to read through.
+Locks: `lexical_terms_ix` for the instant in which its option is set (ACCESS EXCLUSIVE: it waits for the searches
+that are under way, and new ones wait for it); nothing else, readers and writers go on while the index of kinds is
+built. Each step can be taken again. Going back merges what is pending, so that nothing is left to read through.
 """
 
 import sqlalchemy as sa
