@@ -1,6 +1,8 @@
 """A seeded corpus: Zipf-like text in sources, clustered vectors, and queries that are never the same twice."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 from app.db.engine import Database
 from app.embeddings import store as vectors
 from app.embeddings.backfill import build_indexes
-from app.memories.memory import NewMemory, SourceReference
+from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
 from app.wiring import Services
@@ -19,7 +21,6 @@ EXPONENT = 1.05
 """Of the Zipf distribution; English text has about 1."""
 CHUNKS_A_SOURCE = 20
 CLUSTERS = 500
-BATCH = 5_000
 TERMS = 8
 """Words of a query."""
 
@@ -83,28 +84,28 @@ async def load(
     services: Services, workspace: str, memories: Sequence[NewMemory], made: NDArray[np.float32]
 ) -> list[UUID | None]:
     """Store memories whose vectors are ready, until both arms find the last of them; their ids."""
-    ids: list[UUID | None] = []
-    for start in range(0, len(memories), BATCH):
-        batch = await remember(
-            services.database,
-            services.counter,
-            workspace=workspace,
-            language="english",
-            memories=memories[start : start + BATCH],
-        )
-        await _give_vectors(services.database, batch.ids, made[start : start + BATCH])
-        ids += batch.ids
+    model = services.provider.model_id
+    done = await remember(
+        services.database,
+        services.counter,
+        workspace=workspace,
+        language="english",
+        memories=[
+            replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
+            for memory, vector in zip(memories, made.astype("<f4"), strict=True)
+        ],
+    )
     await refresh_all_statistics(services.database)
-    await build_indexes(services.database)
-    return ids
+    await until_indexed(services.database)
+    return list(done.ids)
 
 
-async def _give_vectors(database: Database, ids: Sequence[UUID | None], made: NDArray[np.float32]) -> None:
-    vector_of = dict(zip(ids, vectors.as_literals(made), strict=True))
-    async with database.transaction() as connection:
-        model = await vectors.active_model(connection)
-        batch = await vectors.waiting(connection, limit=len(ids), ids=[item for item in vector_of if item is not None])
-        if model is None or not batch:
-            return
-        waiting = [item.memory_id for item in batch]
-        await vectors.write(connection, model, batch[0].workspace_id, waiting, [vector_of[item] for item in waiting])
+async def until_indexed(database: Database) -> None:
+    """Build what vector indexes are lacking, or wait for who builds them."""
+    while True:
+        await build_indexes(database)
+        async with database.statements() as connection:
+            model = await vectors.active_model(connection)
+            if model is None or not await vectors.crowded_workspaces(connection, model):
+                return
+        await asyncio.sleep(0.1)

@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,7 +36,7 @@ class Client:
         """Ask once."""
         self.post("/api/history", json.dumps({"query": query}).encode())
 
-    def post(self, path: str, body: bytes) -> bytes:
+    def post(self, path: str, body: bytes | Iterator[bytes]) -> bytes:
         """The answer's body. A connection that the server has ended, being idle for seconds, is opened again."""
         try:
             answer = self._sent(path, body)
@@ -48,7 +48,7 @@ class Client:
             raise RuntimeError(given.decode())
         return given
 
-    def _sent(self, path: str, body: bytes) -> http.client.HTTPResponse:
+    def _sent(self, path: str, body: bytes | Iterator[bytes]) -> http.client.HTTPResponse:
         self._connection.request("POST", path, body, self._headers)
         return self._connection.getresponse()
 
@@ -74,7 +74,7 @@ async def raw_parts(services: Services, workspace: str, query: str) -> tuple[flo
             match=words.match if words else None,
             weights=words.weights if words else None,
             indexed=survey.indexed,
-            eligible=survey.eligible,
+            kept=survey.kept,
             clauses=(),
             values={},
             least=15,

@@ -1,5 +1,6 @@
 """`/api/memories`, `/api/memories:bulk`, `/api/memories/{id}`, what there is to filter by, `/api/sources`."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,8 +34,8 @@ from app.errors import EmbeddingUnavailable, InvalidInput, Refused
 from app.memories.browse import LARGEST_PAGE, get_memory, list_sources, neighbours_of, page_memories
 from app.memories.facets import list_facets
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.memories.memory import NewMemory, Rejection
-from app.memories.remember import BATCH, BATCH_CHARACTERS, remember
+from app.memories.memory import NewMemory, Rejection, Remembered
+from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
 from app.memories.screening import INVALID
 from app.retrieval.recall import VECTOR
 
@@ -97,7 +98,8 @@ class MemoriesController(Controller):
         context = context_of(state)
         sent = _Sent()
         sent.ids.append(None)
-        await _remember(context, context.workspace(workspace), [_Line(number=1, place=0, memory=data.memory())], sent)
+        line = _Line(number=1, place=0, memory=data.memory())
+        _note(context, [line], await remember_batch(_door(context, workspace), [line.memory]), sent)
         if sent.refused:
             raise as_error(sent.refused[0])
         return await _answer(context, sent, wait)
@@ -113,22 +115,16 @@ class MemoriesController(Controller):
         A bad line is rejected with its number and reason, and the rest goes on.
         """
         context = context_of(state)
-        target = context.workspace(workspace)
-        sent = _Sent()
-        batch: list[_Line] = []
-        characters = 0
-        async for number, line in _lines(request):
-            memory = _parsed(line)
-            sent.ids.append(None)
-            if isinstance(memory, str):
-                sent.rejected.append(RejectedLine(line=number, reason=memory))
-                continue
-            batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
-            characters += len(line or b"")
-            if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
-                await _remember(context, target, batch, sent)
-                batch, characters = [], 0
-        await _remember(context, target, batch, sent)
+        door, sent = _door(context, workspace), _Sent()
+        waiting: deque[Sequence[_Line]] = deque()
+
+        async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+            async for batch in _batches(request, sent):
+                waiting.append(batch)
+                yield [line.memory for line in batch]
+
+        async for result in remember_batches(door, batches()):
+            _note(context, waiting.popleft(), result, sent)
         return await _answer(context, sent, wait)
 
     @get("/memories", responses=PROBLEMS)
@@ -262,19 +258,38 @@ def as_error(rejection: Rejection) -> InvalidInput:
     return Refused(field_name, message, reason=rejection.code, details=rejection.details)
 
 
-async def _remember(context: Context, workspace: str, batch: Sequence[_Line], sent: _Sent) -> None:
-    if not batch:
-        return
+def _door(context: Context, workspace: str | None) -> Door:
     services = context.opened
-    result = await remember(
+    return Door(
         services.database,
         services.counter,
-        workspace=workspace,
-        language=services.settings.language,
-        memories=[line.memory for line in batch],
+        context.workspace(workspace),
+        services.settings.language,
         mask=services.settings.mask_secrets,
         provider=services.provider,
     )
+
+
+async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
+    """The memories of the body, as many at once as a transaction takes; lines that are none are noted."""
+    batch: list[_Line] = []
+    characters = 0
+    async for number, line in _lines(request):
+        memory = _parsed(line)
+        sent.ids.append(None)
+        if isinstance(memory, str):
+            sent.rejected.append(RejectedLine(line=number, reason=memory))
+            continue
+        batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
+        characters += len(memory.body)
+        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
     sent.refused += result.rejected
     context.metrics.note_remembered(result)
     sent.stored += result.stored

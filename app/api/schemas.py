@@ -1,5 +1,8 @@
 """What goes in and out over HTTP. Inputs refuse unknown fields; outputs are frozen."""
 
+import sys
+from array import array
+from base64 import b64decode
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -11,7 +14,15 @@ from msgspec.structs import replace
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.facets import Facets
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.memories.memory import Memory, NewMemory, ObservationDetail, Source, SourceReference, StoredObservation
+from app.memories.memory import (
+    GivenVector,
+    Memory,
+    NewMemory,
+    ObservationDetail,
+    Source,
+    SourceReference,
+    StoredObservation,
+)
 from app.retrieval.browse import LoggedRecall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.ranking import Weights
@@ -25,6 +36,10 @@ Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
 Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
+VECTOR_LIMIT = 16_000
+"""Numbers of a vector; pgvector's halfvec holds so many."""
+LARGEST_FLOAT = 3.4e38
+"""Of 32 bits; a larger number is taken as this one, which changes no direction that is anywhere."""
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 
 
@@ -58,6 +73,32 @@ class ObservationInput(Struct, forbid_unknown_fields=True):
         )
 
 
+class EmbeddingInput(Struct, forbid_unknown_fields=True):
+    """A vector of the memory's title and body, a line break between them, where the caller has one."""
+
+    model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
+    vector: Annotated[
+        str | Annotated[list[float], Meta(max_length=VECTOR_LIMIT)],
+        Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
+    ]
+
+    def given(self) -> GivenVector:
+        """The value that the verb takes; none of its numbers where the base64 is none."""
+        if isinstance(self.vector, str):
+            return GivenVector(model=self.model, numbers=_decoded(self.vector))
+        numbers = array("f", [min(max(number, -LARGEST_FLOAT), LARGEST_FLOAT) for number in self.vector])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return GivenVector(model=self.model, numbers=numbers.tobytes())
+
+
+def _decoded(vector: str) -> bytes:
+    try:
+        return b64decode(vector, validate=True)
+    except ValueError:
+        return b""
+
+
 class MemoryInput(Struct, forbid_unknown_fields=True):
     """One memory to store."""
 
@@ -73,6 +114,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     run_id: Name | None = None
     final_score: Score | None = None
     observation: ObservationInput | None = None
+    embedding: EmbeddingInput | None = None
 
     def memory(self) -> NewMemory:
         """The value that the verb takes."""
@@ -93,6 +135,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
             run_id=self.run_id,
             final_score=self.final_score,
             observation=detail,
+            embedding=None if self.embedding is None else self.embedding.given(),
         )
 
 

@@ -130,6 +130,24 @@ class Database:
         await self._engine.dispose()
 
 
+async def copy(connection: AsyncConnection, statement: str, rows: bytes) -> None:
+    """Send rows to a `COPY … FROM STDIN`, inside the connection's transaction.
+
+    Raises:
+        DatabaseUnavailable: the connection was lost.
+    """
+    driver = (await connection.get_raw_connection()).driver_connection
+    assert isinstance(driver, psycopg.AsyncConnection), "the URL names psycopg"  # noqa: S101
+    try:
+        async with driver.cursor() as cursor, cursor.copy(statement.encode()) as copying:
+            await copying.write(rows)
+    except psycopg.OperationalError as error:
+        if driver.broken or driver.closed:
+            await connection.invalidate()
+            raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
+        raise
+
+
 class _translated:  # noqa: N801 - reads as a word where it is used
     """Turns a lost or refused connection into DatabaseUnavailable, and nothing else."""
 

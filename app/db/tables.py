@@ -136,6 +136,7 @@ memories = Table(
     Index("memories_created_ix", "workspace_id", "created_at", "memory_id"),
     Index("memories_occurred_ix", "workspace_id", "occurred_at", postgresql_where=text("occurred_at IS NOT NULL")),
     Index("memories_tags_ix", "tags", postgresql_using="gin"),
+    Index("memories_kind_ix", "workspace_id", "kind", "memory_id", postgresql_where=text("valid_until IS NULL")),
     Index(
         "memories_deleted_ix",
         "workspace_id",
@@ -163,8 +164,8 @@ lexical = Table(
     ForeignKeyConstraint(
         ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
     ),
-    # Without a list of pending entries, which every search would have to read through until a vacuum.
-    Index("lexical_terms_ix", "terms", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    # Its list of pending entries is merged by whoever wrote them, so that no search has to read through it.
+    Index("lexical_terms_ix", "terms", postgresql_using="gin", postgresql_with={"fastupdate": "on"}),
 )
 
 lexeme_statistics = Table(

@@ -1,5 +1,6 @@
 """The verb that gives memories their vectors."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -18,6 +19,9 @@ from app.memories.scored_text import embedded_text
 BATCH = 256
 """Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
 
+QUIET_SECONDS = 2.0
+QUIET_GROWTH = 0.01
+"""Vectors that come within QUIET_SECONDS, as a share of those there are, that an index does not wait for."""
 UNDEFINED_TABLE = "42P01"
 """SQLSTATE: the vectors of a model that the store has moved away from are dropped."""
 
@@ -99,27 +103,36 @@ async def _written(
     return await again_after_deadlock(attempt)
 
 
+async def until_quiet(database: Database) -> None:
+    """Wait for as long as the served vectors grow so fast that an index of them would be of a part.
+
+    Built at once, 100,000 take 20 s of two cores; added to an index one by one, 55 s of one (docs/adr/0006).
+    """
+    async with database.statements() as connection:
+        before = await store.vector_bytes(connection)
+    while True:
+        await asyncio.sleep(QUIET_SECONDS)
+        async with database.statements() as connection:
+            after = await store.vector_bytes(connection)
+        if after <= before * (1 + QUIET_GROWTH):
+            return
+        before = after
+
+
 async def build_indexes(database: Database) -> int:
     """Give every workspace that has grown beyond the exact scan its vector index. How many were built."""
     built = 0
     try:
-        while await _build_index(database):
-            built += 1
+        async with database.statements() as connection:
+            model = await store.active_model(connection)
+            if model is not None:
+                for workspace_id in await store.crowded_workspaces(connection, model):
+                    built += await store.build_index(connection, model, workspace_id)
     except ProgrammingError as error:
         if sqlstate_of(error) != UNDEFINED_TABLE:
             raise
         logger.info("the store moved to another model while its indexes were built")
     return built
-
-
-async def _build_index(database: Database) -> bool:
-    async with database.statements() as connection:
-        model = await store.active_model(connection)
-        crowded = [] if model is None else await store.crowded_workspaces(connection, model)
-        if model is None or not crowded:
-            return False
-        await store.build_index(connection, model, crowded[0])
-    return True
 
 
 async def backfill_state(database: Database) -> int:

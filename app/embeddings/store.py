@@ -22,6 +22,8 @@ ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
 MODELS = "SELECT model_id, name, dimension, active, retiring_since FROM embedding_models ORDER BY model_id"
 TRY_MOVE = text("SELECT pg_try_advisory_lock(hashtext('priors.reembed'), 0)")
 END_MOVE = text("SELECT pg_advisory_unlock(hashtext('priors.reembed'), 0)")
+TRY_BUILD = text("SELECT pg_try_advisory_lock(hashtext('priors.index_vectors'), hashtext(:name))")
+END_BUILD = text("SELECT pg_advisory_unlock(hashtext('priors.index_vectors'), hashtext(:name))")
 MOVING = text("""
 SELECT EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 0
@@ -83,9 +85,12 @@ class WaitingText:
     """Of the text, which may have become another when its vector comes."""
 
 
-async def active_model(connection: AsyncConnection) -> StoredModel | None:
-    """The model whose vectors are served; None where no vector was ever stored."""
-    statement = text("SELECT model_id, name, dimension FROM embedding_models WHERE active")
+async def active_model(connection: AsyncConnection, *, held: bool = False) -> StoredModel | None:
+    """The model whose vectors are served; None where no vector was ever stored.
+
+    One that is `held` is not dropped before the transaction ends.
+    """
+    statement = text(f"SELECT model_id, name, dimension FROM embedding_models WHERE active{' FOR KEY SHARE' * held}")  # noqa: S608 - constants
     row = (await connection.execute(statement)).one_or_none()
     return None if row is None else StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension)
 
@@ -402,6 +407,15 @@ def as_literal(vector: Vector) -> str:
     return msgspec.json.encode(vector.tolist()).decode()
 
 
+async def vector_bytes(connection: AsyncConnection) -> int:
+    """What the vectors of the served model take, in all workspaces: asked in no time, unlike their number."""
+    model = await active_model(connection)
+    if model is None:
+        return 0
+    size = text("SELECT pg_table_size(CAST(:partition AS regclass))")
+    return int((await connection.execute(size, {"partition": model.partition})).scalar_one())
+
+
 async def crowded_workspaces(connection: AsyncConnection, model: StoredModel) -> list[int]:
     """Workspaces that have grown beyond the exact scan and have no vector index yet."""
     statement = text(
@@ -424,9 +438,23 @@ async def indexed_workspaces(connection: AsyncConnection, model: StoredModel) ->
     return frozenset(int(name.split("_")[2]) for name in found.scalars())
 
 
-async def build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int) -> None:
-    """Build a workspace's HNSW index beside its readers and writers. Needs a connection in autocommit mode."""
+async def build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int) -> bool:
+    """Build a workspace's HNSW index beside its readers and writers. Needs a connection in autocommit mode.
+
+    False, and nothing is done, where somebody else builds it at this moment or just has.
+    """
     name = model.index_name(workspace_id)
+    if not (await connection.execute(TRY_BUILD, {"name": name})).scalar_one():
+        return False
+    try:
+        return await _build_index(connection, model, workspace_id, name)
+    finally:
+        await connection.execute(END_BUILD, {"name": name})
+
+
+async def _build_index(connection: AsyncConnection, model: StoredModel, workspace_id: int, name: str) -> bool:
+    if workspace_id in await indexed_workspaces(connection, model):
+        return False
     await connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
     await connection.execute(
         text(
@@ -434,3 +462,4 @@ async def build_index(connection: AsyncConnection, model: StoredModel, workspace
             f" WHERE workspace_id = {workspace_id:d}"
         )
     )
+    return True

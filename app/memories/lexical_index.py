@@ -12,26 +12,30 @@ B = 0.4
 """Share of the length normalisation."""
 DRIFT = 0.1
 """The mean length may move by this share before every weight is made anew; at b 0.4 it moves a score by under 4 %."""
-STALE = 0.05
+STALE = 0.2
 """Statistics are taken anew when the number of documents has moved by this share: an idf moves by the logarithm."""
 
 # Title, date and body are what the lexical arm scores; the date in words is how people ask for it.
+# Materialised, because Postgres would put the parser into each of the three places that need its terms.
 INDEX = text("""
-WITH parsed AS (
+WITH parsed AS MATERIALIZED (
     SELECT m.memory_id, priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n',
         m.title, to_char(m.occurred_at AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY'), m.body)) AS terms
     FROM memories m
     WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) AND m.valid_until IS NULL
-), measured AS (
-    SELECT memory_id, terms, priors_length(terms) AS length FROM parsed
 )
 INSERT INTO lexical (workspace_id, memory_id, terms, weights, length)
 SELECT :workspace_id, memory_id, terms || array_to_tsvector(ARRAY['workspace:' || CAST(:workspace_id AS text)]),
-    priors_weights(terms, (SELECT mean_length FROM workspaces WHERE workspace_id = :workspace_id), :k1, :b), length
-FROM measured
+    priors_weights(terms, (SELECT mean_length FROM workspaces WHERE workspace_id = :workspace_id), :k1, :b),
+    priors_length(terms)
+FROM parsed
 ON CONFLICT (workspace_id, memory_id) DO UPDATE
 SET terms = EXCLUDED.terms, weights = EXCLUDED.weights, length = EXCLUDED.length
 """)
+
+# A word index takes many memories at once for a fifth of what it takes for each alone: they come in over a list of
+# pending entries, which is merged before the transaction ends, so that no later search has to read through it.
+MERGE_PENDING = text("SELECT gin_clean_pending_list('lexical_terms_ix'::regclass)")
 
 FIRST_MEAN_LENGTH = text("""
 UPDATE workspaces SET mean_length = greatest(1, (
@@ -84,6 +88,7 @@ async def index(connection: AsyncConnection, workspace_id: int, ids: Sequence[UU
     given = {"workspace_id": workspace_id, "ids": list(ids)}
     await connection.execute(FIRST_MEAN_LENGTH, given)
     await connection.execute(INDEX, {**given, "k1": K1, "b": B})
+    await connection.execute(MERGE_PENDING)
 
 
 async def refresh_statistics(connection: AsyncConnection, workspace_id: int, *, force: bool = False) -> bool:
@@ -100,4 +105,5 @@ async def refresh_statistics(connection: AsyncConnection, workspace_id: int, *, 
     await connection.execute(NOTE_COUNT, {**given, "count": count})
     if count and abs(mean_length - known.mean_length) > DRIFT * known.mean_length:
         await connection.execute(WEIGH_ANEW, {**given, "mean_length": mean_length, "k1": K1, "b": B})
+        await connection.execute(MERGE_PENDING)
     return True

@@ -44,6 +44,16 @@ class ObservationDetail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenVector:
+    """A memory's vector that its writer has made."""
+
+    model: str
+    """Whose it is; only vectors of the model that is served are taken."""
+    numbers: bytes
+    """32-bit floats, little-endian."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory as its writer gives it. The text is kept word for word."""
 
@@ -62,6 +72,8 @@ class NewMemory:
     final_score: float | None = None
     """The evaluator's score, 0 to 10."""
     observation: ObservationDetail | None = None
+    embedding: GivenVector | None = None
+    """Of title and body as they are embedded; None: a worker makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,11 @@
 """The verb that stores memories."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Row
@@ -13,11 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database, again_after_deadlock, sqlstate_of
 from app.db.queue import enqueue
 from app.embeddings import store as vectors
+from app.embeddings.copying import copy_new
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.store import StoredModel
 from app.errors import DatabaseUnavailable
-from app.memories import lexical_index, sources, store
+from app.memories import given_vectors, lexical_index, sources, store
 from app.memories.echoes import note_echoes
-from app.memories.memory import NewMemory, Rejection, Remembered
+from app.memories.memory import GivenVector, NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
 from app.memories.scored_text import embedded_text
 from app.memories.screening import INVALID, Objection, Screened, screened
@@ -26,14 +30,18 @@ from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
-BATCH = 500
-"""Memories a transaction: large enough that its commit costs nothing, small enough that a reader never waits."""
+BATCH = 2_000
+"""Memories a transaction: the word index takes so many at a third of what it takes for 500 (0.3 s of the server's time
+for all that it takes to store them), and as many are held in memory while the batch before them is written."""
 BATCH_CHARACTERS = 4_000_000
 """Of a batch's bodies: it is sent as one document, and held in memory a few times over."""
 TSVECTOR_TOO_LARGE = "54000"
 """SQLSTATE program_limit_exceeded."""
 ATTEMPTS = 3
 """To find or insert what others insert and retire at the same moment."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -49,6 +57,26 @@ class Counts:
         self.stored += other.stored
         self.updated += other.updated
         self.unchanged += other.unchanged
+
+
+class Door(NamedTuple):
+    """What every batch of a call shares."""
+
+    database: Database
+    counter: TokenCounter
+    workspace: str
+    language: str
+    """Of a workspace which this call makes."""
+    mask: bool = True
+    provider: EmbeddingProvider | None = None
+    known_first: bool = False
+
+
+class _Ready(NamedTuple):
+    """A memory as it may be stored, and its length in tokens."""
+
+    screened: Screened
+    tokens: int
 
 
 async def remember(
@@ -69,29 +97,83 @@ async def remember(
     said it stays its run. What cannot be stored, would be worthless or instructs its reader is
     rejected with its reason, and so is what a run was given and says again: that counts as a use of the memory which
     it came from. The rest goes on. Secrets are masked unless `mask` is off.
+    One that brings its vector, of the model that is served, is findable by its meaning at once as well.
     `language` is that of a workspace which this call makes. With a `provider` an echo is also known in other words.
 
     Raises:
         InvalidInput: the workspace may not be called that.
         DatabaseUnavailable: nothing of the batch that was under way is stored; earlier batches are.
     """
-    checked_name(workspace)
-    ids: list[UUID | None] = [None] * len(memories)
+    door = Door(database, counter, workspace, language, mask, provider, known_first)
+
+    async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+        for batch in _batches(memories):
+            yield batch
+
+    return _together([done async for done in remember_batches(door, batches())])
+
+
+async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
+    """`remember` for what comes in pieces: what became of each, in their order.
+
+    While one batch is written, the next is awaited and screened.
+    """
+    checked_name(door.workspace)
+    async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
+        async for batch in coming:
+            yield await _remembered(door, batch)
+
+
+async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
+    """`remember` for what is one batch: at most BATCH memories and BATCH_CHARACTERS."""
+    checked_name(door.workspace)
+    return await _remembered(door, await asyncio.to_thread(_screened, door, memories))
+
+
+async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """Each item, while the one after it is awaited."""
+
+    async def following() -> T | None:
+        return await anext(items, None)
+
+    coming = asyncio.create_task(following())
+    try:
+        while (item := await coming) is not None:
+            coming = asyncio.create_task(following())
+            yield item
+    finally:
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+
+
+async def _screened_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Sequence[_Ready]]:
+    async for batch in batches:
+        yield await asyncio.to_thread(_screened, door, batch)
+
+
+def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[_Ready]:
+    found = [screened(memory, mask=door.mask) for memory in memories]
+    kept = [item.memory for item in found if item.objection is None]
+    tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in kept]))
+    return [_Ready(item, next(tokens) if item.objection is None else 0) for item in found]
+
+
+async def _remembered(door: Door, given: Sequence[_Ready]) -> Remembered:
+    """What became of one batch."""
+    ids: list[UUID | None] = [None] * len(given)
     rejected: list[Rejection] = []
     counts = Counts()
-    for start, given in _batches(memories):
-        batch = await asyncio.to_thread(_screened, given, mask)
-        batch = await note_echoes(database, provider, workspace, batch)
-        kept = [item for item in batch if item.objection is None]
-        door = _Door(database, counter, workspace, language, known_first)
-        stored = iter(await _stored(door, kept, counts))
-        for index, item in enumerate(batch, start):
-            outcome = item.objection or next(stored)
-            if isinstance(outcome, Objection):
-                rejected.append(_rejection(index, outcome))
-            else:
-                ids[index] = outcome
-    await count_refusals(database, workspace, language, rejected)
+    noted = await _noted(door, [item.screened for item in given])
+    batch = [_Ready(item, tokens) for item, (_, tokens) in zip(noted, given, strict=True)]
+    kept = [item for item in batch if item.screened.objection is None]
+    stored = iter(await _stored(door, kept, counts))
+    for index, item in enumerate(batch):
+        outcome = item.screened.objection or next(stored)
+        if isinstance(outcome, Objection):
+            rejected.append(_rejection(index, outcome))
+        else:
+            ids[index] = outcome
+    await count_refusals(door.database, door.workspace, door.language, rejected)
     return Remembered(
         ids=tuple(ids),
         stored=counts.stored,
@@ -101,33 +183,44 @@ async def remember(
     )
 
 
-def _batches(memories: Sequence[NewMemory]) -> Iterator[tuple[int, Sequence[NewMemory]]]:
-    """Runs of at most BATCH memories and about BATCH_CHARACTERS, each with the place of its first."""
+async def _noted(door: Door, batch: Sequence[Screened]) -> list[Screened]:
+    """With an objection to each memory that only the store can tell is none: echoes, and vectors of another model."""
+    noted = await note_echoes(door.database, door.provider, door.workspace, batch)
+    if any(item.memory.embedding is not None for item in noted):
+        async with door.database.statements() as connection:
+            noted = given_vectors.checked(noted, await vectors.active_model(connection))
+    return noted
+
+
+def _together(parts: Sequence[Remembered]) -> Remembered:
+    """What became of all batches, as of one."""
+    starts = accumulate((len(part.ids) for part in parts), initial=0)
+    return Remembered(
+        ids=tuple(memory_id for part in parts for memory_id in part.ids),
+        stored=sum(part.stored for part in parts),
+        updated=sum(part.updated for part in parts),
+        unchanged=sum(part.unchanged for part in parts),
+        rejected=tuple(
+            replace(item, index=start + item.index)
+            for part, start in zip(parts, starts, strict=False)
+            for item in part.rejected
+        ),
+    )
+
+
+def _batches(memories: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
+    """Runs of at most BATCH memories and about BATCH_CHARACTERS."""
     start, characters = 0, 0
     for place, memory in enumerate(memories):
         if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
-            yield start, memories[start:place]
+            yield memories[start:place]
             start, characters = place, 0
         characters += len(memory.body)
     if memories:
-        yield start, memories[start:]
+        yield memories[start:]
 
 
-def _screened(memories: Sequence[NewMemory], mask: bool) -> list[Screened]:  # noqa: FBT001 - for a thread
-    return [screened(memory, mask=mask) for memory in memories]
-
-
-class _Door(NamedTuple):
-    """What every batch of a call shares."""
-
-    database: Database
-    counter: TokenCounter
-    workspace: str
-    language: str
-    known_first: bool
-
-
-async def _stored(door: _Door, batch: Sequence[Screened], counts: Counts) -> list[UUID | Objection]:
+async def _stored(door: Door, batch: Sequence[_Ready], counts: Counts) -> list[UUID | Objection]:
     """The id of each, or why it could not be indexed: then it alone is left out, by halving the batch around it."""
     try:
         return [*await again_after_deadlock(lambda: _store_batch(door, batch, counts))]
@@ -142,34 +235,31 @@ async def _stored(door: _Door, batch: Sequence[Screened], counts: Counts) -> lis
     return [item for half in halves for item in await _stored(door, half, counts)]
 
 
-async def _store_batch(door: _Door, batch: Sequence[Screened], counts: Counts) -> list[UUID]:
+async def _store_batch(door: Door, batch: Sequence[_Ready], counts: Counts) -> list[UUID]:
     if not batch:
         return []
-    texts = [embedded_text(item.memory.title, item.memory.body) for item in batch]
-    tokens = await asyncio.to_thread(door.counter.count_many, texts)
     async with door.database.transaction() as connection:
         target = await workspaces.ensure(connection, door.workspace, configuration(door.language))
-        rows = await _rows(connection, target, batch, tokens)
+        rows = await _rows(connection, target, batch)
         await workspaces.add_languages(connection, target, {row.language for row in rows})
         ids = await write(connection, target, rows, written := Counts(), known_first=door.known_first)
     counts.add(written)
     return ids
 
 
-async def _rows(
-    connection: AsyncConnection, target: Workspace, batch: Sequence[Screened], tokens: Sequence[int]
-) -> list[MemoryRow]:
-    references = [item.memory.source for item in batch if item.memory.source is not None]
+async def _rows(connection: AsyncConnection, target: Workspace, batch: Sequence[_Ready]) -> list[MemoryRow]:
+    memories = [item.screened.memory for item in batch]
+    references = [memory.source for memory in memories if memory.source is not None]
     known = await sources.ensure(connection, target.workspace_id, references)
     return [
         row_of(
-            item.memory,
-            source_id=None if item.memory.source is None else known[item.memory.source.kind, item.memory.source.uri],
-            language=target.language if item.memory.language is None else configuration(item.memory.language),
-            tokens=count,
-            findings=item.findings,
+            memory,
+            source_id=None if memory.source is None else known[memory.source.kind, memory.source.uri],
+            language=target.language if memory.language is None else configuration(memory.language),
+            tokens=item.tokens,
+            findings=item.screened.findings,
         )
-        for item, count in zip(batch, tokens, strict=True)
+        for memory, item in zip(memories, batch, strict=True)
     ]
 
 
@@ -199,7 +289,8 @@ async def write(
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     if inserted:
         await store.insert_observations(connection, workspace_id, list(fresh.values()))
-        await make_findable(connection, workspace_id, sorted(inserted))
+        await _make_new_findable(connection, workspace_id, list(fresh.values()))
+    await _complete(connection, workspace_id, [row for row in rows if row.identity in known], ids)
     counts.stored += len(inserted)
     counts.updated += len(changed)
     counts.unchanged += len(rows) - len(inserted) - len(changed)
@@ -234,9 +325,53 @@ def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row[Any]], *, k
 async def make_findable(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
     """Index new live memories by their words and ask a worker for their vectors and for fresh statistics."""
     await lexical_index.index(connection, workspace_id, ids)
+    await _ask_for_vectors(connection, workspace_id, ids)
+    await enqueue_statistics(connection, workspace_id)
+
+
+async def _make_new_findable(connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]) -> None:
+    """`make_findable` for memories that this transaction has made, which may have brought their vectors."""
+    given = await _with_vectors(connection, rows)
+    if given is None:
+        await make_findable(connection, workspace_id, sorted(row.memory_id for row in rows))
+        return
+    model, ready = given
+    await lexical_index.index(connection, workspace_id, sorted(row.memory_id for row in rows))
+    await copy_new(connection, model, workspace_id, list(ready), given_vectors.matrix(list(ready.values())))
+    await enqueue(connection, "index_vectors", lock="index_vectors")
+    lacking = sorted(row.memory_id for row in rows if row.memory_id not in ready)
+    if lacking:
+        await _ask_for_vectors(connection, workspace_id, lacking)
+    await enqueue_statistics(connection, workspace_id)
+
+
+async def _complete(
+    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]
+) -> None:
+    """Known memories that still wait for a vector get the one that came now."""
+    given = await _with_vectors(connection, rows)
+    if given is None:
+        return
+    model, _ = given
+    ready = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
+    await vectors.write(connection, model, workspace_id, list(ready), literals)
+
+
+async def _with_vectors(
+    connection: AsyncConnection, rows: Sequence[MemoryRow]
+) -> tuple[StoredModel, dict[UUID, GivenVector]] | None:
+    """The served model and the vectors that came for it; None where none came, or the store has moved meanwhile."""
+    given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    model = await vectors.active_model(connection, held=True) if given else None
+    if model is None or any(item.model != model.name for item in given.values()):
+        return None
+    return model, given
+
+
+async def _ask_for_vectors(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
     await vectors.wait_for_vectors(connection, workspace_id, ids)
     await enqueue(connection, "embed_waiting", lock="embed_waiting")
-    await enqueue_statistics(connection, workspace_id)
 
 
 async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:

@@ -106,10 +106,13 @@ def without_secrets(memory: NewMemory) -> NewMemory:
     source = memory.source
     if source is not None:
         source = replace(source, uri=masked(source.uri), title=masked(source.title))
+    title, body = masked(memory.title), masked(memory.body)
     return replace(
         memory,
-        title=masked(memory.title),
-        body=masked(memory.body),
+        title=title,
+        body=body,
+        # A vector of other words than those that are kept is not theirs.
+        embedding=memory.embedding if (title, body) == (memory.title, memory.body) else None,
         source=source,
         tags=tuple(masked(tag) for tag in memory.tags),
         metadata=masked_values(dict(memory.metadata)),

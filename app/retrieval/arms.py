@@ -1,4 +1,7 @@
-"""The two arms in one statement: candidates of each, neighbours of the best, and both scores for every one of them."""
+"""The two arms: candidates of each, neighbours of the best, and both scores for every one of them.
+
+The lexical arm needs no vector, so it is asked while the query is embedded; a second statement brings all together.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,8 +23,9 @@ WITH_NEIGHBOURS = 10
 """The best of each arm whose neighbours join the pool: 0.771 for 10, 0.766 for all, 0.753 for none."""
 NEIGHBOURHOOD = 2
 """Places before and after it in its source."""
-SCANNED_LEXICALLY = 5_000
-"""Memories that pass a filter are all scored, without the word index, while they are at most so many."""
+KEPT_AT_MOST = 5_000
+"""What a filter keeps is found once, by the survey, and all of it is scored by both arms, without their indexes, while
+it is at most so much."""
 
 
 class Candidate(NamedTuple):
@@ -40,6 +44,13 @@ class Candidate(NamedTuple):
     """BM25 score; 0 where it has none of the query's terms."""
 
 
+class Worded(NamedTuple):
+    """What the lexical arm found, best first, as Postgres writes arrays."""
+
+    ids: str
+    scores: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What the arms are asked: an arm without its representation of the query stays silent."""
@@ -51,13 +62,15 @@ class Question:
     weights: str | None
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
-    eligible: int
-    """Memories that pass the filters."""
+    kept: str | None
+    """Ids of the memories that pass the filters, as Postgres writes an array, where they are few."""
     clauses: tuple[str, ...]
     """The filters' conditions over `memories m LEFT JOIN sources s`."""
     values: Mapping[str, Any]
     least: int
     """Candidates that the answer needs at least."""
+    worded: Worded | None = None
+    """What `worded` gave for it; None where the lexical arm is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,8 @@ class Shape:
     vector_workspace: int | None
     """The workspace whose HNSW index answers; None: the exact scan does."""
     lexical: bool
-    word_index: bool
+    kept: bool
+    """Whether what the filters keep is given by its ids."""
     clauses: tuple[str, ...]
     limit: int
     """Candidates from each arm. In the text, because the planner takes an unknown limit for a tenth of the table."""
@@ -83,8 +97,8 @@ def shape_of(question: Question) -> Shape:
     return Shape(
         model=question.model if question.vector else None,
         vector_workspace=question.workspace_id if use_index else None,
-        lexical=question.match is not None,
-        word_index=not question.clauses or question.eligible > SCANNED_LEXICALLY,
+        lexical=question.worded is not None,
+        kept=question.kept is not None,
         clauses=question.clauses,
         limit=ARM_LIMIT * math.ceil(question.least / ARM_LIMIT),
     )
@@ -98,13 +112,30 @@ def values_of(question: Question) -> dict[str, Any]:
         "vector": question.vector,
         "match": question.match,
         "weights": question.weights,
+        "kept": question.kept,
+        **(question.worded._asdict() if question.worded else {}),
     }
+
+
+async def worded(connection: AsyncConnection, question: Question) -> Worded | None:
+    """The lexical arm's candidates; None where the question has no words for it."""
+    if question.match is None:
+        return None
+    statement = (
+        f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text FROM ({lexical_arm(shape_of(question))}) AS arm"  # noqa: S608 - as below
+    )
+    row = await (await connection.execute(statement.encode(), values_of(question))).fetchone()
+    ids, scores = row or (None, None)
+    return Worded(ids or "{}", scores or "{}")
 
 
 async def candidates(connection: AsyncConnection, question: Question) -> list[Candidate]:
     """The pool: candidates of both arms and neighbours of the best, each with both scores."""
     cursor = await connection.execute(pool_statement(shape_of(question)), values_of(question))
     return [Candidate._make(row) for row in await cursor.fetchall()]
+
+
+WORDED = "SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::float8[]) AS arm(memory_id, bm25)"
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +145,7 @@ def pool_statement(shape: Shape) -> bytes:
     if shape.model is not None:
         arms["vector_arm"] = vector_arm(shape)
     if shape.lexical:
-        arms["lexical_arm"] = lexical_arm(shape)
+        arms["lexical_arm"] = WORDED
     found = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     chosen = " UNION ".join(f"SELECT memory_id FROM {name}" for name in arms)  # noqa: S608 - constants
     best = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {WITH_NEIGHBOURS})" for name in arms)  # noqa: S608 - constants
@@ -144,23 +175,28 @@ def vector_arm(shape: Shape) -> str:
     workspace = "%(workspace_id)s" if shape.vector_workspace is None else f"{shape.vector_workspace:d}"
     # Adding 0 keeps the planner from an index that would drop what the filter keeps.
     order = distance if shape.vector_workspace is not None else f"({distance}) + 0, e.memory_id"
-    source = f"{shape.model.partition} e"
-    if shape.clauses:
-        source = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)"
+    source, kept = _filtered(shape, f"{shape.model.partition} e", "e")
     return f"""SELECT e.memory_id, 1 - ({distance}) AS similarity FROM {source}
-        WHERE e.workspace_id = {workspace} AND {_all(shape.clauses)} ORDER BY {order} LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
+        WHERE e.workspace_id = {workspace} AND {kept} ORDER BY {order} LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
 
 
 def lexical_arm(shape: Shape) -> str:
     """The best memories by BM25, best first: of those with one of the rarest terms, or of all that pass a filter."""
-    source = "lexical l"
-    if shape.clauses:
-        source = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)"
-    matching = "l.terms @@ %(match)s::tsquery" if shape.word_index else "true"
+    source, kept = _filtered(shape, "lexical l", "l")
+    matching = "true" if shape.kept else "l.terms @@ %(match)s::tsquery"
     return f"""SELECT memory_id, -score AS bm25 FROM (
             SELECT l.memory_id, l.weights <#> %(weights)s::sparsevec AS score FROM {source}
-            WHERE l.workspace_id = %(workspace_id)s AND {matching} AND {_all(shape.clauses)}
+            WHERE l.workspace_id = %(workspace_id)s AND {matching} AND {kept} OFFSET 0
         ) AS scored WHERE score < 0 ORDER BY score, memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
+
+
+def _filtered(shape: Shape, table: str, alias: str) -> tuple[str, str]:
+    """What an arm reads from, and the condition of what the filters keep."""
+    if shape.kept:
+        return table, f"{alias}.memory_id = ANY(%(kept)s::uuid[])"
+    if shape.clauses:
+        return f"{JOINED} JOIN {table} USING (workspace_id, memory_id)", _all(shape.clauses)
+    return table, "true"
 
 
 def _similarity(shape: Shape) -> str:

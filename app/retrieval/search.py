@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -70,26 +70,24 @@ async def search(
 
 
 async def find(database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query) -> Finding:
-    """`search` without the log. The query is embedded while the database surveys: neither waits for the other."""
+    """`search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
     started = time.perf_counter()
     checked_name(workspace)
     preset = checked_preset(query)
-    (vector, refusal), survey = await asyncio.gather(
-        _embedded(provider, query.text), _survey(database, workspace, query)
-    )
+    (vector, refusal), asked = await asyncio.gather(_embedded(provider, query.text), _asked(database, workspace, query))
     hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, nothing_stored(workspace)
-    if survey is not None and survey.live:
+    if asked is not None:
+        survey, words = asked.survey, asked.words
         embedded_by, provider = provider, speaking(provider, survey.model.name if survey.model else None)
         if provider is not embedded_by:
             # The database has just moved to another model, which is at hand.
             vector, refusal = await _embedded(provider, query.text)
-        words = _words(survey)
         degraded = _degradations(provider, survey, refusal, words)
         if any(item.arm == VECTOR and item.silent for item in degraded):
             vector = None
         mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
-        hits = await _hits(database, survey, query, preset, vector, words)
+        hits = await _hits(database, asked, query, preset, vector)
     return Finding(workspace=workspace, query=query, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
@@ -145,14 +143,41 @@ async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | No
         return None, str(error)
 
 
-async def _survey(database: Database, workspace: str, query: Query) -> Survey | None:
+class _Asked(NamedTuple):
+    """What the database was asked while the query was embedded."""
+
+    survey: Survey
+    words: LexicalQuery | None
+    question: Question
+    """With what the lexical arm found, and still without a vector."""
+
+
+async def _asked(database: Database, workspace: str, query: Query) -> _Asked | None:
+    """None where the workspace has no memory."""
     language = None if query.language is None else configuration(query.language)
     async with database.direct() as connection:
-        return await store.survey(connection, workspace, query.text, filters=query.filters, language=language)
+        survey = await store.survey(connection, workspace, query.text, filters=query.filters, language=language)
+        if survey is None or not survey.live:
+            return None
+        words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+        question = _question(survey, query, words)
+        return _Asked(survey, words, replace(question, worded=await arms.worded(connection, question)))
 
 
-def _words(survey: Survey) -> LexicalQuery | None:
-    return lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+def _question(survey: Survey, query: Query, words: LexicalQuery | None) -> Question:
+    clauses, values = conditions(query.filters)
+    return Question(
+        workspace_id=survey.workspace.workspace_id,
+        model=survey.model,
+        vector=None,
+        match=words.match if words else None,
+        weights=words.weights if words else None,
+        indexed=survey.indexed,
+        kept=survey.kept,
+        clauses=tuple(clauses),
+        values=values,
+        least=query.k + SPARE,
+    )
 
 
 def _degradations(
@@ -164,33 +189,15 @@ def _degradations(
 
 
 async def _hits(
-    database: Database,
-    survey: Survey,
-    query: Query,
-    preset: Preset,
-    vector: Vector | None,
-    words: LexicalQuery | None,
+    database: Database, asked: _Asked, query: Query, preset: Preset, vector: Vector | None
 ) -> tuple[Hit, ...]:
-    if vector is None and words is None:
+    if vector is None and asked.words is None:
         return ()
-    clauses, values = conditions(query.filters)
-    question = Question(
-        workspace_id=survey.workspace.workspace_id,
-        model=survey.model,
-        vector=None if vector is None else as_literal(vector),
-        match=words.match if words else None,
-        weights=words.weights if words else None,
-        indexed=survey.indexed,
-        eligible=survey.eligible,
-        clauses=tuple(clauses),
-        values=values,
-        least=query.k + SPARE,
-    )
+    question = replace(asked.question, vector=None if vector is None else as_literal(vector))
+    full_match = asked.words.full_match if asked.words else 0.0
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
-        best = ranked(
-            pool, preset, query=query.text, full_match=words.full_match if words else 0.0, now=datetime.now(UTC)
-        )
+        best = ranked(pool, preset, query=query.text, full_match=full_match, now=datetime.now(UTC))
         return await _with_bodies(connection, question.workspace_id, best, preset, query.k)
 
 

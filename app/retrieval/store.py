@@ -15,6 +15,7 @@ from app.embeddings.store import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
+from app.retrieval.arms import KEPT_AT_MOST
 from app.retrieval.lexical import Term
 from app.retrieval.prefix import ShownBlock
 from app.retrieval.query import Query
@@ -24,8 +25,6 @@ from app.workspaces.workspace import Workspace
 
 COUNTED_EXACTLY = 2_000
 """Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
-COUNT_LIMIT = 20_000
-"""Eligible memories are counted up to here: as many are still scanned exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,9 @@ class Survey:
     """Live memories of the workspace: exact up to COUNTED_EXACTLY, beyond it as of the last statistics."""
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
-    eligible: int
-    """Memories that pass the filters, counted up to COUNT_LIMIT + 1; without filters all that there are."""
+    kept: str | None
+    """Ids of what the filters keep, as Postgres writes an array; None where that is more than KEPT_AT_MOST, or where
+    there are no filters."""
     terms: tuple[Term, ...]
 
 
@@ -54,7 +54,7 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
     ) AS indexed,
-    counted.live, {eligible} AS eligible,
+    counted.live, {kept} AS kept,
     (
         SELECT json_agg(json_build_array(
             t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0), t.languages
@@ -72,13 +72,17 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN count(*) <= {exactly} THEN count(*) ELSE greatest(count(*), w.document_count) END AS live
     FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS few
 ) AS counted
+{few}
 WHERE w.name = %(workspace)s
 """
 
-ELIGIBLE = """(SELECT count(*) FROM (
-    SELECT 1 FROM {joined} WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL AND {conditions}
-    LIMIT {limit}
-) AS eligible)"""
+KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} THEN few.ids::text END"
+FEW = f"""CROSS JOIN LATERAL (
+    SELECT count(*), coalesce(array_agg(memory_id), ARRAY[]::uuid[]) AS ids FROM (
+        SELECT m.memory_id FROM {JOINED}
+        WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL AND {{conditions}} LIMIT {KEPT_AT_MOST} + 1
+    ) AS kept
+) AS few"""  # noqa: S608 - constants
 
 # The log may lose the last half second to a crash of the server, so that no answer waits for a disk.
 LOG_RECALL = """recall AS (
@@ -132,12 +136,12 @@ async def survey(
     """
     clauses, values = conditions(filters)
     given = {**values, "workspace": workspace, "query": query}
-    eligible, languages = "counted.live", "w.languages"
+    kept, few, languages = "NULL", "", "w.languages"
     if clauses:
-        eligible = ELIGIBLE.format(joined=JOINED, conditions=" AND ".join(clauses), limit=COUNT_LIMIT + 1)
+        kept, few = KEPT, FEW.format(conditions=" AND ".join(clauses))
     if language is not None:
         languages, given["language"] = "ARRAY[%(language)s::text]", language
-    statement = SURVEY.format(eligible=eligible, languages=languages, exactly=COUNTED_EXACTLY)
+    statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY)
     async with connection.cursor(row_factory=namedtuple_row) as cursor:
         row = await (await cursor.execute(statement.encode(), given)).fetchone()
     return None if row is None else _survey_of(row)
@@ -153,7 +157,7 @@ def _survey_of(row: Any) -> Survey:  # noqa: ANN401 - a named tuple made of the 
         waiting=row.waiting,
         live=row.live,
         indexed=row.indexed,
-        eligible=row.eligible,
+        kept=row.kept,
         terms=tuple(
             Term(lexeme=lexeme, dimension=dimension, document_count=count, languages=frozenset(languages))
             for lexeme, dimension, count, languages in row.terms or ()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 from app.api.frame import Frame
 from app.api.metrics import Metrics
 from app.api.server import bound_socket
+from app.embeddings.provider import EmbeddingProvider
 from app.errors import ConfigurationError
 from app.settings import Settings
 
@@ -62,6 +64,31 @@ async def test_lines_are_taken_one_by_one(client: httpx.AsyncClient) -> None:
     assert [item["line"] for item in answer["rejected"]] == [3, 4, 5, 6, 7]
     assert "extra" in answer["rejected"][1]["reason"]
     assert [identity is not None for identity in answer["ids"]] == [True, False, False, False, False, False, True]
+
+
+async def test_a_memory_may_bring_its_vector(client: httpx.AsyncClient, provider: EmbeddingProvider) -> None:
+    vectors = (await provider.embed_documents(["Lesson\nalpha beta", "Lesson\ngamma delta"])).astype("<f4")
+    given = [
+        {"model": provider.model_id, "vector": b64encode((7 * vectors[0]).tobytes()).decode()},
+        {"model": provider.model_id, "vector": vectors[1].tolist()},
+        {"model": "another", "vector": vectors[0].tolist()},
+        {"model": provider.model_id, "vector": [1.0, 2.0]},
+        {"model": provider.model_id, "vector": [0.0] * provider.dimension},
+        {"model": provider.model_id, "vector": "no base64!"},
+    ]
+    bodies = ["alpha beta", "gamma delta", "c", "d", "e", "f"]
+    lines = [
+        json.dumps({"kind": "note", "title": "Lesson", "body": body, "embedding": embedding})
+        for body, embedding in zip(bodies, given, strict=True)
+    ]
+    answer = (await client.post("/api/memories:bulk", content="\n".join(lines).encode())).json()
+    assert answer["stored"] == 2
+    assert [item["line"] for item in answer["rejected"]] == [3, 4, 5, 6]
+    assert provider.model_id in answer["rejected"][0]["reason"]
+    assert "has 2 numbers" in answer["rejected"][1]["reason"]
+    found = (await client.post("/api/search", json={"query": "Lesson\nalpha beta", "k": 2})).json()
+    assert (found["mode"], found["degraded"]) == ("hybrid", [])
+    assert [hit["explain"]["similarity"] for hit in found["hits"]][:1] == [pytest.approx(1, abs=1e-3)]
 
 
 async def test_ten_thousand_lines_in_one_call(client: httpx.AsyncClient) -> None:

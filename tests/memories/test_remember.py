@@ -1,6 +1,7 @@
 """Storing memories: word for word, once, and in whole batches."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -8,13 +9,14 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.embeddings import store as vectors
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.identity import new_id
-from app.memories.memory import NewMemory, Remembered, SourceReference
-from app.memories.remember import remember
+from app.memories.memory import GivenVector, NewMemory, Remembered, SourceReference
+from app.memories.remember import BATCH, Door, remember, remember_batches
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
 
@@ -222,3 +224,76 @@ async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
     assert all(not result.rejected for result in results)
     scores = {memory.final_score for memory in await list_memories(database, workspace=workspace, limit=100)}
     assert len(scores) == 1
+
+
+async def test_no_search_has_to_read_through_pending_words(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    merge = text("SELECT gin_clean_pending_list('lexical_terms_ix'::regclass)")
+    options = text("SELECT reloptions FROM pg_class WHERE relname = 'lexical_terms_ix'")
+    await store(database, counter, workspace, *(message(f"word{place} and more", place) for place in range(50)))
+    await store(database, counter, workspace, replace(message("word3 and more", 3), tags=("known",)))
+    async with database.transaction() as connection:
+        assert (await connection.execute(options)).scalar_one() == ["fastupdate=on"]
+        assert (await connection.execute(merge)).scalar_one() == 0
+
+
+async def test_a_vector_that_comes_along_is_stored_with_the_text(
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: str
+) -> None:
+    (made,) = (await provider.embed_documents(["Ann\nwith a vector"])).astype("<f4")
+    brought = GivenVector(model=provider.model_id, numbers=made.tobytes())
+    secret = replace(message(f"the key is AKIA{'A' * 16}", 1), embedding=brought)
+    late = message("with a vector", 2)
+    await store(database, counter, workspace, late)
+    result = await store(
+        database, counter, workspace,
+        replace(message("with a vector", 0), embedding=brought), secret, replace(late, embedding=brought),
+    )  # fmt: skip
+    assert (result.stored, result.unchanged) == (2, 1)
+    async with database.transaction() as connection:
+        waiting = await vectors.waiting(connection, limit=10, ids=[item for item in result.ids if item])
+        assert [item.memory_id for item in waiting] == [result.ids[1]], "masked words are not those of the vector"
+        model = await vectors.active_model(connection)
+        assert model is not None
+        found = await vectors.nearest_of(
+            connection, model, waiting[0].workspace_id, [item for item in result.ids if item],
+            vectors.as_literals(made[None]),
+        )  # fmt: skip
+        assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
+
+
+async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCounter, workspace: str) -> None:
+    async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+        for score in range(7):
+            yield [replace(message("the same text", 0), final_score=float(score)), NewMemory(kind="note", body="")]
+
+    done = [one async for one in remember_batches(Door(database, counter, workspace, "english"), batches())]
+    assert [(one.stored, one.updated, [item.index for item in one.rejected]) for one in done] == [
+        (1, 0, [1]), *[(0, 1, [1])] * 6,
+    ]  # fmt: skip
+    assert len({one.ids[0] for one in done}) == 1
+    assert [memory.final_score for memory in await list_memories(database, workspace=workspace)] == [6.0]
+
+
+async def test_what_a_batch_cannot_store_ends_the_call_and_keeps_the_batches_before(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+        yield [message("first", 0)]
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        async for _ in remember_batches(Door(database, counter, workspace, "english"), batches()):
+            pass
+    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["first"]
+
+
+async def test_a_call_of_several_batches_counts_as_one(
+    database: Database, counter: TokenCounter, workspace: str
+) -> None:
+    given = [message(f"body {place}", place) for place in range(BATCH + 2)]
+    given[BATCH + 1] = NewMemory(kind="note", body="")
+    result = await store(database, counter, workspace, *given)
+    assert (result.stored, [item.index for item in result.rejected]) == (BATCH + 1, [BATCH + 1])
+    assert len(result.ids) == BATCH + 2

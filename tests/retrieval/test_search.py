@@ -1,5 +1,6 @@
 """Finding, with a real Postgres and the real model."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,16 +11,21 @@ from app.db.engine import Database
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.noop import NoopProvider
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, InvalidInput
-from app.memories.filters import Filters
+from app.memories.filters import Filters, conditions
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
+from app.retrieval import arms
+from app.retrieval.arms import Question
 from app.retrieval.browse import get_recall
 from app.retrieval.history import history
+from app.retrieval.lexical import lexical_query
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
+from app.retrieval.store import survey as surveyed
 
 FACTS = {
     "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
@@ -308,3 +314,36 @@ async def test_the_classic_preset_is_the_original_recipe(store: Store) -> None:
         assert similarity is not None
         assert hit.explain["relevance"] == pytest.approx(1 - (1 - similarity) / 2)
         assert hit.score == pytest.approx(0.7 * (1 - (1 - similarity) / 2) + 0.3 * 0.5)
+
+
+@pytest.mark.parametrize("filters", [Filters(tags=("kept",)), Filters(kinds=("note",)), Filters(tags=("none",))])
+async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: Store, filters: Filters) -> None:
+    await store.add(
+        *(
+            NewMemory(kind="note", title=f"k{place}", body=f"market report {place}", tags=("kept",))
+            for place in range(9)
+        ),
+        *(NewMemory(kind="message", title=f"m{place}", body=f"market talk {place}") for place in range(9)),
+    )
+    words = "a market report"
+    clauses, values = conditions(filters)
+    async with store.database.direct() as connection:
+        survey = await surveyed(connection, store.workspace, words, filters=filters, language=None)
+        assert survey is not None
+        assert survey.kept is not None
+        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+        assert query is not None
+        once = Question(
+            workspace_id=survey.workspace.workspace_id, model=survey.model, indexed=survey.indexed, kept=survey.kept,
+            vector=as_literal(await store.provider.embed_query(words)), match=query.match, weights=query.weights,
+            clauses=tuple(clauses), values=values, least=5,
+        )  # fmt: skip
+        by_clauses = replace(once, kept=None)
+        pools = [
+            await arms.candidates(connection, replace(question, worded=await arms.worded(connection, question)))
+            for question in (once, by_clauses)
+        ]
+    assert sorted(pools[0]) == sorted(pools[1])
+    assert {str(candidate.memory_id) for candidate in pools[0]} == set(survey.kept.strip("{}").split(",")) - {""}
+    assert not any(clause in arms.vector_arm(arms.shape_of(once)) for clause in clauses)
+    assert not any(clause in arms.lexical_arm(arms.shape_of(once)) for clause in clauses)

@@ -1,22 +1,27 @@
-"""Priors, through its public HTTP API; memories whose vectors are ready come in by the verb that stands behind it."""
+"""Priors, through its public HTTP API alone."""
 
 import asyncio
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from app.embeddings.provider import Matrix
-from app.memories.memory import NewMemory, SourceReference
 from app.memories.upkeep import refresh_all_statistics
-from benchmarks.corpus import load, vacuum
+from benchmarks.corpus import until_indexed, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder
 from benchmarks.peers.space import family, folder_megabytes, postmaster, resident_megabytes
 from benchmarks.peers.system import DEFAULT, Footprint, Memory
 from benchmarks.stage import service, stage
+
+LINES = 200
+"""Of a bulk call's body that are made at once."""
 
 
 class Priors:
@@ -30,14 +35,11 @@ class Priors:
         self._threads = threading.local()
 
     def add(self, memories: Sequence[Memory], vectors: Matrix | None = None, workspace: str = DEFAULT) -> None:
-        """Over HTTP, which embeds; there is no route that takes vectors."""
-        if vectors is None:
-            ids = self._send(memories, workspace)
-            # What the service's worker does within seconds, done at once: words are counted.
-            self._runner.run(refresh_all_statistics(self._services.database))
-        else:
-            given = [_as_new(memory) for memory in memories]
-            ids = [str(item) for item in self._runner.run(load(self._services, workspace, given, vectors))]
+        """In one request; without vectors it embeds as well."""
+        ids = self._send(memories, vectors, workspace)
+        # What the service's worker does within seconds, done at once: words are counted, vectors indexed.
+        self._runner.run(refresh_all_statistics(self._services.database))
+        self._runner.run(until_indexed(self._services.database))
         self._keys |= {memory_id: memory.key for memory_id, memory in zip(ids, memories, strict=True)}
 
     def settle(self) -> None:
@@ -56,9 +58,10 @@ class Priors:
         pids = [*family(self._serving()[1]), *family(postmaster(folder))]
         return Footprint(disk=folder_megabytes(folder, without="models"), resident=resident_megabytes(pids))
 
-    def _send(self, memories: Sequence[Memory], workspace: str) -> list[str]:
-        lines = "\n".join(json.dumps(_as_input(memory)) for memory in memories)
-        answer = json.loads(self._client(workspace).post("/api/memories:bulk?wait=embedded", lines.encode()))
+    def _send(self, memories: Sequence[Memory], vectors: Matrix | None, workspace: str) -> list[str]:
+        wait = "?wait=embedded" if vectors is None else ""
+        lines = _lines(memories, vectors, self._services.provider.model_id)
+        answer = json.loads(self._client(workspace).post(f"/api/memories:bulk{wait}", lines))
         return [str(memory_id) for memory_id in answer["ids"]]
 
     def _client(self, workspace: str) -> Client:
@@ -73,21 +76,21 @@ class Priors:
         return self._served
 
 
+def _lines(memories: Sequence[Memory], vectors: Matrix | None, model: str) -> Iterator[bytes]:
+    """The body of a bulk call, a few hundred lines at a time."""
+    for start in range(0, len(memories), LINES):
+        chosen = memories[start : start + LINES]
+        given = [_as_input(memory) for memory in chosen]
+        if vectors is not None:
+            for item, vector in zip(given, vectors[start : start + LINES].astype("<f4"), strict=True):
+                item["embedding"] = {"model": model, "vector": b64encode(vector.tobytes()).decode()}
+        yield b"".join(msgspec.json.encode(item) + b"\n" for item in given)
+
+
 def _as_input(memory: Memory) -> dict[str, Any]:
     given = {"kind": memory.kind, "title": memory.title, "body": memory.body, "ordinal": memory.ordinal}
     source = {"kind": _source_kind(memory), "uri": memory.source} if memory.source else None
     return {**given, "source": source, "occurred_at": memory.occurred_at, "tags": [memory.tag] if memory.tag else []}
-
-
-def _as_new(memory: Memory) -> NewMemory:
-    return NewMemory(
-        kind=memory.kind,
-        title=memory.title,
-        body=memory.body,
-        source=SourceReference(kind=_source_kind(memory), uri=memory.source) if memory.source else None,
-        ordinal=memory.ordinal,
-        tags=(memory.tag,) if memory.tag else (),
-    )
 
 
 def _source_kind(memory: Memory) -> str:
