@@ -41,7 +41,7 @@ class Settings:
     embedding_api_key: str = _setting("", "key of a remote provider")
     embedding_dimension: int = _setting(384, "length of the vectors of a remote model", "numbers")
     embedding_threads: int = _setting(
-        0, "threads that embed documents; 0: one a core; a query always takes one", "threads"
+        0, "threads that embed documents; 0: one a core, at most 8; a query always takes one", "threads"
     )
     embedding_timeout: float = _setting(10.0, "longest wait for a remote provider", "seconds")
     llm_base_url: str = _setting("", "an OpenAI-compatible endpoint that compresses; empty: extracts instead")

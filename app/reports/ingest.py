@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -200,34 +201,51 @@ async def _workspace(database: Database, name: str, language: str, *, dry_run: b
         return await workspaces.ensure(connection, name, configuration(language))
 
 
-class _Pipeline:
-    """Writes one window of chunks while the files of the next are read and chunked.
+class _Embedding(NamedTuple):
+    """A window whose vectors are being made."""
 
-    Not while the next is embedded: the local model keeps every core busy in step, and whatever takes one of them for a
-    moment stops them all (measured: writing beside it cost twice the writing).
-    """
+    window: Sequence[Prepared]
+    vectors: asyncio.Task[_Vectors]
+
+
+class _Pipeline:
+    """Embeds one window of chunks while the one before is written and the files of the next are read and chunked."""
 
     def __init__(self, run: _Run) -> None:
         self._run = run
         self._window: list[Prepared] = []
+        self._embedding: _Embedding | None = None
+        self._vectors = _Vectors()
+        """Of the window that is written at this moment, whose texts the next one may repeat."""
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
-        """Take a file in; a full window is embedded and handed on."""
+        """Take a file in; a full window is handed on."""
         self._window.append(prepared)
         if sum(len(item.rows) for item in self._window) >= WINDOW:
             await self._hand_on()
 
     async def finish(self) -> None:
         """Embed and write what is left."""
-        await self._hand_on()
-        await self._written()
+        try:
+            await self._hand_on()
+            await self._embedded()
+        finally:
+            await self._written()
 
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
+        await self._embedded()
+        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors))
+        self._embedding = _Embedding(window, vectors)
+
+    async def _embedded(self) -> None:
+        embedding, self._embedding = self._embedding, None
+        if embedding is None:
+            return
+        self._vectors = await embedding.vectors
         await self._written()
-        vectors = _Vectors() if self._run.dry_run else await _vectors(self._run, window)
-        self._writing = asyncio.create_task(_write(self._run, window, vectors))
+        self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None
@@ -326,17 +344,21 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
     )
 
 
-async def _vectors(run: _Run, window: Sequence[Prepared]) -> _Vectors:
-    """A vector for each text of the window; what is stored is not embedded again.
+async def _vectors(run: _Run, window: Sequence[Prepared], before: _Vectors | None = None) -> _Vectors:
+    """A vector for each text of the window; what is stored, or was made for the window `before`, is not embedded again.
 
     The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
+    if run.dry_run:
+        return _Vectors()
     model = await serving_model(run.database, run.provider)
     speaker = None if model is None else pinned(run.provider, model.name)
     if model is None or speaker is None or not rows:
         return _Vectors()
-    literals = await _stored_vectors(run, model, list(rows.values()))
+    held = before.literals if before is not None and before.model == model else {}
+    literals = {digest: held[digest] for digest in rows.keys() & held.keys()}
+    literals |= await _stored_vectors(run, model, [row for digest, row in rows.items() if digest not in literals])
     fresh = [row for digest, row in rows.items() if digest not in literals]
     try:
         matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
