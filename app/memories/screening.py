@@ -1,12 +1,12 @@
 """The gate through which every memory passes before it is stored. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from app.errors import Refused
 from app.injection import Finding, blocking, scan
-from app.masking import masked, masked_values
+from app.masking import masked_values
 from app.memories.admission import reason_to_reject
 from app.memories.gate import MEANINGS, worthless
 from app.memories.memory import NewMemory
@@ -45,7 +45,7 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     reason = reason_to_reject(memory)
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
-    clean = without_secrets(memory) if mask else memory
+    clean = masked_values(memory) if mask else memory
     # A turn of a conversation is kept as it was said; without it the others would stand beside the wrong neighbours.
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
@@ -91,27 +91,3 @@ def as_detail(field: str, finding: Finding) -> dict[str, Any]:
         "start": finding.start,
         "end": finding.end,
     }
-
-
-def without_secrets(memory: NewMemory) -> NewMemory:
-    """The memory with its secrets masked."""
-    detail = memory.observation
-    if detail is not None:
-        detail = replace(
-            detail,
-            task=masked(detail.task),
-            narrative=masked(detail.narrative),
-            facts=tuple(masked(fact) for fact in detail.facts),
-        )
-    source = memory.source
-    if source is not None:
-        source = replace(source, uri=masked(source.uri), title=masked(source.title))
-    return replace(
-        memory,
-        title=masked(memory.title),
-        body=masked(memory.body),
-        source=source,
-        tags=tuple(masked(tag) for tag in memory.tags),
-        metadata=masked_values(dict(memory.metadata)),
-        observation=detail,
-    )

@@ -17,6 +17,7 @@ from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
 from app.feedback import store as feedback
 from app.feedback.rating import replayed
+from app.masking import masked, masked_values
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import remember
 from app.observations import known
@@ -109,6 +110,7 @@ async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
 async def _take_run(target: _Target, run: NewRun) -> None:
     """Store what is new of a run: a judgement that is stored goes before the one that is imported."""
     check_run(run)
+    run = masked_values(run) if target.mask else run
     if run.run_id not in target.filled:
         target.filled[run.run_id] = await known.filled(target.database, target.workspace, run.run_id)
     new = only_new(run, target.filled[run.run_id])
@@ -262,7 +264,7 @@ async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation
         if workspace is None or not await feedback.lock(connection, workspace.workspace_id, memory_id):
             return 0
         before = await feedback.keyed(connection, workspace.workspace_id, memory_id, prefix)
-        entries = _log_entries(prefix, item, before)
+        entries = _log_entries(prefix, item, before, mask=target.mask)
         difference = _difference(prefix, item, before, entries)
         for entry in (*entries, *difference):
             await feedback.append(connection, workspace.workspace_id, memory_id, **entry)
@@ -271,11 +273,18 @@ async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation
     return len(entries)
 
 
-def _log_entries(prefix: str, item: HarnessObservation, before: Mapping[str, int]) -> list[dict[str, Any]]:
+def _log_entries(
+    prefix: str, item: HarnessObservation, before: Mapping[str, int], *, mask: bool
+) -> list[dict[str, Any]]:
     """The ratings of the old log that are not in ours."""
     keyed = {f"{prefix}log:{_key_part(rating.log_id)}": rating for rating in item.ratings}
     return [
-        {"idempotency_key": key, "rating": new.rating, "comment": new.comment, "created_at": new.created_at}
+        {
+            "idempotency_key": key,
+            "rating": new.rating,
+            "comment": masked(new.comment) if mask else new.comment,
+            "created_at": new.created_at,
+        }
         for key, new in keyed.items()
         if key not in before
     ]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.masking import masked_values
 from app.memories.admission import reason_to_reject
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
-from app.memories.screening import without_secrets
 from app.runs import store as runs
 from app.runs.exported import filled_of
 from app.workspaces import store as workspaces
@@ -44,7 +44,7 @@ async def taken_out(database: Database, workspace: str, memories: Sequence[NewMe
 def _hashes(memories: Sequence[NewMemory], language: str, mask: bool) -> list[bytes | None]:  # noqa: FBT001 - for a thread
     """As they are stored; what is refused anyway has none."""
     fit = [memory if reason_to_reject(memory) is None else None for memory in memories]
-    clean = [memory if memory is None or not mask else without_secrets(memory) for memory in fit]
+    clean = [memory if memory is None or not mask else masked_values(memory) for memory in fit]
     return [None if memory is None else content_hash(memory, language) for memory in clean]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,7 +12,7 @@ from app.db.queue import enqueue
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound, Refused
 from app.llm.chat import Chat
-from app.masking import masked
+from app.masking import masked_values
 from app.memories import refusals
 from app.memories.admission import unstorable
 from app.memories.gate import MEANINGS, worthless
@@ -67,7 +67,7 @@ async def request_observation(
     if reason is not None:
         await _count(database, workspace, language, reason)
         raise Refused("output", MEANINGS[reason], reason=reason)
-    kept = _masked(outcome) if mask else outcome
+    kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
     async with database.transaction() as connection:
         target = await workspaces.ensure(connection, checked_name(workspace), configuration(language))
         observation_id = await store.ask(connection, target.workspace_id, kept)
@@ -125,16 +125,6 @@ async def _count(database: Database, workspace: str, language: str, reason: str)
     async with database.transaction() as connection:
         target = await workspaces.ensure(connection, checked_name(workspace), configuration(language))
         await refusals.add(connection, target.workspace_id, Counter([reason]))
-
-
-def _masked(outcome: Outcome) -> Outcome:
-    return replace(
-        outcome,
-        task=masked(outcome.task),
-        output=masked(outcome.output),
-        queries=tuple(masked(query) for query in outcome.queries),
-        issues=tuple(masked(issue) for issue in outcome.issues),
-    )
 
 
 def recorded(asked: Asked) -> Recorded:

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-
 from tests.api.test_learning import OUTPUT, get, post
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
@@ -210,16 +209,6 @@ async def test_a_key_stands_for_one_rating(client: httpx.AsyncClient) -> None:
         assert (await client.post(path, json={"rating": 1}, headers=headers)).json()["quality"] == 1
     other = await client.post(path, json={"rating": -1}, headers=headers)
     assert (other.status_code, "Idempotency-Key" in other.text) == (400, True)
-
-
-async def test_secrets_of_runs_and_comments_are_masked(client: httpx.AsyncClient) -> None:
-    key = "AKIAIOSFODNN7EXAMPLE"
-    run = {"run_id": "r1", "task": "t", "metadata": {"env": {"key": key}}, "stages": {"scout": {"key": key}}}
-    await post(client, "/api/runs", {**run, "verdict": f"lost {key}", "output_path": f"s3://{key}/out.md"})
-    assert key not in (await client.get("/api/runs/r1")).text
-    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": LESSON}))["ids"]
-    rated = await client.post(f"/api/memories/{memory_id}/feedback", json={"rating": 1, "comment": f"has {key}"})
-    assert (rated.status_code, key in rated.text) == (200, False)
 
 
 @pytest.mark.parametrize("field", ["task", "task_type", "verdict", "output_path"])
