@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+
 from tests.api.test_learning import OUTPUT, get, post
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."

@@ -14,7 +14,7 @@ from tests.api.test_learning import OUTPUT, get, post
 async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Database, workspace: str) -> None:
     key = "AKIAIOSFODNN7EXAMPLE"
     run_id, seen = f"r {key}", mask(f"r {key}").text
-    named = {"task": f"audit {key}", "task_type": f"type {key}", "output_path": f"s3://{key}/out.md"}
+    named: dict[str, str] = {"task": f"audit {key}", "task_type": f"type {key}", "output_path": f"s3://{key}/out.md"}
     judged = {"verdict": f"lost {key}", "issues": [f"has {key}"]}
     run = {
         **named,
