@@ -259,6 +259,20 @@ class UseView(Struct, frozen=True):
     verdict: str | None
 
 
+class TellerView(Struct, frozen=True):
+    """A run whose observation the memory holds."""
+
+    run_id: str | None
+    """null where none was named."""
+    stored: bool
+    outcome: str
+    """`stored` where it made the memory, `joined` where the memory said it already."""
+    task: str
+    final_score: float | None
+    verdict: str
+    said_at: datetime
+
+
 class MemoryUsesView(Struct, frozen=True):
     """The runs around a memory."""
 
@@ -266,15 +280,21 @@ class MemoryUsesView(Struct, frozen=True):
     made_by: str | None
     made_by_stored: bool
     uses: int
+    said_by: Sequence[TellerView]
+    """The best judged first: that one gives the memory its score and its verdict."""
     given_to: Sequence[UseView]
 
     @classmethod
     def of(cls, uses: MemoryUses) -> "MemoryUsesView":
         """The view of a memory's uses."""
         given = [UseView(**{name: getattr(use, name) for name in UseView.__struct_fields__}) for use in uses.given_to]
+        tellers = [
+            TellerView(**{name: getattr(run, name) for name in TellerView.__struct_fields__}) for run in uses.said_by
+        ]
         return cls(
-            id=uses.memory_id, made_by=uses.made_by, made_by_stored=uses.made_by_stored, uses=uses.uses, given_to=given
-        )
+            id=uses.memory_id, made_by=uses.made_by, made_by_stored=uses.made_by_stored, uses=uses.uses,
+            said_by=tellers, given_to=given,
+        )  # fmt: skip
 
 
 class RunPage(Struct, frozen=True):

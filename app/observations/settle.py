@@ -179,6 +179,8 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     fallback = made.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    await memories.lock(connection, workspace_id, [memory_id])
+    await runs.judge(connection, workspace_id, [memory_id])
     return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
 from app.masking import masked_values
+from app.memories import store as memories
 from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
@@ -34,7 +35,8 @@ async def record_run(
 ) -> tuple[Run, bool]:
     """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
 
-    Its observations take its score and its verdict. `language` is that of a workspace which this call makes.
+    Its observations take its score and its verdict, where no better judged run says the same. `language` is that of a
+    workspace which this call makes.
 
     Raises:
         InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
@@ -52,9 +54,9 @@ async def record_run(
         if needs_output and not saved.output:
             raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
         if run.final_score is not None or run.verdict:
-            await store.judge(
-                connection, target.workspace_id, run.run_id, final_score=run.final_score, verdict=run.verdict
-            )
+            held = await store.held_by(connection, target.workspace_id, run.run_id)
+            await memories.lock(connection, target.workspace_id, held)
+            await store.judge(connection, target.workspace_id, held)
     return saved, is_new
 
 

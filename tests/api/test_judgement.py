@@ -217,3 +217,27 @@ async def test_what_no_database_can_hold_is_named_in_an_observation_too(client: 
     memory = {"kind": "observation", "title": "t", "observation": {"narrative": "It went well.", field: "a\0b"}}
     answer = await client.post("/api/memories", json=memory)
     assert (answer.status_code, f"observation.{field}" in answer.text) == (400, True)
+
+
+async def test_a_memory_names_the_runs_that_say_it_and_takes_the_best_judgement(client: httpx.AsyncClient) -> None:
+    for run_id, score, verdict in (("r1", 7.5, "accept"), ("r2", 6.0, "revise"), ("r3", None, None)):
+        run = {"run_id": run_id, "task": "t", "output": OUTPUT, "final_score": score, "verdict": verdict}
+        made = (await post(client, "/api/runs?wait=true", {**run, "remember": True}))["observation"]
+        assert made["outcome"] == ("stored" if run_id == "r1" else "joined")
+    memory_id = made["memory_id"]
+
+    async def judged() -> tuple[list[tuple[str, str, float | None]], float, str]:
+        uses = await get(client, f"/api/memories/{memory_id}/runs")
+        memory = await get(client, f"/api/memories/{memory_id}")
+        tellers = [(item["run_id"], item["outcome"], item["final_score"]) for item in uses["said_by"]]
+        return tellers, memory["final_score"], memory["observation"]["verdict"]
+
+    first, second, third = ("r1", "stored", 7.5), ("r2", "joined", 6.0), ("r3", "joined", None)
+    assert await judged() == ([first, second, third], 7.5, "accept")
+    await client.patch("/api/runs/r3", json={"final_score": 9.0, "verdict": "excellent"})
+    assert await judged() == ([("r3", "joined", 9.0), first, second], 9.0, "excellent")
+    await client.patch("/api/runs/r1", json={"final_score": 8.0})
+    assert (await judged())[1:] == (9.0, "excellent")
+    await client.patch("/api/runs/r3", json={"final_score": 2.0})
+    assert await judged() == ([("r1", "stored", 8.0), second, ("r3", "joined", 2.0)], 8.0, "accept")
+    assert [item["id"] for item in (await get(client, "/api/runs/r3"))["observations"]] == [memory_id]
