@@ -430,13 +430,14 @@ async def _record(
         must_exist=must_exist,
         mask=services.settings.mask_secrets,
     )
-    await learn_issues(
-        services.database,
-        services.counter,
-        workspace=context.workspace(workspace),
-        evaluator=services.settings.evaluator,
-        run=saved,
-    )
+    if run.issues is not None:
+        await learn_issues(
+            services.database,
+            services.counter,
+            workspace=context.workspace(workspace),
+            evaluator=services.settings.evaluator,
+            run=saved,
+        )
     if not data.remember:
         return Response(SavedRunView(run=RunView.of(saved)), status_code=200)
     observed = await _observe(context, outcome_of(saved), workspace, wait=wait)
@@ -445,7 +446,7 @@ async def _record(
 
 
 def outcome_of(run: Run) -> Outcome:
-    """A stored run as it is compressed."""
+    """A stored run as it is compressed. Its issues are looked up when it is: they can be withdrawn until then."""
     return Outcome(
         task=run.task,
         output=run.output or "",
@@ -457,7 +458,6 @@ def outcome_of(run: Run) -> Outcome:
         run_id=run.run_id,
         final_score=run.final_score,
         verdict=run.verdict,
-        issues=run.issues,
         occurred_at=run.finished_at,
     )
 

@@ -23,11 +23,10 @@ from app.memories.store import SUPERSEDED, row_of
 from app.observations import store
 from app.observations.compress import compressed
 from app.observations.issues import safe_issues
-from app.observations.observation import Compressed, Outcome
+from app.observations.observation import Compressed, Outcome, as_judged
 from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
 from app.observations.store import Asked, Sibling
 from app.runs import store as runs
-from app.runs.run import Run
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -112,16 +111,6 @@ async def _asked(database: Database, workspace_id: int, observation_id: UUID) ->
 async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked) -> Outcome:
     run = None if asked.run_id is None else await runs.find(connection, workspace_id, asked.run_id)
     return asked.request if run is None else as_judged(asked.request, run)
-
-
-def as_judged(request: Outcome, run: Run) -> Outcome:
-    """The request with the judgement that its run has by now."""
-    return replace(
-        request,
-        final_score=request.final_score if run.final_score is None else run.final_score,
-        verdict=run.verdict or request.verdict,
-        issues=tuple(dict.fromkeys((*request.issues, *run.issues))),
-    )
 
 
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:

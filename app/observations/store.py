@@ -66,7 +66,11 @@ UPDATE observations SET superseded_by = :newer WHERE workspace_id = :workspace_i
 """)
 
 MADE_OF_RUN = text(f"""
-SELECT {SHOWN_COLUMNS}, o.facts FROM {SHOWN}
+SELECT {SHOWN_COLUMNS}, o.facts, (
+    SELECT c.request FROM compressions c
+    WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.run_id = m.run_id
+    ORDER BY c.created_at LIMIT 1
+) AS request FROM {SHOWN}
 WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS NULL AND o.compressor <> 'given'
 ORDER BY m.memory_id FOR UPDATE OF m
 """)  # noqa: S608 - constants
@@ -108,6 +112,16 @@ class Sibling:
     text: str
     final_score: float | None
     rated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeOfRun:
+    """A live observation that was compressed of a run."""
+
+    memory: Memory
+    facts: Sequence[str]
+    request: Outcome
+    """What was asked for."""
 
 
 async def ask(connection: AsyncConnection, workspace_id: int, outcome: Outcome) -> UUID:
@@ -181,12 +195,17 @@ async def supersede(connection: AsyncConnection, workspace_id: int, older: UUID,
     await connection.execute(SUPERSEDE, {"workspace_id": workspace_id, "older": older, "newer": newer})
 
 
-async def made_of_run(
-    connection: AsyncConnection, workspace_id: int, run_id: str
-) -> list[tuple[Memory, Sequence[str]]]:
-    """The live observations that were compressed of a run, each with its facts; locked."""
+async def made_of_run(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[MadeOfRun]:
+    """The live observations that were compressed of a run; locked."""
     rows = await connection.execute(MADE_OF_RUN, {"workspace_id": workspace_id, "run_id": run_id})
-    return [(memory_of(row), row.facts) for row in rows]
+    return [
+        MadeOfRun(
+            memory=memory_of(row),
+            facts=row.facts,
+            request=Outcome(task="", output="") if row.request is None else msgspec.convert(row.request, Outcome),
+        )
+        for row in rows
+    ]
 
 
 async def has_twin(connection: AsyncConnection, workspace_id: int, content_hash: bytes) -> bool:

@@ -241,3 +241,25 @@ async def test_a_memory_names_the_runs_that_say_it_and_takes_the_best_judgement(
     await client.patch("/api/runs/r3", json={"final_score": 2.0})
     assert await judged() == ([("r1", "stored", 8.0), second, ("r3", "joined", 2.0)], 8.0, "accept")
     assert [item["id"] for item in (await get(client, "/api/runs/r3"))["observations"]] == [memory_id]
+
+
+async def issues_of(client: httpx.AsyncClient, memory_id: str) -> list[str]:
+    facts = (await get(client, f"/api/memories/{memory_id}"))["observation"]["facts"]
+    return [fact.removeprefix("[wiggum] ") for fact in facts if fact.startswith("[wiggum]")]
+
+
+async def test_withdrawn_issues_leave_the_facts(client: httpx.AsyncClient) -> None:
+    run = {"run_id": "r1", "task": "t", "output": OUTPUT, "issues": ["No method", "No date"], "remember": True}
+    memory_id = (await post(client, "/api/runs?wait=true", run))["observation"]["memory_id"]
+    for issues in (["No date"], []):
+        assert (await client.patch("/api/runs/r1", json={"issues": issues})).status_code == 200
+        assert await issues_of(client, memory_id) == issues
+    assert "[wiggum]" not in (await get(client, f"/api/memories/{memory_id}"))["body"]
+
+
+async def test_issues_of_the_request_stand_beside_those_of_the_run(client: httpx.AsyncClient) -> None:
+    asked = {"run_id": "r1", "task": "t", "output": OUTPUT, "issues": ["No method"]}
+    memory_id = (await post(client, "/api/observations?wait=true", asked))["memory_id"]
+    for run, expected in (({"issues": ["No date"]}, ["No method", "No date"]), ({"issues": []}, ["No method"])):
+        await post(client, "/api/runs", {"run_id": "r1", **run})
+        assert await issues_of(client, memory_id) == expected

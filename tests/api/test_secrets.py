@@ -25,7 +25,7 @@ async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Data
         "output": f"{key} {OUTPUT}",
     }
     await post(client, "/api/runs", {**run, "metadata": {key: {"key": key}}, "stages": {"scout": {"key": key}}})
-    story = await get(client, f"/api/runs/{quote(run['run_id'])}")
+    story = await get(client, f"/api/runs/{quote(run_id)}")
     assert (story["stored"], story["run"]["metadata"]) == (True, {mask(key).text: {"key": mask(key).text}})
     asked = {name: run[name] for name in ("task", "output", "task_type", "output_path", "run_id", *judged)}
     await post(client, "/api/observations?wait=true", {**asked, "tags": [f"tag {key}"]})
@@ -37,7 +37,7 @@ async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Data
     query = {"query": f"who lost {key}", "run_id": run_id, "agent": f"scout {key}", "filters": {"tags": [key]}}
     await post(client, "/api/search", query)
     await post(client, "/api/history", {**query, "filters": {}, "stable": True})
-    story = await get(client, f"/api/runs/{quote(run['run_id'])}")
+    story = await get(client, f"/api/runs/{quote(run_id)}")
     assert [memory["run_id"] for memory in story["observations"]] == [seen] * 2
     assert story["given"]
     async with database.transaction() as connection:
