@@ -137,10 +137,13 @@ class Compression:
 
     observation_id: UUID
     outcome: str | None
-    """`stored`, `joined` (an earlier memory says the same), `refused`; None while it waits."""
+    """`stored`, `joined` (an earlier memory says the same), `refused`, `deleted` since; None while it waits."""
     reason: str
     memory_id: UUID | None
     """The memory that holds it."""
+
+
+DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
