@@ -130,7 +130,7 @@ class ObservationState(Struct, frozen=True):
 
     observation_id: UUID
     outcome: str | None
-    """`stored`, `joined`, `refused`; null while it waits."""
+    """`stored`, `joined`, `refused`, `deleted`; null while it waits."""
     reason: str
     memory_id: UUID | None
     """The memory that holds it."""

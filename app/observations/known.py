@@ -28,6 +28,13 @@ WHERE m.workspace_id = :workspace_id AND m.kind = 'observation' AND m.source_id 
 """)
 
 
+JUDGED = text("""
+SELECT coalesce(bool_or(request ->> 'final_score' IS NOT NULL), false) AS final_score,
+    coalesce(bool_or(request ->> 'verdict' <> ''), false) AS verdict
+FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id
+""")
+
+
 async def taken_out(database: Database, workspace: str, memories: Sequence[NewMemory], *, mask: bool) -> list[bool]:
     """Whether each of these observations was stored before and is retired."""
     async with database.statements() as connection:
@@ -49,7 +56,15 @@ def _hashes(memories: Sequence[NewMemory], language: str, mask: bool) -> list[by
 
 
 async def filled(database: Database, workspace: str, run_id: str) -> frozenset[str]:
-    """What is stored of a run: the names of its fields that say something."""
+    """What is stored of a run: the names of its fields that say something, be it only in what its observation was sent
+    with.
+    """
     async with database.statements() as connection:
         target = await workspaces.find(connection, workspace)
-        return filled_of(None if target is None else await runs.find(connection, target.workspace_id, run_id))
+        if target is None:
+            return frozenset()
+        run = await runs.find(connection, target.workspace_id, run_id)
+        values = {"workspace_id": target.workspace_id, "run_id": run_id}
+        judged = (await connection.execute(JUDGED, values)).one()
+    said = {name for name in ("final_score", "verdict") if getattr(judged, name)}
+    return filled_of(run) | said

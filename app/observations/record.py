@@ -16,11 +16,12 @@ from app.masking import masked_values
 from app.memories import refusals
 from app.memories.admission import unstorable
 from app.memories.gate import MEANINGS, worthless
+from app.memories.store import DELETED
 from app.observations import store
 from app.observations.observation import Outcome
 from app.observations.store import Asked
 from app.runs.record import check_run
-from app.runs.run import NewRun
+from app.runs.run import DELETED_SINCE, NewRun
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import checked_name
@@ -47,7 +48,7 @@ class Recorded:
 
     observation_id: UUID
     outcome: str | None
-    """STORED, JOINED (an earlier memory says the same, or the new one took its place) or REFUSED; None: it waits."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None: it waits."""
     reason: str = ""
     memory_id: UUID | None = None
     """The memory that holds it."""
@@ -57,6 +58,8 @@ async def request_observation(
     database: Database, *, workspace: str, language: str, outcome: Outcome, mask: bool = True
 ) -> UUID:
     """Keep an outcome and ask a worker to compress it; the observation's id. A run has one, however often it is sent.
+
+    Another output of a run is compressed anew, and what was made of the earlier one gives way to it.
 
     Raises:
         InvalidInput: a field cannot be taken.
@@ -129,6 +132,10 @@ async def _count(database: Database, workspace: str, language: str, reason: str)
 
 def recorded(asked: Asked) -> Recorded:
     """What is known of what was asked for."""
+    is_deleted = asked.deleted and asked.outcome is not None
     return Recorded(
-        observation_id=asked.observation_id, outcome=asked.outcome, reason=asked.reason, memory_id=asked.memory_id
+        observation_id=asked.observation_id,
+        outcome=DELETED if is_deleted else asked.outcome,
+        reason=DELETED_SINCE if is_deleted else asked.reason,
+        memory_id=asked.memory_id,
     )

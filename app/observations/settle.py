@@ -165,6 +165,7 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     if objection is not None:
         return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
     memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens)
+    await _retire_outdated(connection, workspace_id, asked.asked, memory_id)
     fallback = made.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
@@ -195,7 +196,7 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
         tokens=tokens,
         findings=passed.findings,
     )
-    row = replace(row, memory_id=asked.asked.observation_id)
+    row = replace(row, memory_id=await store.free_id(connection, target.workspace_id, asked.asked.observation_id))
     await workspaces.add_languages(connection, target, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
     (memory_id,) = await write(connection, target, [row], Counts(), known_first=not better)
@@ -203,7 +204,15 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     if older is not None and older.memory_id != memory_id:
         await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
         await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
-    return memory_id, STORED if memory_id == asked.asked.observation_id else JOINED
+    return memory_id, STORED if memory_id == row.memory_id else JOINED
+
+
+async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked, memory_id: UUID) -> None:
+    """What was made of an earlier output of the run gives way to what is made of its new one. It can be restored."""
+    older = asked.memory_id
+    if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
+        await store.supersede(connection, workspace_id, older, memory_id)
+        await memories.retire(connection, workspace_id, [older], reason=SUPERSEDED)
 
 
 def _words(memory: NewMemory) -> str:

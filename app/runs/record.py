@@ -32,11 +32,12 @@ async def record_run(
     must_exist: bool = False,
     needs_output: bool = False,
     mask: bool = True,
+    known_first: bool = False,
 ) -> tuple[Run, bool]:
     """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
 
-    Its observations take its score and its verdict, where no better judged run says the same. `language` is that of a
-    workspace which this call makes.
+    Its observations take its score and its verdict, where no better judged run says the same; with `known_first` only
+    those that have none. `language` is that of a workspace which this call makes.
 
     Raises:
         InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
@@ -56,7 +57,7 @@ async def record_run(
         if run.final_score is not None or run.verdict:
             held = await store.held_by(connection, target.workspace_id, run.run_id)
             await memories.lock(connection, target.workspace_id, held)
-            await store.judge(connection, target.workspace_id, held)
+            await store.judge(connection, target.workspace_id, held, known_first=known_first)
     return saved, is_new
 
 

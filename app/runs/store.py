@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.memories.identity import in_utc
 from app.memories.memory import Memory
 from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
-from app.runs.run import Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
+from app.memories.store import DELETED
+from app.runs.run import DELETED_SINCE, Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
 
 NAMES = tuple(Run.__slots__)
 COLUMNS = ", ".join(NAMES)
@@ -80,9 +81,11 @@ WITH saying AS MATERIALIZED ({SAYING}), judged AS MATERIALIZED (
     UPDATE memories m SET final_score = j.final_score FROM judged j
     WHERE m.workspace_id = :workspace_id AND m.memory_id = j.memory_id
         AND j.final_score IS NOT NULL AND m.final_score IS DISTINCT FROM j.final_score
+        AND NOT (:known_first AND m.final_score IS NOT NULL)
 )
 UPDATE observations o SET verdict = j.verdict FROM judged j
 WHERE o.workspace_id = :workspace_id AND o.memory_id = j.memory_id AND j.verdict IS NOT NULL AND o.verdict <> j.verdict
+    AND NOT (:known_first AND o.verdict <> '')
 """)  # noqa: S608 - constants
 
 SAID_BY = text(f"""
@@ -113,8 +116,10 @@ WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_a
 """)
 
 COMPRESSION = text("""
-SELECT observation_id, outcome, reason, memory_id FROM compressions
-WHERE workspace_id = :workspace_id AND run_id = :run_id ORDER BY created_at, observation_id LIMIT 1
+SELECT c.observation_id, c.outcome, c.reason, c.memory_id,
+    c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted
+FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
+WHERE c.workspace_id = :workspace_id AND c.run_id = :run_id ORDER BY c.created_at, c.observation_id LIMIT 1
 """)
 
 MADE = text(f"""
@@ -172,13 +177,18 @@ async def held_by(connection: AsyncConnection, workspace_id: int, run_id: str) -
     return sorted(rows.scalars())
 
 
-async def judge(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+async def judge(
+    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, known_first: bool = False
+) -> None:
     """Give these observations the score and the verdict of the best judged run that says them.
+
+    With `known_first` only those that have none.
 
     Who judges holds them (`app.memories.store.lock`), so that of two runs judged at once both are heard.
     """
     if ids:
-        await connection.execute(JUDGE, {"workspace_id": workspace_id, "ids": list(ids)})
+        values = {"workspace_id": workspace_id, "ids": list(ids), "known_first": known_first}
+        await connection.execute(JUDGE, values)
 
 
 async def said_by(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> list[MemoryTeller]:
@@ -219,7 +229,14 @@ async def compression_of(connection: AsyncConnection, workspace_id: int, run_id:
     """What became of the run's observation; of several, each of a task of its own, of the first."""
     values = {"workspace_id": workspace_id, "run_id": run_id}
     row = (await connection.execute(COMPRESSION, values)).one_or_none()
-    return None if row is None else Compression(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+    if row is None:
+        return None
+    return Compression(
+        observation_id=row.observation_id,
+        outcome=DELETED if row.deleted else row.outcome,
+        reason=DELETED_SINCE if row.deleted else row.reason,
+        memory_id=row.memory_id,
+    )
 
 
 async def made_of(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[Memory]:
