@@ -1,6 +1,6 @@
 """The gate through which every memory passes before it is stored. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +75,24 @@ def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
         texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
         if memory.observation.narrative not in memory.body:
             texts["narrative"] = memory.observation.narrative
-    for field, text in texts.items():
+    for field, text in (*texts.items(), *_leaves("tags", memory.tags), *_leaves("metadata", memory.metadata)):
         findings = scan(text)
         if findings:
             yield field, findings
+
+
+def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
+    """The texts of a JSON value, keys included, each with its place."""
+    match value:
+        case str():
+            yield field, value
+        case Mapping():
+            for key, item in value.items():
+                yield field, key
+                yield from _leaves(f"{field}.{key}", item)
+        case list() | tuple():
+            for place, item in enumerate(value):
+                yield from _leaves(f"{field}[{place}]", item)
 
 
 def as_detail(field: str, finding: Finding) -> dict[str, Any]:

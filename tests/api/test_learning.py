@@ -316,6 +316,13 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     line = {"kind": "observation", "observation": {"narrative": "Fine.", "facts": [body]}}
     bulk = await client.post("/api/memories:bulk", content=json.dumps(line).encode())
     assert bulk.json()["rejected"][0]["code"] == "injection"
+    for place, hidden in (
+        ("tags[1]", {"tags": ["fine", body]}),
+        ("metadata.notes[0]", {"metadata": {"notes": [body]}}),
+        ("metadata", {"metadata": {body: 1}}),
+    ):
+        refused = await client.post("/api/memories", json={"kind": "note", "body": "It went well.", **hidden})
+        assert (refused.status_code, refused.json()["findings"][0]["field"]) == (422, place)
     quoted = f"The page said:\n\n```\n{body}\n```\n\nIt had no effect on the run."
     (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": quoted}))["ids"]
     memory = await get(client, f"/api/memories/{memory_id}")
