@@ -2,15 +2,16 @@
 
 import functools
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
 
 import structlog
 
 MASK = "[secret masked: {kind}]"
 LIKELY = re.compile(
     r"[A-Za-z0-9_/+=.\-]{16}|://[^\s/]*@|PRIVATE KEY|[0-9]:[A-Za-z0-9_-]{8}"
-    r"|(?:[Pp]ass(?:word|wd)|[Pp]wd|PASS(?:WORD|WD)|PWD|[Ss]ecret|SECRET|[Tt]oken|TOKEN|[Kk]ey|KEY)[\"']?\s{0,3}[:=]"
+    r"|(?i:pass(?:word|wd|phrase)|pwd|secret|token|key)[\\\"']{0,2}\s{0,3}[:=]|\bcurl\s"
 )
 """What every detector's finding contains; most text has none of it, and is done after one pass."""
 PRIVATE_KEY = re.compile(
@@ -27,6 +28,11 @@ MORE = {
     "JSON web token": re.compile(
         r"\beyJ[A-Za-z0-9_=-]{8,4096}\.[A-Za-z0-9_=-]{4,8192}(?:\.[A-Za-z0-9_.+/=-]{0,4096})?"
     ),
+    "access token": re.compile(
+        r"\b(?:npm_[A-Za-z0-9]{30,80}|glsa_[A-Za-z0-9]{20,80}(?:_[0-9a-fA-F]{8})?|do[opr]_v1_[0-9a-f]{32,128}"
+        r"|GOCSPX-[A-Za-z0-9_-]{20,80}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|dapi[0-9a-f]{32}|gsk_[A-Za-z0-9]{32,80}"
+        r"|nvapi-[A-Za-z0-9_-]{40,100}|ya29\.[A-Za-z0-9_-]{20,1000})\b"
+    ),
     "GitHub token": re.compile(r"\bgithub_pat_[0-9A-Za-z_]{22,255}\b"),
     "bearer token": re.compile(r"(?i)\bauthorization:\s{0,3}(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"),
     "password": re.compile(r"(?i)\b(?:password|passwd|pwd)\b[\"']?\s{0,3}[:=]\s{0,3}[\"']([^\s\"']{6,200})[\"']"),
@@ -39,6 +45,18 @@ MORE = {
         r"\b(?:[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|PASSPHRASE)|(?:[A-Z0-9]{1,40}_){0,8}(?:PWD|SECRET|TOKEN"
         r"|(?:API|ACCESS|SECRET|PRIVATE|AUTH|SIGNING|ENCRYPTION|MASTER)_?KEY))\s?=\s?[\"']?"
         r"(?![0-9]{1,9}\b|(?:true|false|none|null)\b|[$<{\[(/~.*]|[\w.]{1,100}\()([^\s\"'`,;)]{6,1000})"
+    ),
+    "secret in a field": re.compile(
+        r"(?i)(?:passphrase|secret|(?<!page[_-])(?<!next[_-])token"
+        r"|(?:api|access|secret|private|auth|account|signing|encryption|master|client)[ _-]?key)[\\\"']{0,2}\s{0,3}"
+        r"(?:=>?\s{0,3}[\\\"'`]{0,2}|:\s{0,3}[\\\"'`]{1,2}|:\s{0,3}(?=[^\s\"'`,;()]{12}))"
+        r"(?![$<{\[(/~.*%]|[\w.]{1,100}[(\[]|(?:[a-z]{2,40}[0-9]{0,2}|v?[0-9]{1,4})"
+        r"(?:[-_.](?:[a-z]{2,40}[0-9]{0,2}|v?[0-9]{1,4})){1,12}(?![\w-]))"
+        r"(?=[^\s\\\"'`,;()<>\[\]{}]{0,80}[0-9])(?=[^\s\\\"'`,;()<>\[\]{}]{0,80}[a-z])"
+        r"([^\s\\\"'`,;()<>\[\]{}]{8,1000})"
+    ),
+    "password of a command": re.compile(
+        r"\bcurl\s[^\n;|&]{0,200}?(?<=\s)(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'$<{]{1,100}:(?![$<{])([^\s\"']{1,200})"
     ),
     "password in a setting": re.compile(
         r"\b(?:[a-z][a-z0-9_.-]{0,60}[_.-])?(?:password|passwd|pwd|passphrase)(?:=|:\s?)(?![$<{\[])"
@@ -53,6 +71,8 @@ LEFT_OUT = frozenset(
 such as `secret:` stand in innocent prose."""
 REPEATED_CHARACTERS = 256
 """Texts up to that long come again and again: a file's path and headings with each of its chunks."""
+
+T = TypeVar("T")
 
 logger = structlog.get_logger()
 
@@ -95,22 +115,34 @@ def _mask(text: str) -> Masked:
 
 def masked(text: str) -> str:
     """`mask`'s text; what was found goes to the log by its kind alone."""
-    result = mask(text)
-    if result.kinds:
-        logger.warning("a secret was masked before it was stored", kinds=list(result.kinds))
-    return result.text
+    return masked_values(text)
 
 
-def masked_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """A JSON value with each text in it, and each key, `masked`."""
+def masked_values(value: T) -> T:
+    """A value with each text in it masked: of JSON each element and key, of a frozen dataclass each field."""
+    kinds: list[str] = []
+    result = _masked_value(value, kinds)
+    if kinds:
+        logger.warning("a secret was masked before it was stored", kinds=list(dict.fromkeys(kinds)))
+    return cast("T", result)
+
+
+def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
     match value:
         case str():
-            return masked(value)
-        case dict():
-            return {masked(str(key)): masked_values(item) for key, item in value.items()}
-        case list() | tuple():
-            return [masked_values(item) for item in value]
-    return value
+            found = mask(value)
+            kinds += found.kinds
+            return found.text
+        case Mapping():
+            pairs = ((_masked_value(str(key), kinds), _masked_value(item, kinds)) for key, item in value.items())
+            return dict(pairs)
+        case list():
+            return [_masked_value(item, kinds) for item in value]
+        case tuple():
+            return tuple(_masked_value(item, kinds) for item in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    return replace(value, **{field.name: _masked_value(getattr(value, field.name), kinds) for field in fields(value)})
 
 
 @functools.cache

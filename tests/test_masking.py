@@ -10,6 +10,10 @@ from app.masking import mask
 AWS = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"
 HUB = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
 OPEN = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123"
+NPM = "npm_" + "a1B2c3D4e5" * 4
+GRAFANA = "glsa_" + "Ab1Cd2Ef3G" * 3 + "Hi_1a2b3c4d"
+OCEAN = "dop_v1_" + "0123456789abcdef" * 4
+GOOGLE = "GOCSPX-" + "a1B2c3D4-e5F6g7H8i9J0_kLmNo"
 BEGIN, END = "-----BEGIN RSA PRIVATE " + "KEY-----", "-----END RSA PRIVATE " + "KEY-----"
 BODY = "MIIEpAIBAAKCAQEA7Zq4-Qe+1234567890abcdef"
 
@@ -25,6 +29,25 @@ BODY = "MIIEpAIBAAKCAQEA7Zq4-Qe+1234567890abcdef"
         (f"AWS_SECRET_ACCESS_KEY={AWS}", AWS),
         (f"AWS_SECRET_ACCESS_KEY = {AWS}", AWS),
         ("API_KEY=abcdef1234", "abcdef1234"),
+        (f"aws_secret_access_key={AWS}", AWS),
+        (f"aws_secret_access_key = {AWS}", AWS),
+        ('{"api_key": "abcdef1234"}', "abcdef1234"),
+        (r"{\"api_key\": \"abcdef1234\"}", "abcdef1234"),
+        ("{'apiKey': 'abcdef1234'}", "abcdef1234"),
+        ("X-API-Key: a1b2c3d4e5f6a7b8", "a1b2c3d4e5f6a7b8"),
+        ("curl -H 'X-Api-Key: a1b2c3d4e5f6a7b8' https://host.example", "a1b2c3d4e5f6a7b8"),
+        ("OPENAI_API_KEY: a1b2c3d4e5f6a7b8", "a1b2c3d4e5f6a7b8"),
+        ("The api key: a1b2c3d4e5f6a7b8", "a1b2c3d4e5f6a7b8"),
+        (f"client_secret: {GOOGLE}", GOOGLE),
+        (f"It is {GOOGLE}.", GOOGLE),
+        ("access_token => 'abcdef1234'", "abcdef1234"),
+        ("passphrase: 'abcdef1234'", "abcdef1234"),
+        (f"//registry.example/:_authToken={NPM}", NPM),
+        (f"published with {NPM}", NPM),
+        (f"Grafana ({GRAFANA})", GRAFANA),
+        (f"droplets by {OCEAN}", OCEAN),
+        ("curl -u admin:hunter2 https://host.example", "hunter2"),
+        ("curl -sS --user 'admin:hunter2' https://host.example", "hunter2"),
         (f"Log in with {HUB}.", HUB),
         (f"The key {OPEN} leaked.", OPEN),
         ("https://host.example/x?token=abcdef1234567890abcdef", "abcdef1234567890abcdef"),
@@ -59,6 +82,14 @@ def test_a_private_key_is_masked_whole_and_what_follows_stays() -> None:
         "SIGNING_KEY=/etc/keys/signing.pem",
         "PRIVATE_KEY = re.compile(pattern)",
         "password=None, token=request.token, secret=settings.secret",
+        "the api key: none",
+        "The api key: see the vault of the team before the call.",
+        "The secret: three weeks of rest. The token: GPT-4o.",
+        "The key of commit 9fceb02d0ae598e95dc970b74767f19372d61af8 and key: 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "api_key: settings.openai_key2, token: auth-service-v2, secret: grafana-tls-2024",
+        'api_key="$OPENAI_API_KEY_2" token: "${TOKEN_1}" secret: <your-secret-1>',
+        "https://example.org/list?next_token=CAUQAA12345x&page_token=CAUQAA12345x",
+        "curl -u $USER:$PASSWORD https://host.example && docker run -u 1000:1000",
         "The password: a word that nobody should know by heart.",
         "forgot-password: the page that the link leads to",
     ],
@@ -67,7 +98,22 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert mask(text).text == text
 
 
-GROWING = (BEGIN, f"{BEGIN}\n-a", "sk-", "sk-a-", "?token=", "A_", "a.password=", "x://a:b@", "TOKEN=", "PASSWORD")
+GROWING = (
+    BEGIN,
+    f"{BEGIN}\n-a",
+    "sk-",
+    "sk-a-",
+    "?token=",
+    "A_",
+    "a.password=",
+    "x://a:b@",
+    "TOKEN=",
+    "PASSWORD",
+    "curl ",
+    "api_key: ",
+    "secret=a1-",
+    "token: aa-",
+)
 
 
 @pytest.mark.parametrize("piece", GROWING)

@@ -19,7 +19,6 @@ from app.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
 from app.feedback.rating import Rated, Rating
 
 NDJSON = "application/x-ndjson"
-NOTHING = "nothing to pair: rate two compressions of one task differently first"
 
 IdempotencyKey = Annotated[
     str | None,
@@ -123,9 +122,9 @@ class FeedbackController(Controller):
         database, target = context.opened.database, context.workspace(workspace)
         if format == "ratings":
             return Stream(_lines(exported_ratings(database, workspace=target)), media_type=NDJSON)
-        pairs = await preference_pairs(database, workspace=target, evaluator=context.opened.settings.evaluator)
-        headers = {} if pairs else {"X-Priors-Note": NOTHING}
-        return Stream((line(pair) for pair in pairs), media_type=NDJSON, headers=headers)
+        found = await preference_pairs(database, workspace=target, evaluator=context.opened.settings.evaluator)
+        headers = {"X-Priors-Note": found.note} if found.note else {}
+        return Stream((line(pair) for pair in found.pairs), media_type=NDJSON, headers=headers)
 
 
 async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:

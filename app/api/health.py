@@ -13,6 +13,7 @@ from app.api.schemas import HealthView, ReadyView
 from app.embeddings.backfill import backfill_state
 from app.embeddings.reembed import move_state
 from app.errors import DatabaseUnavailable
+from app.memories.refusals import refused
 from app.operations.readiness import readiness
 
 
@@ -51,5 +52,6 @@ class HealthController(Controller):
         # A database that is away is told by /ready; what was counted so far is told here all the same.
         with suppress(DatabaseUnavailable):
             context.metrics.waiting.set(await backfill_state(context.opened.database))
+            context.metrics.note_refusals(await refused(context.opened.database))
             context.metrics.note_move((await move_state(context.opened.database)).move)
         return Response(context.metrics.exposition(), media_type=CONTENT_TYPE)

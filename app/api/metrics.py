@@ -1,5 +1,7 @@
 """What Prometheus reads. A registry for each application, so that two in one process do not clash."""
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -25,6 +27,12 @@ class Metrics:
         self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)
         self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
         self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
+        self.refusals = Gauge(
+            "priors_refusals",
+            "Memories and observations that the store refused, as its database counts them, whoever sent them",
+            ["reason"],
+            registry=registry,
+        )
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
         self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
@@ -42,6 +50,11 @@ class Metrics:
         if move is not None:
             self.moved.labels(move.model.name, "embedded").set(move.done)
             self.moved.labels(move.model.name, "all").set(move.total)
+
+    def note_refusals(self, counts: Mapping[str, int]) -> None:
+        """Show what was refused so far, by reason; also what a worker refused, or another process."""
+        for reason, count in counts.items():
+            self.refusals.labels(reason).set(count)
 
     def note_recall(self, recall: Recall, purpose: str) -> None:
         """Count a recall."""

@@ -39,6 +39,7 @@ class RetrievalController(Controller):
             workspace=context.workspace(workspace),
             language=services.settings.language,
             query=data.asked(),
+            mask=services.settings.mask_secrets,
         )
         context.metrics.note_recall(recall, "search")
         return SearchView(
@@ -66,6 +67,7 @@ class RetrievalController(Controller):
             workspace=context.workspace(workspace),
             language=services.settings.language,
             query=data.asked(),
+            mask=services.settings.mask_secrets,
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )

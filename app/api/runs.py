@@ -130,7 +130,7 @@ class ObservationState(Struct, frozen=True):
 
     observation_id: UUID
     outcome: str | None
-    """`stored`, `joined`, `refused`; null while it waits."""
+    """`stored`, `joined`, `refused`, `deleted`; null while it waits."""
     reason: str
     memory_id: UUID | None
     """The memory that holds it."""
@@ -259,6 +259,20 @@ class UseView(Struct, frozen=True):
     verdict: str | None
 
 
+class TellerView(Struct, frozen=True):
+    """A run whose observation the memory holds."""
+
+    run_id: str | None
+    """null where none was named."""
+    stored: bool
+    outcome: str
+    """`stored` where it made the memory, `joined` where the memory said it already."""
+    task: str
+    final_score: float | None
+    verdict: str
+    said_at: datetime
+
+
 class MemoryUsesView(Struct, frozen=True):
     """The runs around a memory."""
 
@@ -266,15 +280,21 @@ class MemoryUsesView(Struct, frozen=True):
     made_by: str | None
     made_by_stored: bool
     uses: int
+    said_by: Sequence[TellerView]
+    """The best judged first: that one gives the memory its score and its verdict."""
     given_to: Sequence[UseView]
 
     @classmethod
     def of(cls, uses: MemoryUses) -> "MemoryUsesView":
         """The view of a memory's uses."""
         given = [UseView(**{name: getattr(use, name) for name in UseView.__struct_fields__}) for use in uses.given_to]
+        tellers = [
+            TellerView(**{name: getattr(run, name) for name in TellerView.__struct_fields__}) for run in uses.said_by
+        ]
         return cls(
-            id=uses.memory_id, made_by=uses.made_by, made_by_stored=uses.made_by_stored, uses=uses.uses, given_to=given
-        )
+            id=uses.memory_id, made_by=uses.made_by, made_by_stored=uses.made_by_stored, uses=uses.uses,
+            said_by=tellers, given_to=given,
+        )  # fmt: skip
 
 
 class RunPage(Struct, frozen=True):
@@ -410,13 +430,14 @@ async def _record(
         must_exist=must_exist,
         mask=services.settings.mask_secrets,
     )
-    await learn_issues(
-        services.database,
-        services.counter,
-        workspace=context.workspace(workspace),
-        evaluator=services.settings.evaluator,
-        run=saved,
-    )
+    if run.issues is not None:
+        await learn_issues(
+            services.database,
+            services.counter,
+            workspace=context.workspace(workspace),
+            evaluator=services.settings.evaluator,
+            run=saved,
+        )
     if not data.remember:
         return Response(SavedRunView(run=RunView.of(saved)), status_code=200)
     observed = await _observe(context, outcome_of(saved), workspace, wait=wait)
@@ -425,7 +446,7 @@ async def _record(
 
 
 def outcome_of(run: Run) -> Outcome:
-    """A stored run as it is compressed."""
+    """A stored run as it is compressed. Its issues are looked up when it is: they can be withdrawn until then."""
     return Outcome(
         task=run.task,
         output=run.output or "",
@@ -437,7 +458,6 @@ def outcome_of(run: Run) -> Outcome:
         run_id=run.run_id,
         final_score=run.final_score,
         verdict=run.verdict,
-        issues=run.issues,
         occurred_at=run.finished_at,
     )
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 RATINGS, DPO = "ratings", "dpo"
-NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differently first"
 
 
 @commands.command("import")
@@ -80,26 +79,34 @@ def export(
     if what != "feedback" or form not in {RATINGS, DPO}:
         raise typer.BadParameter(f"`feedback` is what can be exported, as {RATINGS} or {DPO}")
 
-    async def work(services: "Services") -> list[bytes]:
-        import msgspec  # noqa: PLC0415 - heavy
-
+    async def work(services: "Services") -> tuple[list[Any], str]:
         from app.feedback.export import exported_ratings, preference_pairs  # noqa: PLC0415 - heavy
 
-        target = workspace or services.settings.workspace
-        rows: list[Any] = (
-            [*await preference_pairs(services.database, workspace=target, evaluator=services.settings.evaluator)]
-            if form == DPO
-            else [row async for row in exported_ratings(services.database, workspace=target)]
-        )
-        return [msgspec.json.encode(row) + b"\n" for row in rows]
+        target, evaluator = workspace or services.settings.workspace, services.settings.evaluator
+        if form == DPO:
+            found = await preference_pairs(services.database, workspace=target, evaluator=evaluator)
+            return [*found.pairs], found.note
+        rows = [row async for row in exported_ratings(services.database, workspace=target)]
+        return rows, "" if rows else "nobody has rated anything yet"
 
-    lines = with_services(work)
+    rows, note = with_services(work)
+    _write(rows, output)
+    if note:
+        typer.echo(note, err=True)
+
+
+def _write(rows: list[Any], output: Path | None) -> None:
+    import msgspec  # noqa: PLC0415 - heavy
+
+    lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     if output is None:
-        typer.echo(b"".join(lines).decode(), nl=False)
-    else:
-        output.write_bytes(b"".join(lines))
-    if not lines:
-        typer.echo(NOTHING_TO_PAIR if form == DPO else "nobody has rated anything yet", err=True)
+        typer.echo(lines.decode(), nl=False)
+        return
+    try:
+        output.write_bytes(lines)
+    except OSError as error:
+        typer.echo(f"{output} cannot be written: {error.strerror or error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @commands.command()

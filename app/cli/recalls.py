@@ -123,6 +123,7 @@ def history(  # noqa: PLR0913 - one for each option
             workspace=workspace or services.settings.workspace,
             language=services.settings.language,
             query=asked.query("history"),
+            mask=services.settings.mask_secrets,
             budget_tokens=budget,
             stable=stable,
         )
@@ -172,6 +173,7 @@ def search(  # noqa: PLR0913 - one for each option
             workspace=workspace or services.settings.workspace,
             language=services.settings.language,
             query=asked.query("search"),
+            mask=services.settings.mask_secrets,
         )
         hits = _within(recall.hits, budget)
         if as_json:

@@ -345,6 +345,12 @@ compressions = Table(
         unique=True,
         postgresql_where=text("run_id IS NOT NULL"),
     ),
+    Index(
+        "compressions_memory_ix",
+        "workspace_id",
+        "memory_id",
+        postgresql_where=text("memory_id IS NOT NULL"),
+    ),
     Index("compressions_waiting_ix", "created_at", postgresql_where=text("outcome IS NULL")),
 )
 

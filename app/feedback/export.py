@@ -27,6 +27,7 @@ MOST_RATED = 5_000
 PARTNERS = 4
 """Pairs in which one compression is the better one."""
 PAGE = 1_000
+NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differently first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,21 @@ class PreferencePair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """The pairs, and what they were not made of."""
+
+    pairs: tuple[PreferencePair, ...]
+    left_out: int
+    """Rated observations of which neither a prompt nor an output is stored."""
+
+    @property
+    def note(self) -> str:
+        """What is to be said beside the pairs; "" where there is nothing to say."""
+        left_out = f"left out {self.left_out:,} rated observations whose output is not stored" if self.left_out else ""
+        return "; ".join(part for part in ("" if self.pairs else NOTHING_TO_PAIR, left_out) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
     """A rated observation, as a pair is made of it."""
 
@@ -80,25 +96,39 @@ async def exported_ratings(database: Database, *, workspace: str) -> AsyncIterat
         after = rows[-1].position if len(rows) == PAGE else None
 
 
-async def preference_pairs(database: Database, *, workspace: str, evaluator: str) -> list[PreferencePair]:
-    """Pairs of differently rated compressions of one task, or else of near neighbours; empty where nothing pairs.
+async def preference_pairs(database: Database, *, workspace: str, evaluator: str) -> Preferences:
+    """Pairs of differently rated compressions of one task, or else of near neighbours.
 
-    What the `evaluator` added to a compression is no part of it: nobody should learn to write its issues.
+    What the `evaluator` added to a compression is no part of it: nobody should learn to write its issues. A compression
+    of which neither the prompt nor the output is stored is left out: nobody could learn to make it from nothing.
     """
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
-            return []
+            return Preferences(pairs=(), left_out=0)
         model = await active_model(connection)
         rows = await store.rated_observations(connection, target.workspace_id, model, limit=MOST_RATED)
-    return await asyncio.to_thread(lambda: list(paired([_compression(row, evaluator) for row in rows])))
+    return await asyncio.to_thread(_preferences, rows, evaluator)
 
 
-def _compression(row: Any, evaluator: str) -> Compression:  # noqa: ANN401 - a row
-    prompt = row.prompt
-    if prompt is None:
-        asked = Outcome(task=row.task, output="") if row.request is None else msgspec.convert(row.request, Outcome)
-        prompt = compression_prompt(asked)
+def _preferences(rows: Sequence[Any], evaluator: str) -> Preferences:
+    prompts = [_prompt(row) for row in rows]
+    made = [_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
+    return Preferences(pairs=tuple(paired(made)), left_out=len(rows) - len(made))
+
+
+def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
+    """The prompt that made the compression, or the one that would have; None where its output is not known."""
+    if row.prompt is not None:
+        return str(row.prompt)
+    if row.request is not None:
+        return compression_prompt(msgspec.convert(row.request, Outcome))
+    if not row.output:
+        return None
+    return compression_prompt(Outcome(task=row.task, task_type=row.task_type, output=row.output))
+
+
+def _compression(row: Any, prompt: str, evaluator: str) -> Compression:  # noqa: ANN401 - a row
     return Compression(
         memory_id=row.memory_id,
         task=row.task,

@@ -37,7 +37,8 @@ async def rate(
         NotFound: the workspace has no such memory.
     """
     _check(rating, comment, run_id, idempotency_key)
-    comment = masked(comment) if mask else comment
+    if mask:
+        comment, run_id = masked(comment), None if run_id is None else masked(run_id)
     unknown = NotFound(f"there is no memory {memory_id} in workspace {workspace}")
     try:
         async with database.transaction() as connection:

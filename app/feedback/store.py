@@ -45,10 +45,14 @@ WHERE workspace_id = :workspace_id AND feedback_id = :feedback_id AND rating IS 
 
 # Observations that people rated, with what made them and where they stand in the meaning of things.
 RATED_OBSERVATIONS = """
-SELECT m.memory_id, m.title, o.task, o.narrative, o.facts, o.prompt, m.quality, c.request,
+SELECT m.memory_id, m.title, o.task, o.task_type, o.narrative, o.facts, o.prompt, m.quality, c.request, r.output,
     {vector} AS vector
 FROM memories m JOIN observations o USING (workspace_id, memory_id)
-LEFT JOIN compressions c ON c.workspace_id = m.workspace_id AND c.observation_id = m.memory_id
+LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
+LEFT JOIN LATERAL (
+    SELECT request FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
+    ORDER BY c.observation_id = m.memory_id DESC, c.created_at LIMIT 1
+) AS c ON true
 {join}
 WHERE m.workspace_id = :workspace_id AND EXISTS (
     SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id
@@ -153,7 +157,7 @@ async def standing(connection: AsyncConnection, workspace_id: int, *, after: int
 async def rated_observations(
     connection: AsyncConnection, workspace_id: int, model: StoredModel | None, *, limit: int
 ) -> Sequence[Row[Any]]:
-    """Observations with a rating that stands, each with its prompt, its request and its vector's literal."""
+    """Observations with a rating that stands, each with its prompt, request, vector, and its run's output."""
     vector, join = "CAST(NULL AS text)", ""
     if model is not None:
         vector = "CAST(e.embedding AS text)"

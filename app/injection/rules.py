@@ -75,7 +75,9 @@ def _filled(pattern: str, words: dict[str, str], language: str) -> str:
     for _ in range(NESTED):
         for name, alternatives in words.items():
             pattern = pattern.replace(f"{{{name}}}", alternatives)
-    letters = LETTERS.get(language, r"\p{L}")
+    letters = LETTERS.get(language)
+    if letters is None:
+        return pattern
     inside = pattern.replace(r"[^\p{L}", f"[^{letters}").replace(r"[\p{L}", f"[{letters}")
     return inside.replace(r"\p{L}", f"[{letters}]")
 

@@ -18,6 +18,14 @@ SELECT :workspace_id, reason, count FROM unnest(CAST(:reasons AS text[]), CAST(:
 ON CONFLICT (workspace_id, reason) DO UPDATE SET count = r.count + EXCLUDED.count, last_at = now()
 """)
 
+ALL = text("SELECT reason, sum(count)::bigint AS total FROM refusals GROUP BY reason")
+
+
+async def refused(database: Database) -> dict[str, int]:
+    """How many memories and observations all workspaces refused, by reason."""
+    async with database.statements() as connection:
+        return {row.reason: row.total for row in await connection.execute(ALL)}
+
 
 async def count_refusals(database: Database, workspace: str, language: str, rejected: Sequence[Rejection]) -> None:
     """Add refused memories to the workspace's counts, by reason."""

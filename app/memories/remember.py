@@ -93,10 +93,10 @@ async def remember(
     """Store memories. Each is findable by its words at once, by its meaning when a worker has embedded it.
 
     Known text (same kind, source, ordinal, title and body) is not stored twice: tags and metadata are added to what
-    such a memory has, its score and date become those given here (or stay, with `known_first`), and the run that first
-    said it stays its run. What cannot be stored, would be worthless or instructs its reader is
-    rejected with its reason, and so is what a run was given and says again: that counts as a use of the memory which
-    it came from. The rest goes on. Secrets are masked unless `mask` is off.
+    such a memory has, its score, date and an observation's details become those given here (or stay, with
+    `known_first`), and the run that first said it stays its run. What cannot be stored, would be worthless or
+    instructs its reader is rejected with its reason, and so is what a run was given and says again: that counts as a
+    use of the memory which it came from. The rest goes on. Secrets are masked unless `mask` is off.
     One that brings its vector, of the model that is served, is findable by its meaning at once as well.
     `language` is that of a workspace which this call makes. With a `provider` an echo is also known in other words.
 
@@ -287,13 +287,16 @@ async def write(
         changed = _changed(rows, await store.find_known(connection, workspace_id, changed), known_first=known_first)
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
+    again = {known[row.identity].memory_id: row for row in rows if row.identity in known}
+    detailed = await store.merge_observations(connection, workspace_id, again, known_first=known_first)
     if inserted:
         await store.insert_observations(connection, workspace_id, list(fresh.values()))
         await _make_new_findable(connection, workspace_id, list(fresh.values()))
     await _complete(connection, workspace_id, [row for row in rows if row.identity in known], ids)
     counts.stored += len(inserted)
-    counts.updated += len(changed)
-    counts.unchanged += len(rows) - len(inserted) - len(changed)
+    updated = detailed | {row.memory_id for row in changed}
+    counts.updated += len(updated)
+    counts.unchanged += len(rows) - len(inserted) - len(updated)
     return [ids[row.identity] for row in rows]
 
 

@@ -1,12 +1,12 @@
 """The gate through which every memory passes before it is stored. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from app.errors import Refused
 from app.injection import Finding, blocking, scan
-from app.masking import masked, masked_values
+from app.masking import masked_values
 from app.memories.admission import reason_to_reject
 from app.memories.gate import MEANINGS, worthless
 from app.memories.memory import NewMemory
@@ -45,7 +45,7 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     reason = reason_to_reject(memory)
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
-    clean = without_secrets(memory) if mask else memory
+    clean = _without_secrets(memory) if mask else memory
     # A turn of a conversation is kept as it was said; without it the others would stand beside the wrong neighbours.
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
@@ -75,10 +75,24 @@ def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
         texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
         if memory.observation.narrative not in memory.body:
             texts["narrative"] = memory.observation.narrative
-    for field, text in texts.items():
+    for field, text in (*texts.items(), *_leaves("tags", memory.tags), *_leaves("metadata", memory.metadata)):
         findings = scan(text)
         if findings:
             yield field, findings
+
+
+def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
+    """The texts of a JSON value, keys included, each with its place."""
+    match value:
+        case str():
+            yield field, value
+        case Mapping():
+            for key, item in value.items():
+                yield field, key
+                yield from _leaves(f"{field}.{key}", item)
+        case list() | tuple():
+            for place, item in enumerate(value):
+                yield from _leaves(f"{field}[{place}]", item)
 
 
 def as_detail(field: str, finding: Finding) -> dict[str, Any]:
@@ -93,28 +107,9 @@ def as_detail(field: str, finding: Finding) -> dict[str, Any]:
     }
 
 
-def without_secrets(memory: NewMemory) -> NewMemory:
-    """The memory with its secrets masked."""
-    detail = memory.observation
-    if detail is not None:
-        detail = replace(
-            detail,
-            task=masked(detail.task),
-            narrative=masked(detail.narrative),
-            facts=tuple(masked(fact) for fact in detail.facts),
-        )
-    source = memory.source
-    if source is not None:
-        source = replace(source, uri=masked(source.uri), title=masked(source.title))
-    title, body = masked(memory.title), masked(memory.body)
-    return replace(
-        memory,
-        title=title,
-        body=body,
+def _without_secrets(memory: NewMemory) -> NewMemory:
+    clean = masked_values(replace(memory, embedding=None))
+    if (clean.title, clean.body) != (memory.title, memory.body):
         # A vector of other words than those that are kept is not theirs.
-        embedding=memory.embedding if (title, body) == (memory.title, memory.body) else None,
-        source=source,
-        tags=tuple(masked(tag) for tag in memory.tags),
-        metadata=masked_values(dict(memory.metadata)),
-        observation=detail,
-    )
+        return clean
+    return replace(clean, embedding=memory.embedding)

@@ -175,7 +175,8 @@ async def _found(database: Database, embedded: _Embedded, workspace: str, chosen
 
     async def one(passage: str) -> Finding:
         query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
-        return await find(database, embedded, workspace=workspace, query=query)
+        # It is not logged.
+        return await find(database, embedded, workspace=workspace, query=query, mask=False)
 
     found: dict[str, Finding] = {}
     for start in range(0, len(chosen), SEARCHES_AT_ONCE):

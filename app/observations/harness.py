@@ -143,7 +143,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[HarnessR
         kind="observation",
         title=_text(row, "title"),
         body=detail.body,
-        tags=_tags(_text(row, "tags")),
+        tags=tags_of(_text(row, "tags")),
         run_id=None if run_id in {"", "none", "None"} else run_id,
         final_score=_number(row, "final_score"),
         occurred_at=_moment(row.get("timestamp")),
@@ -186,7 +186,8 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
     return storable(str(value))[:SHOWN_CHARACTERS]
 
 
-def _tags(value: str) -> tuple[str, ...]:
+def tags_of(value: str) -> tuple[str, ...]:
+    """The tags of a text: a JSON list, or names with commas between them."""
     if not value.strip():
         return ()
     try:

@@ -17,10 +17,11 @@ from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
 from app.feedback import store as feedback
 from app.feedback.rating import replayed
+from app.masking import masked, masked_values
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import remember
 from app.observations import known
-from app.observations.harness import HarnessObservation, check_detail, is_harness, read_harness
+from app.observations.harness import HarnessObservation, check_detail, is_harness, read_harness, tags_of
 from app.observations.reply import facts_of
 from app.runs.exported import as_moment, number_of, only_new, run_of_line
 from app.runs.record import check_run, record_run
@@ -109,12 +110,18 @@ async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
 async def _take_run(target: _Target, run: NewRun) -> None:
     """Store what is new of a run: a judgement that is stored goes before the one that is imported."""
     check_run(run)
+    run = masked_values(run) if target.mask else run
     if run.run_id not in target.filled:
         target.filled[run.run_id] = await known.filled(target.database, target.workspace, run.run_id)
     new = only_new(run, target.filled[run.run_id])
     if new is not None:
         await record_run(
-            target.database, workspace=target.workspace, language=target.language, run=new, mask=target.mask
+            target.database,
+            workspace=target.workspace,
+            language=target.language,
+            run=new,
+            mask=target.mask,
+            known_first=True,
         )
 
 
@@ -163,18 +170,28 @@ def _observation(given: dict[str, Any]) -> NewMemory:
         verdict=_text(fields, "verdict") or _text(fields, "final"),
     )
     check_detail(detail)
-    score, tags, metadata = fields.get("final_score"), fields.get("tags"), fields.get("metadata")
+    score, metadata = fields.get("final_score"), fields.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise InvalidInput("metadata", "must be an object")
     return NewMemory(
         kind="observation",
         title=_text(fields, "title"),
         body=_text(fields, "body") or detail.body,
-        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-        metadata=metadata if isinstance(metadata, dict) else {},
+        tags=_tags(fields.get("tags")),
+        metadata=metadata or {},
         run_id=_text(fields, "run_id") or None,
         final_score=None if score is None else number_of("final_score", score),
         occurred_at=as_moment(fields.get("occurred_at")) or as_moment(fields.get("timestamp")),
         observation=detail,
     )
+
+
+def _tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
+    if value is None or isinstance(value, str):
+        return tags_of(value or "")
+    if not isinstance(value, list) or not all(isinstance(tag, str | int | float) for tag in value):
+        raise InvalidInput("tags", "must be a list of texts, or a text with commas between them")
+    return tuple(str(tag) for tag in value)
 
 
 def _text(fields: dict[str, Any], name: str) -> str:
@@ -262,7 +279,7 @@ async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation
         if workspace is None or not await feedback.lock(connection, workspace.workspace_id, memory_id):
             return 0
         before = await feedback.keyed(connection, workspace.workspace_id, memory_id, prefix)
-        entries = _log_entries(prefix, item, before)
+        entries = _log_entries(prefix, item, before, mask=target.mask)
         difference = _difference(prefix, item, before, entries)
         for entry in (*entries, *difference):
             await feedback.append(connection, workspace.workspace_id, memory_id, **entry)
@@ -271,11 +288,18 @@ async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation
     return len(entries)
 
 
-def _log_entries(prefix: str, item: HarnessObservation, before: Mapping[str, int]) -> list[dict[str, Any]]:
+def _log_entries(
+    prefix: str, item: HarnessObservation, before: Mapping[str, int], *, mask: bool
+) -> list[dict[str, Any]]:
     """The ratings of the old log that are not in ours."""
     keyed = {f"{prefix}log:{_key_part(rating.log_id)}": rating for rating in item.ratings}
     return [
-        {"idempotency_key": key, "rating": new.rating, "comment": new.comment, "created_at": new.created_at}
+        {
+            "idempotency_key": key,
+            "rating": new.rating,
+            "comment": masked(new.comment) if mask else new.comment,
+            "created_at": new.created_at,
+        }
         for key, new in keyed.items()
         if key not in before
     ]

@@ -10,11 +10,12 @@ from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
 from app.injection import blocking, scan
 from app.memories.identity import content_hash
-from app.memories.memory import Memory, NewMemory
+from app.memories.memory import NewMemory
 from app.memories.remember import make_findable_anew
 from app.memories.scored_text import embedded_text
 from app.observations import store
-from app.observations.observation import is_issue_fact, issue_facts
+from app.observations.observation import as_judged, is_issue_fact, issue_facts
+from app.observations.store import MadeOfRun
 from app.runs import store as runs
 from app.runs.run import Run
 from app.workspaces import store as workspaces
@@ -22,23 +23,21 @@ from app.workspaces.workspace import checked_name
 
 
 async def learn_issues(database: Database, counter: TokenCounter, *, workspace: str, evaluator: str, run: Run) -> int:
-    """Make the evaluator's issues among the facts of the run's observations those that the run has now.
+    """Make the evaluator's issues among the facts of the run's observations those that they have by now.
 
-    An observation keeps its id, ratings and all else that it says; an issue that instructs its reader is left out. How
-    many observations have changed.
+    Those are the run's and what the observation was asked for with. An observation keeps its id, ratings and all else
+    that it says; an issue that instructs its reader is left out. How many observations have changed.
     """
-    facts = issue_facts(await asyncio.to_thread(safe_issues, run.issues), evaluator)
-    if not facts:
-        return 0
     async with database.transaction() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if target is None:
             return 0
         await runs.take_turn(connection, target.workspace_id, run.run_id)
         made = await store.made_of_run(connection, target.workspace_id, run.run_id)
+        safe = await asyncio.to_thread(lambda: [safe_issues(as_judged(item.request, run).issues) for item in made])
         changed = [
-            await _learnt(connection, target.workspace_id, memory, known, facts, evaluator, counter)
-            for memory, known in made
+            await _learnt(connection, target.workspace_id, item, issue_facts(issues, evaluator), evaluator, counter)
+            for item, issues in zip(made, safe, strict=True)
         ]
     return sum(changed)
 
@@ -51,12 +50,12 @@ def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
 async def _learnt(
     connection: AsyncConnection,
     workspace_id: int,
-    memory: Memory,
-    known: Sequence[str],
+    made: MadeOfRun,
     issues: Sequence[str],
     evaluator: str,
     counter: TokenCounter,
 ) -> bool:
+    memory, known = made.memory, made.facts
     old = [fact for fact in known if is_issue_fact(fact, evaluator)]
     if old == list(issues):
         return False

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.masking import masked_values
 from app.memories.admission import reason_to_reject
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
-from app.memories.screening import without_secrets
 from app.runs import store as runs
 from app.runs.exported import filled_of
 from app.workspaces import store as workspaces
@@ -25,6 +25,13 @@ WHERE m.workspace_id = :workspace_id AND m.kind = 'observation' AND m.source_id 
         WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
             AND o.kind = m.kind AND o.source_id IS NULL AND o.ordinal IS NULL
     )
+""")
+
+
+JUDGED = text("""
+SELECT coalesce(bool_or(request ->> 'final_score' IS NOT NULL), false) AS final_score,
+    coalesce(bool_or(request ->> 'verdict' <> ''), false) AS verdict
+FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id
 """)
 
 
@@ -44,12 +51,20 @@ async def taken_out(database: Database, workspace: str, memories: Sequence[NewMe
 def _hashes(memories: Sequence[NewMemory], language: str, mask: bool) -> list[bytes | None]:  # noqa: FBT001 - for a thread
     """As they are stored; what is refused anyway has none."""
     fit = [memory if reason_to_reject(memory) is None else None for memory in memories]
-    clean = [memory if memory is None or not mask else without_secrets(memory) for memory in fit]
+    clean = [memory if memory is None or not mask else masked_values(memory) for memory in fit]
     return [None if memory is None else content_hash(memory, language) for memory in clean]
 
 
 async def filled(database: Database, workspace: str, run_id: str) -> frozenset[str]:
-    """What is stored of a run: the names of its fields that say something."""
+    """What is stored of a run: the names of its fields that say something, be it only in what its observation was sent
+    with.
+    """
     async with database.statements() as connection:
         target = await workspaces.find(connection, workspace)
-        return filled_of(None if target is None else await runs.find(connection, target.workspace_id, run_id))
+        if target is None:
+            return frozenset()
+        run = await runs.find(connection, target.workspace_id, run_id)
+        values = {"workspace_id": target.workspace_id, "run_id": run_id}
+        judged = (await connection.execute(JUDGED, values)).one()
+    said = {name for name in ("final_score", "verdict") if getattr(judged, name)}
+    return filled_of(run) | said

@@ -1,8 +1,10 @@
 """What a finished run leaves behind."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+
+from app.runs.run import Run
 
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
@@ -52,6 +54,18 @@ class Compressed:
     def body(self) -> str:
         """The text that is stored and found: the narrative above the facts."""
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
+
+
+def as_judged(request: Outcome, run: Run) -> Outcome:
+    """The request with the judgement that its run has by now: the run's own score and verdict go before the request's,
+    its issues stand beside them.
+    """
+    return replace(
+        request,
+        final_score=request.final_score if run.final_score is None else run.final_score,
+        verdict=run.verdict or request.verdict,
+        issues=tuple(dict.fromkeys((*request.issues, *run.issues))),
+    )
 
 
 def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,15 +12,16 @@ from app.db.queue import enqueue
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound, Refused
 from app.llm.chat import Chat
-from app.masking import masked
+from app.masking import masked_values
 from app.memories import refusals
 from app.memories.admission import unstorable
 from app.memories.gate import MEANINGS, worthless
+from app.memories.store import DELETED
 from app.observations import store
 from app.observations.observation import Outcome
 from app.observations.store import Asked
 from app.runs.record import check_run
-from app.runs.run import NewRun
+from app.runs.run import DELETED_SINCE, NewRun
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import checked_name
@@ -47,7 +48,7 @@ class Recorded:
 
     observation_id: UUID
     outcome: str | None
-    """STORED, JOINED (an earlier memory says the same, or the new one took its place) or REFUSED; None: it waits."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None: it waits."""
     reason: str = ""
     memory_id: UUID | None = None
     """The memory that holds it."""
@@ -58,6 +59,8 @@ async def request_observation(
 ) -> UUID:
     """Keep an outcome and ask a worker to compress it; the observation's id. A run has one, however often it is sent.
 
+    Another output of a run is compressed anew, and what was made of the earlier one gives way to it.
+
     Raises:
         InvalidInput: a field cannot be taken.
         Refused: the output is empty, boilerplate, or a stack trace without a message.
@@ -67,7 +70,7 @@ async def request_observation(
     if reason is not None:
         await _count(database, workspace, language, reason)
         raise Refused("output", MEANINGS[reason], reason=reason)
-    kept = _masked(outcome) if mask else outcome
+    kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
     async with database.transaction() as connection:
         target = await workspaces.ensure(connection, checked_name(workspace), configuration(language))
         observation_id = await store.ask(connection, target.workspace_id, kept)
@@ -127,18 +130,12 @@ async def _count(database: Database, workspace: str, language: str, reason: str)
         await refusals.add(connection, target.workspace_id, Counter([reason]))
 
 
-def _masked(outcome: Outcome) -> Outcome:
-    return replace(
-        outcome,
-        task=masked(outcome.task),
-        output=masked(outcome.output),
-        queries=tuple(masked(query) for query in outcome.queries),
-        issues=tuple(masked(issue) for issue in outcome.issues),
-    )
-
-
 def recorded(asked: Asked) -> Recorded:
     """What is known of what was asked for."""
+    is_deleted = asked.deleted and asked.outcome is not None
     return Recorded(
-        observation_id=asked.observation_id, outcome=asked.outcome, reason=asked.reason, memory_id=asked.memory_id
+        observation_id=asked.observation_id,
+        outcome=DELETED if is_deleted else asked.outcome,
+        reason=DELETED_SINCE if is_deleted else asked.reason,
+        memory_id=asked.memory_id,
     )

@@ -23,11 +23,10 @@ from app.memories.store import SUPERSEDED, row_of
 from app.observations import store
 from app.observations.compress import compressed
 from app.observations.issues import safe_issues
-from app.observations.observation import Compressed, Outcome
+from app.observations.observation import Compressed, Outcome, as_judged
 from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
 from app.observations.store import Asked, Sibling
 from app.runs import store as runs
-from app.runs.run import Run
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -114,16 +113,6 @@ async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked)
     return asked.request if run is None else as_judged(asked.request, run)
 
 
-def as_judged(request: Outcome, run: Run) -> Outcome:
-    """The request with the judgement that its run has by now."""
-    return replace(
-        request,
-        final_score=request.final_score if run.final_score is None else run.final_score,
-        verdict=run.verdict or request.verdict,
-        issues=tuple(dict.fromkeys((*request.issues, *run.issues))),
-    )
-
-
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
     output = asked.outcome.output
     parts = paragraphs(output) if asked.given else [output]
@@ -176,9 +165,12 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     if objection is not None:
         return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
     memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens)
+    await _retire_outdated(connection, workspace_id, asked.asked, memory_id)
     fallback = made.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    await memories.lock(connection, workspace_id, [memory_id])
+    await runs.judge(connection, workspace_id, [memory_id])
     return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
 
 
@@ -204,7 +196,7 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
         tokens=tokens,
         findings=passed.findings,
     )
-    row = replace(row, memory_id=asked.asked.observation_id)
+    row = replace(row, memory_id=await store.free_id(connection, target.workspace_id, asked.asked.observation_id))
     await workspaces.add_languages(connection, target, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
     (memory_id,) = await write(connection, target, [row], Counts(), known_first=not better)
@@ -212,7 +204,15 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     if older is not None and older.memory_id != memory_id:
         await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
         await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
-    return memory_id, STORED if memory_id == asked.asked.observation_id else JOINED
+    return memory_id, STORED if memory_id == row.memory_id else JOINED
+
+
+async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked, memory_id: UUID) -> None:
+    """What was made of an earlier output of the run gives way to what is made of its new one. It can be restored."""
+    older = asked.memory_id
+    if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
+        await store.supersede(connection, workspace_id, older, memory_id)
+        await memories.retire(connection, workspace_id, [older], reason=SUPERSEDED)
 
 
 def _words(memory: NewMemory) -> str:

@@ -11,26 +11,50 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.memories.identity import new_id
 from app.memories.memory import Memory
 from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.store import DELETED
 from app.observations.observation import Outcome
 
 NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
 
-# What was asked of a run's observation before it was made, or was refused, may be said better; what is made stays.
-ASK = text("""
+# What was asked of a run's observation before it was made, or was refused, may be said better. What is made stays,
+# until the run sends another output or the memory was destroyed: then it is made anew.
+ANEW = """(
+    c.outcome = 'refused' AND c.request <> EXCLUDED.request
+    OR c.outcome IN ('stored', 'joined') AND (
+        c.request ->> 'output' <> EXCLUDED.request ->> 'output'
+        OR NOT EXISTS (SELECT 1 FROM memories m WHERE m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id)
+    )
+)"""
+ASK = text(f"""
 INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request)
 VALUES (:workspace_id, :observation_id, :run_id, CAST(:request AS jsonb))
 ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL DO UPDATE
-SET request = CASE WHEN c.outcome IS NULL OR c.outcome = 'refused' THEN EXCLUDED.request ELSE c.request END,
-    outcome = CASE WHEN c.outcome = 'refused' AND c.request <> EXCLUDED.request THEN NULL ELSE c.outcome END,
-    reason = CASE WHEN c.outcome = 'refused' AND c.request <> EXCLUDED.request THEN '' ELSE c.reason END
+SET request = CASE WHEN c.outcome IS NULL OR {ANEW} THEN EXCLUDED.request ELSE c.request END,
+    outcome = CASE WHEN {ANEW} THEN NULL ELSE c.outcome END,
+    reason = CASE WHEN {ANEW} THEN '' ELSE c.reason END
 RETURNING observation_id
-""")
+""")  # noqa: S608 - constants
 
 FIND = """
-SELECT observation_id, run_id, request, outcome, reason, memory_id FROM compressions
-WHERE workspace_id = :workspace_id AND observation_id = :observation_id
+SELECT c.observation_id, c.run_id, c.request, c.outcome, c.reason, c.memory_id, m.retired_as,
+    c.memory_id IS NOT NULL AND m.memory_id IS NULL AS destroyed
+FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
+WHERE c.workspace_id = :workspace_id AND c.observation_id = :observation_id
 """
+
+# Made of an earlier output of the run, rated by nobody, and said by no other run.
+OUTDATED = text("""
+SELECT memory_id FROM memories m
+WHERE m.workspace_id = :workspace_id AND m.memory_id = :memory_id AND m.run_id = :run_id AND m.valid_until IS NULL
+    AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM compressions c
+        WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.observation_id <> :observation_id
+    )
+""")
+
+TAKEN = text("SELECT EXISTS (SELECT 1 FROM memories WHERE workspace_id = :workspace_id AND memory_id = :memory_id)")
 
 FINISH = text("""
 UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memory_id, finished_at = now()
@@ -66,7 +90,11 @@ UPDATE observations SET superseded_by = :newer WHERE workspace_id = :workspace_i
 """)
 
 MADE_OF_RUN = text(f"""
-SELECT {SHOWN_COLUMNS}, o.facts FROM {SHOWN}
+SELECT {SHOWN_COLUMNS}, o.facts, (
+    SELECT c.request FROM compressions c
+    WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.run_id = m.run_id
+    ORDER BY c.created_at LIMIT 1
+) AS request FROM {SHOWN}
 WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS NULL AND o.compressor <> 'given'
 ORDER BY m.memory_id FOR UPDATE OF m
 """)  # noqa: S608 - constants
@@ -98,6 +126,9 @@ class Asked:
     outcome: str | None
     reason: str
     memory_id: UUID | None
+    """The memory that holds it; while it is made anew the one that held it."""
+    deleted: bool
+    """Whether a person deleted that memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +139,16 @@ class Sibling:
     text: str
     final_score: float | None
     rated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeOfRun:
+    """A live observation that was compressed of a run."""
+
+    memory: Memory
+    facts: Sequence[str]
+    request: Outcome
+    """What was asked for."""
 
 
 async def ask(connection: AsyncConnection, workspace_id: int, outcome: Outcome) -> UUID:
@@ -125,7 +166,7 @@ async def find(
     connection: AsyncConnection, workspace_id: int, observation_id: UUID, *, lock: bool = False
 ) -> Asked | None:
     """A compression; locked, so that two that make it take turns, if so asked."""
-    statement = text(FIND + " FOR UPDATE" if lock else FIND)
+    statement = text(FIND + " FOR UPDATE OF c" if lock else FIND)
     values = {"workspace_id": workspace_id, "observation_id": observation_id}
     row = (await connection.execute(statement, values)).one_or_none()
     if row is None:
@@ -137,7 +178,25 @@ async def find(
         outcome=row.outcome,
         reason=row.reason,
         memory_id=row.memory_id,
+        deleted=row.destroyed or row.retired_as == DELETED,
     )
+
+
+async def is_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked) -> bool:
+    """Whether the memory that held this stands for nothing but an earlier output of the run."""
+    values = {
+        "workspace_id": workspace_id,
+        "memory_id": asked.memory_id,
+        "run_id": asked.run_id,
+        "observation_id": asked.observation_id,
+    }
+    return (await connection.execute(OUTDATED, values)).one_or_none() is not None
+
+
+async def free_id(connection: AsyncConnection, workspace_id: int, wanted: UUID) -> UUID:
+    """The id for a new memory: the wanted one, unless a memory has it."""
+    values = {"workspace_id": workspace_id, "memory_id": wanted}
+    return new_id() if (await connection.execute(TAKEN, values)).scalar_one() else wanted
 
 
 async def finish(
@@ -181,12 +240,17 @@ async def supersede(connection: AsyncConnection, workspace_id: int, older: UUID,
     await connection.execute(SUPERSEDE, {"workspace_id": workspace_id, "older": older, "newer": newer})
 
 
-async def made_of_run(
-    connection: AsyncConnection, workspace_id: int, run_id: str
-) -> list[tuple[Memory, Sequence[str]]]:
-    """The live observations that were compressed of a run, each with its facts; locked."""
+async def made_of_run(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[MadeOfRun]:
+    """The live observations that were compressed of a run; locked."""
     rows = await connection.execute(MADE_OF_RUN, {"workspace_id": workspace_id, "run_id": run_id})
-    return [(memory_of(row), row.facts) for row in rows]
+    return [
+        MadeOfRun(
+            memory=memory_of(row),
+            facts=row.facts,
+            request=Outcome(task="", output="") if row.request is None else msgspec.convert(row.request, Outcome),
+        )
+        for row in rows
+    ]
 
 
 async def has_twin(connection: AsyncConnection, workspace_id: int, content_hash: bytes) -> bool:

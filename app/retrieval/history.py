@@ -23,11 +23,13 @@ async def history(
     query: Query,
     budget_tokens: int,
     stable: bool = False,
+    mask: bool = True,
 ) -> History:
     """The `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
 
     What is logged as given is what the section shows. A `stable` one continues the previous stable one of the query's
-    run: what that showed keeps its place and bytes as long as there is room, and what is new follows.
+    run: what that showed keeps its place and bytes as long as there is room, and what is new follows. The log
+    has no secrets of the query, unless `mask` is off.
 
     Raises:
         InvalidInput: the query, its filters or the budget cannot be taken, or `stable` is asked for without a run.
@@ -37,7 +39,7 @@ async def history(
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
-    finding = await find(database, provider, workspace=workspace, query=query)
+    finding = await find(database, provider, workspace=workspace, query=query, mask=mask)
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens, language=language)
     markdown, tokens, shown = section(finding.hits, budget=budget_tokens, counter=counter)

@@ -17,6 +17,7 @@ from app.embeddings.following import speaking
 from app.embeddings.provider import EmbeddingProvider, Vector
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable
+from app.masking import masked_values
 from app.memories.filters import conditions
 from app.memories.identity import new_id
 from app.retrieval import arms, store
@@ -37,6 +38,8 @@ SPARE = 12
 """Memories fetched beyond k, because dedupe leaves some out."""
 COMPARED_AT_ONCE = 100_000
 """Characters that are compared on the event loop: as many take 10 ms."""
+MASKED_AT_ONCE = 2_000
+"""Characters of a query that are masked on the event loop: as many take 0.2 ms."""
 
 logger = structlog.get_logger()
 
@@ -47,6 +50,7 @@ class Finding:
 
     workspace: str
     query: Query
+    """As it may be stored."""
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[Degradation, ...]
@@ -55,26 +59,31 @@ class Finding:
 
 
 async def search(
-    database: Database, provider: EmbeddingProvider, *, workspace: str, language: str, query: Query
+    database: Database, provider: EmbeddingProvider, *, workspace: str, language: str, query: Query, mask: bool = True
 ) -> Recall:
     """The memories that matter for a query, best first, logged as a recall.
 
-    `language` is that of the workspace, should this call be the first to name it.
+    `language` is that of the workspace, should this call be the first to name it. The log has no secrets of the query,
+    unless `mask` is off.
 
     Raises:
         InvalidInput: the query, its filters, preset or k cannot be taken.
         DatabaseUnavailable: the database does not answer.
     """
-    finding = await find(database, provider, workspace=workspace, query=query)
+    finding = await find(database, provider, workspace=workspace, query=query, mask=mask)
     return await log(database, finding, hits=finding.hits, tokens=None, language=language)
 
 
-async def find(database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query) -> Finding:
+async def find(
+    database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query, mask: bool = True
+) -> Finding:
     """`search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
     started = time.perf_counter()
     checked_name(workspace)
     preset = checked_preset(query)
-    (vector, refusal), asked = await asyncio.gather(_embedded(provider, query.text), _asked(database, workspace, query))
+    (vector, refusal), asked, loggable = await asyncio.gather(
+        _embedded(provider, query.text), _asked(database, workspace, query), _loggable(query, mask=mask)
+    )
     hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, nothing_stored(workspace)
     if asked is not None:
@@ -88,7 +97,7 @@ async def find(database: Database, provider: EmbeddingProvider, *, workspace: st
             vector = None
         mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
         hits = await _hits(database, asked, query, preset, vector)
-    return Finding(workspace=workspace, query=query, hits=hits, mode=mode, degraded=degraded, started=started)
+    return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
 async def log(
@@ -141,6 +150,15 @@ async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | No
         return await provider.embed_query(text), None
     except EmbeddingUnavailable as error:
         return None, str(error)
+
+
+async def _loggable(query: Query, *, mask: bool) -> Query:
+    """The query as it may be stored. A long one is masked beside the event loop."""
+    if not mask:
+        return query
+    if len(query.text) <= MASKED_AT_ONCE:
+        return masked_values(query)
+    return await asyncio.to_thread(masked_values, query)
 
 
 class _Asked(NamedTuple):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
+from app.masking import masked
 from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, get_memory
 from app.runs import store
@@ -36,11 +37,13 @@ async def get_run(database: Database, *, workspace: str, run_id: str) -> RunStor
         if target is None:
             raise unknown
         run = await store.find(connection, target.workspace_id, run_id)
+        if run is None:
+            # Where its name holds a secret, every trace of it is stored without.
+            run_id = masked(run_id)
+            run = await store.find(connection, target.workspace_id, run_id)
         given = await store.given_to(connection, target.workspace_id, run_id)
         compression = await store.compression_of(connection, target.workspace_id, run_id)
-        made = await store.made_of(
-            connection, target.workspace_id, run_id, compression.memory_id if compression else None
-        )
+        made = await store.made_of(connection, target.workspace_id, run_id)
     if run is None and not given and not made and compression is None:
         raise unknown
     return RunStory(run_id=run_id, run=run, given=tuple(given), compression=compression, observations=tuple(made))
@@ -87,7 +90,7 @@ async def run_points(database: Database, *, workspace: str) -> Sequence[RunPoint
 
 
 async def memory_uses(database: Database, *, workspace: str, memory_id: UUID) -> MemoryUses:
-    """The run that made a memory, and those that it was given to, each with how it was judged.
+    """The run that made a memory, those that say the same, and those that it was given to, each with its judgement.
 
     Raises:
         NotFound: the workspace has no such memory.
@@ -97,11 +100,13 @@ async def memory_uses(database: Database, *, workspace: str, memory_id: UUID) ->
         target = await workspaces.find(connection, workspace)
         assert target is not None, "the memory is in it"  # noqa: S101
         maker = None if memory.run_id is None else await store.find(connection, target.workspace_id, memory.run_id)
+        said_by = await store.said_by(connection, target.workspace_id, memory_id)
         given = await store.uses_of(connection, target.workspace_id, memory_id)
     return MemoryUses(
         memory_id=memory_id,
         made_by=memory.run_id,
         made_by_stored=maker is not None,
         uses=memory.uses,
+        said_by=tuple(said_by),
         given_to=tuple(given),
     )

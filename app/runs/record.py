@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.masking import masked, masked_values
+from app.masking import masked_values
+from app.memories import store as memories
 from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
@@ -31,30 +32,32 @@ async def record_run(
     must_exist: bool = False,
     needs_output: bool = False,
     mask: bool = True,
+    known_first: bool = False,
 ) -> tuple[Run, bool]:
     """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
 
-    Its observations take its score and its verdict. `language` is that of a workspace which this call makes.
+    Its observations take its score and its verdict, where no better judged run says the same; with `known_first` only
+    those that have none. `language` is that of a workspace which this call makes.
 
     Raises:
         InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
         NotFound: `must_exist`, and it does not.
     """
     check_run(run)
-    prepared = _counted(_masked(run) if mask else run)
+    run = _counted(masked_values(run) if mask else run)
     async with database.transaction() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
             raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
         target = target or await workspaces.ensure(connection, workspace, configuration(language))
         await store.take_turn(connection, target.workspace_id, run.run_id)
-        saved, is_new = await store.save(connection, target.workspace_id, prepared)
+        saved, is_new = await store.save(connection, target.workspace_id, run)
         if needs_output and not saved.output:
             raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
         if run.final_score is not None or run.verdict:
-            await store.judge(
-                connection, target.workspace_id, run.run_id, final_score=run.final_score, verdict=run.verdict
-            )
+            held = await store.held_by(connection, target.workspace_id, run.run_id)
+            await memories.lock(connection, target.workspace_id, held)
+            await store.judge(connection, target.workspace_id, held, known_first=known_first)
     return saved, is_new
 
 
@@ -67,20 +70,6 @@ def _counted(run: NewRun) -> NewRun:
         run,
         lines=lines if run.lines is None else run.lines,
         bytes=len(run.output.encode()) if run.bytes is None else run.bytes,
-    )
-
-
-def _masked(run: NewRun) -> NewRun:
-    return replace(
-        run,
-        task=None if run.task is None else masked(run.task),
-        output=None if run.output is None else masked(run.output),
-        output_path=None if run.output_path is None else masked(run.output_path),
-        verdict=None if run.verdict is None else masked(run.verdict),
-        queries=None if run.queries is None else tuple(masked(query) for query in run.queries),
-        issues=None if run.issues is None else tuple(masked(issue) for issue in run.issues),
-        stages=None if run.stages is None else masked_values(dict(run.stages)),
-        metadata=None if run.metadata is None else masked_values(dict(run.metadata)),
     )
 
 

@@ -137,10 +137,13 @@ class Compression:
 
     observation_id: UUID
     outcome: str | None
-    """`stored`, `joined` (an earlier memory says the same), `refused`; None while it waits."""
+    """`stored`, `joined` (an earlier memory says the same), `refused`, `deleted` since; None while it waits."""
     reason: str
     memory_id: UUID | None
     """The memory that holds it."""
+
+
+DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +178,23 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTeller:
+    """A run whose observation a memory holds, and how that run was judged."""
+
+    run_id: str | None
+    """None where the observation was asked for without naming a run."""
+    stored: bool
+    """Whether the run itself is stored."""
+    outcome: str
+    """`stored` where it made the memory, `joined` where the memory said it already."""
+    task: str
+    final_score: float | None
+    """The run's; where it has none, the one with which the observation was asked for."""
+    verdict: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUses:
     """The runs around a memory: the one that made it, and those that it was given to."""
 
@@ -184,4 +204,6 @@ class MemoryUses:
     made_by_stored: bool
     uses: int
     """How many of its givings came back in what the run wrote."""
+    said_by: tuple[MemoryTeller, ...]
+    """The runs whose observation it holds, the best judged first: that one gives it its score and its verdict."""
     given_to: tuple[MemoryUse, ...]

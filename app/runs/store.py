@@ -1,5 +1,6 @@
 """The SQL of runs."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.memories.identity import in_utc
 from app.memories.memory import Memory
 from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
-from app.runs.run import Compression, GivenMemory, MemoryUse, NewRun, Run, RunPoint
+from app.memories.store import DELETED
+from app.runs.run import DELETED_SINCE, Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
 
 NAMES = tuple(Run.__slots__)
 COLUMNS = ", ".join(NAMES)
@@ -42,18 +44,55 @@ RETURNING {COLUMNS}, (xmax = 0) AS is_new
 
 FIND = text(f"SELECT {COLUMNS} FROM runs WHERE workspace_id = :workspace_id AND run_id = :run_id")  # noqa: S608 - constants
 
-# The run's judgement is that of what was made of it.
-JUDGE = text("""
-WITH scored AS (
-    UPDATE memories SET final_score = CAST(:final_score AS real)
-    WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
-    AND CAST(:final_score AS real) IS NOT NULL AND final_score IS DISTINCT FROM CAST(:final_score AS real)
-)
-UPDATE observations o SET verdict = CAST(:verdict AS text) FROM memories m
-WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.kind = 'observation'
-AND o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
-AND CAST(:verdict AS text) <> '' AND o.verdict <> CAST(:verdict AS text)
+HELD_BY = text("""
+SELECT memory_id FROM memories WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
+UNION
+SELECT memory_id FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id AND memory_id IS NOT NULL
 """)
+
+# What each run says of itself goes before what its observation was asked for with. A memory whose maker is not judged
+# by either speaks for itself.
+SAYING = """
+SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
+    coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,
+    coalesce(r.final_score, CAST(c.request ->> 'final_score' AS real)) AS final_score,
+    coalesce(nullif(r.verdict, ''), c.request ->> 'verdict', '') AS verdict, c.created_at AS said_at
+FROM compressions c LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id
+WHERE c.workspace_id = :workspace_id AND c.memory_id = ANY(CAST(:ids AS uuid[]))
+UNION ALL
+SELECT m.memory_id, m.run_id, r.run_id IS NOT NULL, 'stored', coalesce(nullif(r.task, ''), o.task),
+    coalesce(r.final_score, m.final_score), coalesce(nullif(r.verdict, ''), o.verdict, ''), m.created_at
+FROM memories m JOIN observations o USING (workspace_id, memory_id)
+LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
+WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) AND m.kind = 'observation'
+    AND NOT EXISTS (
+        SELECT 1 FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
+            AND (c.observation_id = m.memory_id OR c.run_id = m.run_id)
+    )
+"""
+
+# Of several runs that say the same the best judged one speaks; of those judged alike the first.
+JUDGE = text(f"""
+WITH saying AS MATERIALIZED ({SAYING}), judged AS MATERIALIZED (
+    SELECT memory_id, max(final_score) AS final_score,
+        (array_agg(verdict ORDER BY final_score DESC NULLS LAST, said_at) FILTER (WHERE verdict <> ''))[1] AS verdict
+    FROM saying GROUP BY memory_id
+), scored AS (
+    UPDATE memories m SET final_score = j.final_score FROM judged j
+    WHERE m.workspace_id = :workspace_id AND m.memory_id = j.memory_id
+        AND j.final_score IS NOT NULL AND m.final_score IS DISTINCT FROM j.final_score
+        AND NOT (:known_first AND m.final_score IS NOT NULL)
+)
+UPDATE observations o SET verdict = j.verdict FROM judged j
+WHERE o.workspace_id = :workspace_id AND o.memory_id = j.memory_id AND j.verdict IS NOT NULL AND o.verdict <> j.verdict
+    AND NOT (:known_first AND o.verdict <> '')
+""")  # noqa: S608 - constants
+
+SAID_BY = text(f"""
+SELECT run_id, stored, outcome, task, final_score, verdict, said_at
+FROM ({SAYING}) AS saying WHERE outcome IN ('stored', 'joined')
+ORDER BY final_score DESC NULLS LAST, said_at LIMIT :limit
+""")  # noqa: S608 - constants
 
 TAKE_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
 
@@ -77,13 +116,17 @@ WHERE r.workspace_id = :workspace_id AND r.run_id = :run_id ORDER BY r.created_a
 """)
 
 COMPRESSION = text("""
-SELECT observation_id, outcome, reason, memory_id FROM compressions
-WHERE workspace_id = :workspace_id AND run_id = :run_id ORDER BY created_at, observation_id LIMIT 1
+SELECT c.observation_id, c.outcome, c.reason, c.memory_id,
+    c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted
+FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
+WHERE c.workspace_id = :workspace_id AND c.run_id = :run_id ORDER BY c.created_at, c.observation_id LIMIT 1
 """)
 
 MADE = text(f"""
 SELECT {SHOWN_COLUMNS} FROM {SHOWN}
-WHERE m.workspace_id = :workspace_id AND (m.run_id = :run_id OR m.memory_id = :memory_id)
+WHERE m.workspace_id = :workspace_id AND (m.run_id = :run_id OR m.memory_id IN (
+    SELECT memory_id FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id
+))
 ORDER BY m.created_at, m.memory_id LIMIT :limit
 """)  # noqa: S608 - constants
 
@@ -128,12 +171,33 @@ async def find(connection: AsyncConnection, workspace_id: int, run_id: str) -> R
     return None if row is None else run_of(row)
 
 
+async def held_by(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[UUID]:
+    """The memories that hold the run's observations: those made of it, and those that its observations joined."""
+    rows = await connection.execute(HELD_BY, {"workspace_id": workspace_id, "run_id": run_id})
+    return sorted(rows.scalars())
+
+
 async def judge(
-    connection: AsyncConnection, workspace_id: int, run_id: str, *, final_score: float | None, verdict: str | None
+    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, known_first: bool = False
 ) -> None:
-    """Give the run's observations its score and its verdict, as far as they are given."""
-    given = {"final_score": final_score, "verdict": verdict or ""}
-    await connection.execute(JUDGE, {**given, "workspace_id": workspace_id, "run_id": run_id})
+    """Give these observations the score and the verdict of the best judged run that says them.
+
+    With `known_first` only those that have none.
+
+    Who judges holds them (`app.memories.store.lock`), so that of two runs judged at once both are heard.
+    """
+    if ids:
+        values = {"workspace_id": workspace_id, "ids": list(ids), "known_first": known_first}
+        await connection.execute(JUDGE, values)
+
+
+async def said_by(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> list[MemoryTeller]:
+    """The runs whose observation a memory holds, the best judged first."""
+    values = {"workspace_id": workspace_id, "ids": [memory_id], "limit": MOST_SHOWN}
+    return [
+        MemoryTeller(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+        for row in await connection.execute(SAID_BY, values)
+    ]
 
 
 async def page(
@@ -165,12 +229,19 @@ async def compression_of(connection: AsyncConnection, workspace_id: int, run_id:
     """What became of the run's observation; of several, each of a task of its own, of the first."""
     values = {"workspace_id": workspace_id, "run_id": run_id}
     row = (await connection.execute(COMPRESSION, values)).one_or_none()
-    return None if row is None else Compression(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+    if row is None:
+        return None
+    return Compression(
+        observation_id=row.observation_id,
+        outcome=DELETED if row.deleted else row.outcome,
+        reason=DELETED_SINCE if row.deleted else row.reason,
+        memory_id=row.memory_id,
+    )
 
 
-async def made_of(connection: AsyncConnection, workspace_id: int, run_id: str, memory_id: UUID | None) -> list[Memory]:
-    """The memories that were made of a run, and the one that its observation joined."""
-    values = {"workspace_id": workspace_id, "run_id": run_id, "memory_id": memory_id, "limit": MOST_SHOWN}
+async def made_of(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[Memory]:
+    """The memories that were made of a run, and those that its observations joined."""
+    values = {"workspace_id": workspace_id, "run_id": run_id, "limit": MOST_SHOWN}
     return [memory_of(row) for row in await connection.execute(MADE, values)]
 
 

@@ -194,6 +194,21 @@ async def test_preference_pairs_are_made_of_judgement(client: httpx.AsyncClient)
     assert "Market of supplements" in pair["prompt"]
 
 
+async def test_no_pair_is_made_of_what_has_no_output(client: httpx.AsyncClient) -> None:
+    for place, (body, rating) in enumerate({"It grew by 7 %.": 1, "It fell by 3 %.": -1}.items()):
+        detail = {"task": "Market", "narrative": body}
+        memory = {"kind": "observation", "title": "T", "run_id": f"r{place}", "observation": detail}
+        (memory_id,) = (await post(client, "/api/memories", memory))["ids"]
+        await post(client, f"/api/memories/{memory_id}/feedback", {"rating": rating})
+    answer = await client.get("/api/feedback/export?format=dpo")
+    assert (answer.text, "left out 2 rated observations" in answer.headers["X-Priors-Note"]) == ("", True)
+    for place in range(2):
+        await post(client, "/api/runs", {"run_id": f"r{place}", "output": f"The market report number {place}."})
+    answer = await client.get("/api/feedback/export?format=dpo")
+    (pair,) = [json.loads(line) for line in answer.text.splitlines()]
+    assert ("report number 0" in pair["prompt"], "X-Priors-Note" in answer.headers) == (True, False)
+
+
 async def test_bad_memories_are_found_deleted_and_restored(client: httpx.AsyncClient) -> None:
     low = {"kind": "note", "body": "A doubtful lesson about zebras.", "final_score": 5.0}
     fine = {"kind": "note", "body": "A sound lesson about zebras.", "final_score": 9.0}
@@ -316,6 +331,13 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     line = {"kind": "observation", "observation": {"narrative": "Fine.", "facts": [body]}}
     bulk = await client.post("/api/memories:bulk", content=json.dumps(line).encode())
     assert bulk.json()["rejected"][0]["code"] == "injection"
+    for place, hidden in (
+        ("tags[1]", {"tags": ["fine", body]}),
+        ("metadata.notes[0]", {"metadata": {"notes": [body]}}),
+        ("metadata", {"metadata": {body: 1}}),
+    ):
+        refused = await client.post("/api/memories", json={"kind": "note", "body": "It went well.", **hidden})
+        assert (refused.status_code, refused.json()["findings"][0]["field"]) == (422, place)
     quoted = f"The page said:\n\n```\n{body}\n```\n\nIt had no effect on the run."
     (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": quoted}))["ids"]
     memory = await get(client, f"/api/memories/{memory_id}")

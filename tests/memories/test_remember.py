@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -15,7 +16,7 @@ from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.identity import new_id
-from app.memories.memory import GivenVector, NewMemory, Remembered, SourceReference
+from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference
 from app.memories.remember import BATCH, Door, remember, remember_batches
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
@@ -75,6 +76,30 @@ async def test_known_text_takes_new_facts(database: Database, counter: TokenCoun
     assert result.ids[0] is not None
     memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.tags, memory.occurred_at) == (8.0, ("new",), moment)
+
+
+async def test_a_known_observation_takes_new_details(database: Database, counter: TokenCounter, workspace: str) -> None:
+    def given(**detail: Any) -> NewMemory:
+        return NewMemory(kind="observation", body="It grew.", observation=ObservationDetail(**detail))
+
+    first = await store(database, counter, workspace, NewMemory(kind="observation", body="It grew."))
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({"verdict": "revise", "facts": ("a",), "task": "t"}, True),
+        ({"verdict": "accept", "facts": ("b", "c")}, True),
+        ({"facts": ()}, False),
+    ]
+    for change, counts in changes:
+        again = await store(database, counter, workspace, given(**change))
+        assert (again.ids, again.updated, again.unchanged) == (first.ids, int(counts), int(not counts))
+    filled = await remember(
+        database, counter, workspace=workspace, language="english", known_first=True,
+        memories=[given(verdict="late", facts=("late",), output_path="/o.md")],
+    )  # fmt: skip
+    assert filled.updated == 1
+    (memory,) = await list_memories(database, workspace=workspace)
+    detail = memory.observation
+    assert detail is not None
+    assert (detail.task, detail.verdict, detail.facts, detail.output_path) == ("t", "accept", ("b", "c"), "/o.md")
 
 
 async def test_what_is_said_again_loses_nothing_of_what_was_said_before(

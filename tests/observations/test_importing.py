@@ -14,11 +14,16 @@ from app.errors import InvalidInput
 from app.feedback.rate import list_ratings, rate, undo_rating
 from app.memories.browse import list_memories
 from app.memories.lifecycle import delete_memories, restore_memories
-from app.memories.memory import Memory
+from app.memories.memory import Memory, NewMemory
+from app.memories.remember import remember
 from app.observations.importing import Imported, import_file
+from app.observations.observation import Outcome
+from app.observations.record import Compressor, request_observation
+from app.observations.settle import compress_requested
 from app.runs.browse import get_run, list_runs
 from app.runs.record import record_run
 from app.runs.run import NewRun, Run
+from app.wiring import Services
 
 Importing = Callable[[Path], Awaitable[Imported]]
 Stored = Callable[[], Awaitable[dict[str, Memory]]]
@@ -30,6 +35,11 @@ def importing(database: Database, counter: TokenCounter, workspace: str) -> Impo
         return await import_file(database, counter, workspace=workspace, language="english", path=path)
 
     return run
+
+
+@pytest.fixture
+def compressor(services: Services) -> Compressor:
+    return services.compressor
 
 
 async def test_runs_come_over_and_bad_lines_are_named(
@@ -274,6 +284,28 @@ async def test_a_later_judgement_of_a_run_stands(
     assert (run.final_score, run.verdict, run.agent, run.metadata) == (3.0, "FAIL", "Scout", {"extra": 2, "more": 3})
 
 
+async def test_a_later_judgement_without_a_stored_run_stands(
+    importing: Importing, tmp_path: Path, database: Database, workspace: str, compressor: Compressor
+) -> None:
+    outcome = Outcome(task="Market", output="It grew by 12 % to 221 billion.", run_id="r1", final_score=9, verdict="A")
+    asked = await request_observation(database, workspace=workspace, language="english", outcome=outcome)
+    await compress_requested(database, compressor, workspace=workspace, observation_id=asked)
+    given = NewMemory(kind="observation", body="It fell by 3 %.", run_id="r2", final_score=8)
+    await remember(database, compressor.counter, workspace=workspace, language="english", memories=[given])
+    lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
+    await importing(jsonl(tmp_path / "runs.jsonl", *lines))
+    found = {memory.run_id: memory for memory in await list_memories(database, workspace=workspace)}
+    assert [found[run_id].final_score for run_id in ("r1", "r2")] == [9, 8]
+    assert found["r1"].observation is not None
+    assert found["r1"].observation.verdict == "A"
+    assert (await run_of(database, workspace, "r1")).task == "Market"
+
+
+async def test_tags_in_a_text_are_taken(importing: Importing, tmp_path: Path, stored: Stored) -> None:
+    await importing(jsonl(tmp_path / "x.jsonl", {"title": "T", "narrative": "It grew well.", "tags": "a, b"}))
+    assert (await stored())["T"].tags == ("a", "b")
+
+
 async def test_a_later_line_of_a_file_completes_an_earlier_one(
     importing: Importing, tmp_path: Path, database: Database, workspace: str
 ) -> None:
@@ -301,6 +333,10 @@ async def test_a_later_line_of_a_file_completes_an_earlier_one(
         ({"narrative": "It grew well.", "verdict": "\0"}, "verdict: contains a NUL"),
         ({"narrative": "It grew well.", "facts": '["half \\ud83d"]'}, "facts: contains half"),
         ({"narrative": "It grew well.", "final_score": "good"}, "final_score: must be a number"),
+        ({"narrative": "It grew well.", "tags": {"a": 1}}, "tags: must be a list"),
+        ({"narrative": "It grew well.", "tags": [["a"]]}, "tags: must be a list"),
+        ({"narrative": "It grew well.", "metadata": "a"}, "metadata: must be an object"),
+        ({"narrative": "It grew well.", "metadata": []}, "metadata: must be an object"),
         ({"narrative": "It grew well.", "final_score": True}, "final_score: must be a number"),
     ],
 )

@@ -66,6 +66,19 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
               uses.uses ? `; came back in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
             }.`}
       </p>
+      {uses.said_by.length > 1 && (
+        <p>
+          Said by{" "}
+          {uses.said_by.map((run, place) => (
+            <span key={`${run.run_id} ${run.said_at}`}>
+              {place > 0 && ", "}
+              {run.run_id ? <Link href={linkTo("/runs", { run: run.run_id })}>{run.run_id}</Link> : "a run without a name"}{" "}
+              <Score value={run.final_score} />
+            </span>
+          ))}
+          ; the best judged gives it its score.
+        </p>
+      )}
       {uses.given_to.length > 0 && (
         <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that it was given to">
           <table className="plain">

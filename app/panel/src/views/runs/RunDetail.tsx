@@ -141,6 +141,7 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
 const OUTCOMES: Readonly<Record<string, string>> = {
   stored: "It left this observation.",
   joined: "An earlier memory says the same.",
+  deleted: "A person deleted its memory; it can be restored from the trash.",
   refused: "Its observation was refused",
 };
 
