@@ -10,6 +10,7 @@ from app.retrieval.fusion import Evidence, Relevance, relevances
 from app.retrieval.naming import named
 from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
+from app.retrieval.spreading import ties_of
 
 SECONDS_A_DAY = 86_400
 
@@ -34,6 +35,7 @@ class Ranked(NamedTuple):
             "neighbours": self.relevance.neighbours,
             "source": self.relevance.source,
             "named": self.relevance.named,
+            "links": self.relevance.links,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
             "qual_weight": self.rank.qual_weight,
@@ -53,6 +55,8 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match:
             source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
             ordinal=item.ordinal,
             named=has_its_name,
+            giver=item.giver,
+            ties=ties_of(item.ties),
         )
         for item, has_its_name in zip(pool, titles, strict=True)
     ]

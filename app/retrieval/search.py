@@ -185,6 +185,7 @@ async def _hits(
         clauses=tuple(clauses),
         values=values,
         least=query.k + SPARE,
+        linked=bool(preset.blend.links),
     )
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)

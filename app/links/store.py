@@ -1,0 +1,267 @@
+"""The SQL of links: the waiting list, the dictionary of titles, finding what names what, and writing it down."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.waiting import VECTORS, WORDS
+from app.embeddings.store import StoredModel
+from app.links import titles
+from app.links.link import MENTIONS, Link
+
+OTHERS_AT_MOST = 64
+"""Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """What a memory is linked by."""
+
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    language: str
+
+
+class Phrase(NamedTuple):
+    """Words that are looked for in every text."""
+
+    text: str
+    rare: int
+    """It is looked for where its rarest word stands in no more memories than this."""
+
+
+WAITING_WORKSPACE = text("SELECT workspace_id FROM pending_links WHERE step = :step LIMIT 1")
+
+WAITING_TEXTS = text("""
+SELECT p.memory_id, m.kind, m.title, m.body, m.language
+FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
+WHERE p.workspace_id = :workspace_id AND p.step = :step ORDER BY p.memory_id LIMIT :limit
+""")
+
+# A memory whose vector was dropped again comes back on the list with its next one.
+WAITING_VECTORS = text("""
+SELECT memory_id FROM pending_links WHERE workspace_id = :workspace_id AND step = :step ORDER BY memory_id LIMIT :limit
+""")
+
+DONE = text("""
+DELETE FROM pending_links
+WHERE workspace_id = :workspace_id AND step = :step AND memory_id = ANY(CAST(:ids AS uuid[]))
+""")
+
+
+async def waiting_workspace(connection: AsyncConnection, step: str) -> int | None:
+    """A workspace in which memories wait for this step; None where nothing waits."""
+    found = (await connection.execute(WAITING_WORKSPACE, {"step": step})).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+async def waiting_texts(connection: AsyncConnection, workspace_id: int, limit: int) -> list[Text]:
+    """Memories that wait to be linked by their words, oldest first."""
+    given = {"workspace_id": workspace_id, "step": WORDS, "limit": limit}
+    return [_text_of(row) for row in await connection.execute(WAITING_TEXTS, given)]
+
+
+async def waiting_vectors(connection: AsyncConnection, workspace_id: int, limit: int) -> list[UUID]:
+    """Memories that wait to be linked by their vectors, oldest first."""
+    given = {"workspace_id": workspace_id, "step": VECTORS, "limit": limit}
+    return list((await connection.execute(WAITING_VECTORS, given)).scalars())
+
+
+async def done(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, step: str) -> None:
+    """Take memories off the waiting list."""
+    await connection.execute(DONE, {"workspace_id": workspace_id, "ids": list(ids), "step": step})
+
+
+TEXTS = text("""
+SELECT memory_id, kind, title, body, language FROM memories
+WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND valid_until IS NULL
+""")
+
+
+async def texts(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> dict[UUID, Text]:
+    """The live ones of these memories, by id."""
+    rows = await connection.execute(TEXTS, {"workspace_id": workspace_id, "ids": list(ids)})
+    return {row.memory_id: _text_of(row) for row in rows}
+
+
+def _text_of(row: Any) -> Text:  # noqa: ANN401 - a row of the statements above
+    return Text(memory_id=row.memory_id, kind=row.kind, title=row.title, body=row.body, language=row.language)
+
+
+ADD_TITLES = text("""
+INSERT INTO titles AS t (workspace_id, memory_id, key, common)
+SELECT l.workspace_id, l.memory_id, given.key, EXISTS (
+    SELECT 1 FROM titles k WHERE k.workspace_id = l.workspace_id AND k.key = given.key AND k.common
+)
+FROM unnest(CAST(:ids AS uuid[]), CAST(:keys AS text[])) AS given(memory_id, key)
+JOIN lexical l ON l.workspace_id = :workspace_id AND l.memory_id = given.memory_id
+ORDER BY l.memory_id
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET key = EXCLUDED.key, common = EXCLUDED.common
+WHERE t.key <> EXCLUDED.key
+""")
+
+# Borne by too many: none of them is named any more.
+CROWDED = text("""
+WITH crowded AS (
+    UPDATE titles t SET common = true
+    WHERE t.workspace_id = :workspace_id AND NOT t.common AND t.key = ANY(CAST(:keys AS text[])) AND (
+        SELECT count(*) FROM (
+            SELECT 1 FROM titles o WHERE o.workspace_id = t.workspace_id AND o.key = t.key LIMIT :bearers + 1
+        ) AS few
+    ) > :bearers
+    RETURNING t.workspace_id, t.memory_id
+)
+DELETE FROM links l USING crowded c
+WHERE l.workspace_id = c.workspace_id AND l.to_id = c.memory_id AND l.relation = :mentions
+""")
+
+BEARERS_OF = text("""
+SELECT key, array_agg(memory_id ORDER BY memory_id) AS bearers FROM titles
+WHERE workspace_id = :workspace_id AND NOT common AND key = ANY(CAST(:keys AS text[])) GROUP BY key
+""")
+
+HAS_TITLES = text("SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = :workspace_id AND NOT common)")
+
+
+async def add_titles(connection: AsyncConnection, workspace_id: int, keys: Mapping[UUID, str]) -> None:
+    """Put the titles of live memories into the dictionary; those that too many bear are common from now on."""
+    given = {"workspace_id": workspace_id, "ids": list(keys), "keys": list(keys.values())}
+    await connection.execute(ADD_TITLES, given)
+    counted = {"workspace_id": workspace_id, "keys": sorted(set(keys.values())), "mentions": MENTIONS}
+    await connection.execute(CROWDED, {**counted, "bearers": titles.BEARERS})
+
+
+async def has_titles(connection: AsyncConnection, workspace_id: int) -> bool:
+    """Whether any memory of the workspace can be named."""
+    return bool((await connection.execute(HAS_TITLES, {"workspace_id": workspace_id})).scalar_one())
+
+
+async def bearers_of(connection: AsyncConnection, workspace_id: int, keys: Collection[str]) -> dict[str, list[UUID]]:
+    """The memories that bear these titles, where they are not common."""
+    rows = await connection.execute(BEARERS_OF, {"workspace_id": workspace_id, "keys": list(keys)})
+    return {row.key: row.bearers for row in rows}
+
+
+# A phrase of frequent words alone is not looked for: the index would have to read all that have any of them.
+HAVING = text("""
+WITH asked AS MATERIALIZED (
+    SELECT given.place, phraseto_tsquery(CAST(language AS regconfig), translate(given.phrase, '/\\', '  ')) AS phrase
+    FROM unnest(CAST(:places AS integer[]), CAST(:phrases AS text[]), CAST(:rare AS integer[]))
+        AS given(place, phrase, rare)
+    CROSS JOIN (SELECT unnest(languages) AS language FROM workspaces WHERE workspace_id = :workspace_id) AS spoken
+    WHERE (
+        SELECT min(coalesce(s.document_count, 0))
+        FROM unnest(tsvector_to_array(priors_terms(CAST(language AS regconfig), given.phrase))) AS word(lexeme)
+        LEFT JOIN lexeme_statistics s ON s.workspace_id = :workspace_id AND s.lexeme = word.lexeme
+    ) <= given.rare
+)
+SELECT DISTINCT asked.place, found.memory_id
+FROM asked CROSS JOIN LATERAL (
+    SELECT l.memory_id FROM lexical l
+    WHERE l.workspace_id = :workspace_id
+        AND l.terms @@ (CAST(quote_literal('workspace:' || :workspace_id) AS tsquery) && asked.phrase)
+    LIMIT :limit
+) AS found
+""")
+
+
+async def having(connection: AsyncConnection, workspace_id: int, phrases: Sequence[Phrase]) -> list[list[UUID]]:
+    """For each phrase the memories whose words have it, at most OTHERS_AT_MOST, in any form of its words."""
+    found: list[list[UUID]] = [[] for _ in phrases]
+    if phrases:
+        given = {
+            "workspace_id": workspace_id,
+            "places": list(range(len(phrases))),
+            "phrases": [phrase.text for phrase in phrases],
+            "rare": [phrase.rare for phrase in phrases],
+            "limit": OTHERS_AT_MOST,
+        }
+        for row in await connection.execute(HAVING, given):
+            found[row.place].append(row.memory_id)
+    return found
+
+
+ADD = text("""
+INSERT INTO links (workspace_id, from_id, to_id, relation, weight)
+SELECT :workspace_id, given.from_id, given.to_id, given.relation, given.weight
+FROM unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[]), CAST(:relations AS text[]), CAST(:weights AS real[]))
+    AS given(from_id, to_id, relation, weight)
+JOIN memories a ON a.workspace_id = :workspace_id AND a.memory_id = given.from_id
+JOIN memories b ON b.workspace_id = :workspace_id AND b.memory_id = given.to_id
+WHERE given.relation <> :mentions OR (
+    SELECT count(*) FROM links o
+    WHERE o.workspace_id = :workspace_id AND o.from_id = given.from_id AND o.relation = :mentions
+) < :most
+ORDER BY given.from_id, given.relation, given.to_id
+ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
+WHERE links.weight <> EXCLUDED.weight
+""")
+
+# Named by too many: a word of everybody's, which says nothing of who uses it.
+FAMOUS = text("""
+WITH famous AS (
+    SELECT to_id FROM links
+    WHERE workspace_id = :workspace_id AND relation = :mentions AND to_id = ANY(CAST(:tos AS uuid[]))
+    GROUP BY to_id HAVING count(*) > :mentioned
+), marked AS (
+    UPDATE titles t SET common = true FROM titles o, famous f
+    WHERE o.workspace_id = :workspace_id AND o.memory_id = f.to_id AND t.workspace_id = o.workspace_id AND t.key = o.key
+    RETURNING t.memory_id
+)
+DELETE FROM links
+WHERE workspace_id = :workspace_id AND relation = :mentions AND to_id IN (SELECT memory_id FROM marked)
+""")
+
+
+async def add(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> None:
+    """Write links between memories that are there; a known one takes the new weight."""
+    if not links:
+        return
+    given = {
+        "workspace_id": workspace_id,
+        "froms": [link.from_id for link in links],
+        "tos": [link.to_id for link in links],
+        "relations": [link.relation for link in links],
+        "weights": [link.weight for link in links],
+        "mentions": MENTIONS,
+    }
+    await connection.execute(ADD, {**given, "most": titles.MOST_MENTIONS})
+
+
+async def forget_famous(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> None:
+    """Of these memories, those that too many texts name are named by none from now on."""
+    given = {"workspace_id": workspace_id, "tos": list(ids), "mentions": MENTIONS, "mentioned": titles.MENTIONED}
+    await connection.execute(FAMOUS, given)
+
+
+async def nearest(
+    connection: AsyncConnection,
+    model: StoredModel,
+    workspace_id: int,
+    ids: Sequence[UUID],
+    *,
+    count: int,
+    least: float,
+    indexed: bool,
+) -> list[tuple[UUID, UUID, float]]:
+    """For each memory the `count` nearest others of at least this cosine similarity, as (memory, other, similarity)."""
+    distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
+    # The index is the workspace's own, so its number stands in the text; adding 0 keeps the planner from using it.
+    order = distance if indexed else f"({distance}) + 0"
+    statement = text(f"""
+        SELECT e.memory_id, found.memory_id AS other, 1 - found.distance AS similarity
+        FROM {model.partition} e CROSS JOIN LATERAL (
+            SELECT o.memory_id, {distance} AS distance FROM {model.partition} o
+            WHERE o.workspace_id = {workspace_id:d} ORDER BY {order} LIMIT :count + 1
+        ) AS found
+        WHERE e.workspace_id = {workspace_id:d} AND e.memory_id = ANY(CAST(:ids AS uuid[]))
+            AND found.memory_id <> e.memory_id AND found.distance <= :furthest
+    """)  # noqa: S608 - the partition's name and the workspace are numbers
+    rows = await connection.execute(statement, {"ids": list(ids), "count": count, "furthest": 1 - least})
+    return [(row.memory_id, row.other, float(row.similarity)) for row in rows]
