@@ -6,7 +6,6 @@ import json
 import statistics
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -47,9 +46,8 @@ async def ask(
     return found
 
 
-async def measure(file: Path, documents: int | None, questions: int | None) -> list[Figure]:
+async def measure(data: dict[str, Any], documents: int | None, questions: int | None) -> list[Figure]:
     """Recall over the questions, all of them and every other one."""
-    data = json.loads(file.read_text())
     async with stage() as services:
         with service(services.settings) as (address, _):
             async with httpx.AsyncClient(base_url=address, timeout=600) as client:
@@ -82,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     if not QUESTIONS.is_file():
         print(f"HotpotQA is not at {QUESTIONS}; it is left out", file=sys.stderr)
         return []
-    figures = asyncio.run(measure(QUESTIONS, given.documents, given.questions))
+    figures = asyncio.run(measure(json.loads(QUESTIONS.read_text()), given.documents, given.questions))
     report("multihop", figures)
     return figures
 

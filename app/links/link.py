@@ -8,7 +8,8 @@ NEXT, MENTIONS, SAME_ENTITY, SIMILAR = "next", "mentions", "same_entity", "simil
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
 GIVEN = (DERIVED_FROM, SUPERSEDES)
 """The relations that callers set; the others are found, and a caller's word would not outlive the next finding."""
-OUT, IN = "out", "in"
+RELATIONS = (NEXT, *GIVEN, MENTIONS, SAME_ENTITY, SIMILAR)
+"""In the order in which they are shown."""
 
 
 class Link(NamedTuple):

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.waiting import VECTORS, WORDS
 from app.embeddings.store import StoredModel
 from app.links import titles
-from app.links.link import MENTIONS, Link
+from app.links.link import MENTIONS, NEXT, RELATIONS, SUPERSEDES, Link, Linked
 
 OTHERS_AT_MOST = 64
 """Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
@@ -223,15 +223,18 @@ async def add(connection: AsyncConnection, workspace_id: int, links: Collection[
     """Write links between memories that are there; a known one takes the new weight."""
     if not links:
         return
-    given = {
+    given = {**_columns(workspace_id, links), "mentions": MENTIONS, "most": titles.MOST_MENTIONS}
+    await connection.execute(ADD, given)
+
+
+def _columns(workspace_id: int, links: Collection[Link]) -> dict[str, Any]:
+    return {
         "workspace_id": workspace_id,
         "froms": [link.from_id for link in links],
         "tos": [link.to_id for link in links],
         "relations": [link.relation for link in links],
         "weights": [link.weight for link in links],
-        "mentions": MENTIONS,
     }
-    await connection.execute(ADD, {**given, "most": titles.MOST_MENTIONS})
 
 
 async def forget_famous(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> None:
@@ -265,3 +268,76 @@ async def nearest(
     """)  # noqa: S608 - the partition's name and the workspace are numbers
     rows = await connection.execute(statement, {"ids": list(ids), "count": count, "furthest": 1 - least})
     return [(row.memory_id, row.other, float(row.similarity)) for row in rows]
+
+
+# What is deleted or in quarantine is shown to nobody; what a better memory replaced is what `supersedes` is about.
+OF = text("""
+WITH own AS (
+    SELECT workspace_id, memory_id, source_id, ordinal FROM memories
+    WHERE workspace_id = :workspace_id AND memory_id = :memory_id
+), tied AS (
+    SELECT l.relation, 'out' AS direction, l.to_id AS other, l.weight, l.created_at
+    FROM links l JOIN own o ON l.workspace_id = o.workspace_id AND l.from_id = o.memory_id
+    UNION ALL
+    SELECT l.relation, 'in', l.from_id, l.weight, l.created_at
+    FROM links l JOIN own o ON l.workspace_id = o.workspace_id AND l.to_id = o.memory_id
+    UNION ALL
+    (SELECT :next, 'out', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (workspace_id, source_id)
+    WHERE m.ordinal > o.ordinal AND m.valid_until IS NULL ORDER BY m.ordinal, m.memory_id LIMIT 1)
+    UNION ALL
+    (SELECT :next, 'in', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (workspace_id, source_id)
+    WHERE m.ordinal < o.ordinal AND m.valid_until IS NULL ORDER BY m.ordinal DESC, m.memory_id LIMIT 1)
+)
+SELECT t.relation, t.direction, m.memory_id, m.title, m.kind, t.weight
+FROM tied t JOIN memories m ON m.workspace_id = :workspace_id AND m.memory_id = t.other
+WHERE m.valid_until IS NULL OR (t.relation = :supersedes AND m.retired_as IN ('superseded', 'gone'))
+ORDER BY array_position(CAST(:order AS text[]), t.relation), t.direction DESC, t.weight DESC, t.created_at, m.memory_id
+LIMIT :limit
+""")
+
+KNOWN = text("""
+SELECT memory_id FROM memories WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))
+    AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
+ORDER BY memory_id FOR KEY SHARE
+""")
+
+ADD_GIVEN = text("""
+INSERT INTO links (workspace_id, from_id, to_id, relation, weight)
+SELECT :workspace_id, given.from_id, given.to_id, given.relation, given.weight
+FROM unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[]), CAST(:relations AS text[]), CAST(:weights AS real[]))
+    AS given(from_id, to_id, relation, weight)
+ORDER BY given.from_id, given.relation, given.to_id
+ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
+WHERE links.weight <> EXCLUDED.weight
+RETURNING from_id, to_id, relation, xmax = 0 AS fresh
+""")
+
+DELETE = text("""
+DELETE FROM links
+WHERE workspace_id = :workspace_id AND from_id = :from_id AND to_id = :to_id AND relation = :relation
+""")
+
+
+async def links_of(connection: AsyncConnection, workspace_id: int, memory_id: UUID, limit: int) -> list[Linked]:
+    """The memories that a memory is linked with, those next to it in its source first; at most `limit`."""
+    given = {"workspace_id": workspace_id, "memory_id": memory_id, "limit": limit, "order": list(RELATIONS)}
+    rows = await connection.execute(OF, {**given, "next": NEXT, "supersedes": SUPERSEDES})
+    return [Linked(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name for it
+
+
+async def known(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> set[UUID]:
+    """Those of these memories that can be linked; they are not destroyed before the transaction ends."""
+    return set((await connection.execute(KNOWN, {"workspace_id": workspace_id, "ids": list(ids)})).scalars())
+
+
+async def add_given(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> tuple[int, int]:
+    """Write links between `known` memories; how many are new, and how many got another weight."""
+    rows = (await connection.execute(ADD_GIVEN, _columns(workspace_id, links))).all()
+    created = sum(row.fresh for row in rows)
+    return created, len(rows) - created
+
+
+async def delete(connection: AsyncConnection, workspace_id: int, link: Link) -> bool:
+    """Take a link away; whether there was one."""
+    given = {"workspace_id": workspace_id, "from_id": link.from_id, "to_id": link.to_id, "relation": link.relation}
+    return bool((await connection.execute(DELETE, given)).rowcount)

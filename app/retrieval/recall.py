@@ -21,6 +21,21 @@ class Degradation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HitLink:
+    """The link that brought a hit, or lifted it."""
+
+    relation: str
+    direction: str
+    """`out` where the hit mentions, is derived from, supersedes … the other memory; else `in`."""
+    memory_id: UUID
+    """The memory at its other end, which speaks to the query itself."""
+    title: str
+
+
+Explanation = dict[str, float | HitLink | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that was found."""
 
@@ -28,6 +43,13 @@ class Hit:
     score: float
     explain: Mapping[str, float | None]
     """Every component of the score, by name (docs/retrieval.md says how they make it)."""
+    link: HitLink | None = None
+    """What `links` among the components comes from."""
+
+    @property
+    def explanation(self) -> Explanation:
+        """The components with the link, as answers and the log give them."""
+        return {**self.explain, **({} if self.link is None else {"link": self.link})}
 
     @property
     def kind(self) -> str:

@@ -206,7 +206,7 @@ async def _with_bodies(
     for chosen in (best[start : start + step] for start in range(0, len(best), step)):
         memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
         found += (
-            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
+            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain, link=item.link)
             for item in chosen
             if item.candidate.memory_id in memories
         )
