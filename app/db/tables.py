@@ -463,7 +463,8 @@ links = Table(
     ),
     CheckConstraint("weight > 0 AND weight <= 1", name="weight"),
     CheckConstraint("from_id <> to_id", name="itself"),
-    Index("links_to_ix", "workspace_id", "to_id", "relation"),
+    # With all that a recall reads of it: the links to a memory lie scattered in the table.
+    Index("links_to_ix", "workspace_id", "to_id", "relation", "from_id", postgresql_include=["weight"]),
 )
 
 # The dictionary of titles: of live memories alone, as `lexical` and `embeddings` are.

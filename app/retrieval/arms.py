@@ -22,11 +22,11 @@ WITH_NEIGHBOURS = 10
 """The best of each arm whose neighbours join the pool: 0.771 for 10, 0.766 for all, 0.753 for none."""
 NEIGHBOURHOOD = 2
 """Places before and after it in its source."""
-TIES_OF_A_GIVER = 16
-"""Links of one giver that count, the strongest of them."""
-READ_OF_A_GIVER = 64
+GIVERS = 5
+"""The best of each arm whose links count."""
+READ_OF_A_GIVER = 16
 """Links that are read of a giver in each direction: a hub with thousands costs no more."""
-BROUGHT_BY_LINKS = 32
+BROUGHT_BY_LINKS = 16
 """Memories that join the pool by links alone, those with the strongest."""
 SCANNED_LEXICALLY = 5_000
 """Memories that pass a filter are all scored, without the word index, while they are at most so many."""
@@ -134,11 +134,10 @@ def pool_statement(shape: Shape) -> bytes:
     found = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     chosen = " UNION ".join(f"SELECT memory_id FROM {name}" for name in arms)  # noqa: S608 - constants
     best = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {WITH_NEIGHBOURS})" for name in arms)  # noqa: S608 - constants
+    givers = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {GIVERS})" for name in arms)  # noqa: S608 - constants
     joins = "".join(f" LEFT JOIN {name} USING (memory_id)" for name in arms)
     return f"""
-    WITH {found}, best AS MATERIALIZED (
-        SELECT memory_id, row_number() OVER ()::integer AS giver FROM ({best}) AS either
-    ), neighbour AS MATERIALIZED (
+    WITH {found}, best AS ({best}), neighbour AS MATERIALIZED (
         SELECT m.memory_id FROM best
         JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = c.source_id
@@ -147,44 +146,45 @@ def pool_statement(shape: Shape) -> bytes:
         {SOURCES if shape.clauses else ""}
         WHERE {_all(shape.clauses)}
     ), near AS MATERIALIZED ({chosen} UNION SELECT memory_id FROM neighbour)
-    {_linked(shape) if shape.linked else UNLINKED}
+    {_linked(shape, givers) if shape.linked else UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
         coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity,
-        {_bm25(shape)} AS bm25, best.giver, tied.ties
-    FROM pool {joins} LEFT JOIN best USING (memory_id) LEFT JOIN tied USING (memory_id)
+        {_bm25(shape)} AS bm25, givers.giver, tied.ties
+    FROM pool {joins} LEFT JOIN givers USING (memory_id) LEFT JOIN tied USING (memory_id)
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
     """.encode()  # noqa: S608 - built of constants and numbers; every value is a parameter
 
 
 SOURCES = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
 UNLINKED = """, pool AS (SELECT memory_id FROM near),
+    givers AS (SELECT NULL::uuid AS memory_id, NULL::integer AS giver WHERE false),
     tied AS (SELECT NULL::uuid AS memory_id, NULL::json AS ties WHERE false)"""
 
 
-def _linked(shape: Shape) -> str:
+def _linked(shape: Shape, givers: str) -> str:
     """Memories that links with the best bring into the pool, and the links of all that are in it."""
     shares = " ".join(f"WHEN '{relation}' THEN {share}" for relation, share in SPREADING.items())
     outward = ", ".join(f"'{relation}'" for relation in SPREADING if relation != SUPERSEDES)
     inward = ", ".join(f"'{relation}'" for relation in SPREADING)
-    return f""", tie AS MATERIALIZED (
-        SELECT best.giver, strongest.* FROM best CROSS JOIN LATERAL (
-            SELECT either.*, strength / sqrt(degree) AS passed FROM (
-                SELECT other, relation, direction, weight, count(*) OVER (PARTITION BY relation) AS degree,
-                    weight * CASE relation {shares} END AS strength
-                FROM (
-                    (SELECT l.to_id AS other, l.relation, 'in' AS direction, l.weight FROM links l
-                        WHERE l.workspace_id = %(workspace_id)s AND l.from_id = best.memory_id
-                            AND l.relation IN ({outward}) LIMIT {READ_OF_A_GIVER})
-                    UNION ALL
-                    (SELECT l.from_id, l.relation, 'out', l.weight FROM links l
-                        WHERE l.workspace_id = %(workspace_id)s AND l.to_id = best.memory_id
-                            AND l.relation IN ({inward}) LIMIT {READ_OF_A_GIVER})
-                ) AS read
-            ) AS either ORDER BY passed DESC, other LIMIT {TIES_OF_A_GIVER}
-        ) AS strongest
+    return f""", givers AS MATERIALIZED (
+        SELECT memory_id, row_number() OVER ()::integer AS giver FROM ({givers}) AS best
+    ), read AS MATERIALIZED (
+        SELECT g.giver, either.* FROM givers g CROSS JOIN LATERAL (
+            (SELECT l.to_id AS other, l.relation, 'in' AS direction, l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.from_id = g.memory_id
+                    AND l.relation IN ({outward}) LIMIT {READ_OF_A_GIVER})
+            UNION ALL
+            (SELECT l.from_id, l.relation, 'out', l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.to_id = g.memory_id
+                    AND l.relation IN ({inward}) LIMIT {READ_OF_A_GIVER})
+        ) AS either
+    ), tie AS MATERIALIZED (
+        SELECT read.*, d.degree, read.weight * CASE relation {shares} END / sqrt(d.degree) AS passed
+        FROM read JOIN (SELECT giver, relation, count(*) AS degree FROM read GROUP BY 1, 2) AS d USING (giver, relation)
     ), brought AS MATERIALIZED (
         SELECT m.memory_id FROM (
             SELECT other, max(passed) AS passed FROM tie WHERE other NOT IN (SELECT memory_id FROM near) GROUP BY other
+            {"" if shape.clauses else f"ORDER BY 2 DESC, 1 LIMIT {2 * BROUGHT_BY_LINKS}"}
         ) AS new
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = new.other AND m.valid_until IS NULL
         {SOURCES if shape.clauses else ""}
@@ -193,7 +193,7 @@ def _linked(shape: Shape) -> str:
     ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
     tied AS MATERIALIZED (
         SELECT other AS memory_id, json_agg(json_build_array(giver, relation, direction, weight, degree)) AS ties
-        FROM tie GROUP BY other
+        FROM tie JOIN pool ON pool.memory_id = tie.other GROUP BY other
     )"""  # noqa: S608 - constants and the filters' conditions
 
 

@@ -61,7 +61,9 @@ def _links() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "from_id", "relation", "to_id", name="links_pk"),
     )
-    op.create_index("links_to_ix", "links", ["workspace_id", "to_id", "relation"])
+    op.create_index(
+        "links_to_ix", "links", ["workspace_id", "to_id", "relation", "from_id"], postgresql_include=["weight"]
+    )
 
 
 def _titles() -> None:
