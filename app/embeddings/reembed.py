@@ -102,6 +102,7 @@ async def reembed(
             await asyncio.sleep(grace_seconds)
             done += await _fill(database, held, provider, candidate, on_progress)
             await _patiently(database, partial(_switch, candidate))
+            await _patiently(database, lambda connection: store.compare_anew(connection, candidate))
             logger.info("switched", model=candidate.name)
         if await store.retired(held, for_seconds=0):
             await asyncio.sleep(grace_seconds)

@@ -9,6 +9,8 @@ from app.memories.wording import STOP_WORDS
 WORD = re.compile(r"[^\W\d_][\w’'-]*")
 LINKING = frozenset({"of", "the", "and", "de", "du", "der", "von", "van", "la", "le"})
 """Words in lower case that stand inside a name."""
+MOST_LINKING = 2
+"""Of them between two words of a name: "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Characters."""
 BEARERS = 4
@@ -23,7 +25,7 @@ NOUNS_HAVE_CAPITALS = frozenset({"german"})
 def names(text: str, language: str) -> Sequence[str]:
     """The names in a text as it writes them, each once: runs of words with capitals that do not just begin a sentence.
 
-    "In May the Kestrel gateway met Ada Lovelace." has May, Kestrel and Ada Lovelace. A stop word at the front of a run
+    "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a run
     belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
     """
     least = 2 if language in NOUNS_HAVE_CAPITALS else 1
@@ -57,8 +59,8 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
                 yield run
                 run = []
             run, waiting = [*run, *(waiting if run else ()), word], []
-        elif run and joined and not waiting and word.group() in LINKING:
-            waiting = [word]
+        elif run and joined and len(waiting) < MOST_LINKING and word.group() in LINKING:
+            waiting = [*waiting, word]
         elif run:
             yield run
             run, waiting = [], []

@@ -29,7 +29,7 @@ TITLELESS_KINDS = frozenset({"message"})
 
 WORD = re.compile(r"\w+")
 BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;…\n][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
+SENTENCE_BEGINS = re.compile(r"(?:^|\n\s*|[.!?:;…][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
 BEFORE = 8
 """Characters before a word that tell whether it begins a sentence."""
 
