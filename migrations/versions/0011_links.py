@@ -9,8 +9,8 @@ reads `lexical` and `embeddings` and holds nobody up.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0011"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
