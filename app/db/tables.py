@@ -488,6 +488,8 @@ pending_links = Table(
     Column("workspace_id", BigInteger, nullable=False),
     Column("memory_id", UUID(as_uuid=True), nullable=False),
     Column("step", Text, nullable=False),
+    # How often it was asked for: what was read before the last time is not taken for what it says now.
+    Column("asked", Integer, nullable=False, server_default="1"),
     PrimaryKeyConstraint("workspace_id", "memory_id", "step"),
     ForeignKeyConstraint(
         ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"

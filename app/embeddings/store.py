@@ -161,15 +161,6 @@ async def switch(connection: AsyncConnection, candidate: StoredModel) -> None:
     await list_waiting(connection, candidate)
 
 
-async def compare_anew(connection: AsyncConnection, model: StoredModel) -> None:
-    """Have every memory linked by its vector of this model: what is near to what is another model's word."""
-    rows = await connection.execute(
-        text(f"SELECT workspace_id, array_agg(memory_id) AS ids FROM {model.partition} GROUP BY workspace_id")  # noqa: S608 - made of a number
-    )
-    for row in rows.all():
-        await wait_for_links(connection, row.workspace_id, row.ids, step=VECTORS)
-
-
 async def retired(connection: AsyncConnection, *, for_seconds: float) -> list[StoredModel]:
     """Models that have not been served, nor moved to, for so long."""
     statement = text(

@@ -65,7 +65,7 @@ async def take_back_link(database: Database, *, workspace: str, link: Link) -> N
         raise InvalidInput("relation", f"{link.relation!r} is not stored; there are {', '.join(RELATIONS[1:])}")
     async with database.transaction() as connection:
         target = await workspaces.find(connection, workspace)
-        if target is None or not await store.delete(connection, target.workspace_id, link):
+        if target is None or not await store.remove(connection, target.workspace_id, [link]):
             raise NotFound(f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace}")
 
 

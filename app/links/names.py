@@ -7,8 +7,10 @@ from app.links.titles import BEFORE, SENTENCE_BEGINS
 from app.memories.wording import STOP_WORDS
 
 WORD = re.compile(r"[^\W\d_][\w’'-]*")
-LINKING = frozenset({"of", "the", "and", "de", "du", "der", "von", "van", "la", "le"})
-"""Words in lower case that stand inside a name."""
+LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
+"""Words in lower case that stand inside a name; "and" stands between two."""
+AFTER_LINKING = LINKING | {"the"}
+"""Behind one of them also an article: "Bank of the West", where "In March the Kestrel …" has two names."""
 MOST_LINKING = 2
 """Of them between two words of a name: "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
@@ -25,8 +27,8 @@ NOUNS_HAVE_CAPITALS = frozenset({"german"})
 def names(text: str, language: str) -> Sequence[str]:
     """The names in a text as it writes them, each once: runs of words with capitals that do not just begin a sentence.
 
-    "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a run
-    belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
+    "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a
+    run belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
     """
     least = 2 if language in NOUNS_HAVE_CAPITALS else 1
     found: dict[str, None] = {}
@@ -59,7 +61,7 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
                 yield run
                 run = []
             run, waiting = [*run, *(waiting if run else ()), word], []
-        elif run and joined and len(waiting) < MOST_LINKING and word.group() in LINKING:
+        elif run and joined and len(waiting) < MOST_LINKING and word.group() in (AFTER_LINKING if waiting else LINKING):
             waiting = [*waiting, word]
         elif run:
             yield run

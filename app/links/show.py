@@ -13,7 +13,7 @@ MOST_SHOWN = 200
 
 
 async def links_of(database: Database, *, workspace: str, memory_id: UUID) -> Sequence[Linked]:
-    """The live memories that a memory is linked with, at most MOST_SHOWN; of `supersedes` also those it replaced.
+    """The live memories that a memory is linked with, at most MOST_SHOWN.
 
     The memories before and after it in its source come first (`next`), then what callers said, then what was found.
 

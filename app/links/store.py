@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.waiting import VECTORS, WORDS
+from app.db.waiting import VECTORS, WORDS, wait_for_links
 from app.embeddings.store import StoredModel
 from app.links import titles
-from app.links.link import MENTIONS, NEXT, RELATIONS, SUPERSEDES, Link, Linked
+from app.links.link import MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 
 OTHERS_AT_MOST = 64
 """Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
@@ -26,6 +26,8 @@ class Text:
     title: str
     body: str
     language: str
+    asked: int = 0
+    """How often it was asked to be linked when it was read."""
 
 
 class Phrase(NamedTuple):
@@ -39,19 +41,21 @@ class Phrase(NamedTuple):
 WAITING_WORKSPACE = text("SELECT workspace_id FROM pending_links WHERE step = :step LIMIT 1")
 
 WAITING_TEXTS = text("""
-SELECT p.memory_id, m.kind, m.title, m.body, m.language
+SELECT p.memory_id, m.kind, m.title, m.body, m.language, p.asked
 FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
 WHERE p.workspace_id = :workspace_id AND p.step = :step ORDER BY p.memory_id LIMIT :limit
 """)
 
 # A memory whose vector was dropped again comes back on the list with its next one.
 WAITING_VECTORS = text("""
-SELECT memory_id FROM pending_links WHERE workspace_id = :workspace_id AND step = :step ORDER BY memory_id LIMIT :limit
+SELECT memory_id, asked FROM pending_links
+WHERE workspace_id = :workspace_id AND step = :step ORDER BY memory_id LIMIT :limit
 """)
 
 DONE = text("""
-DELETE FROM pending_links
-WHERE workspace_id = :workspace_id AND step = :step AND memory_id = ANY(CAST(:ids AS uuid[]))
+DELETE FROM pending_links p USING unnest(CAST(:ids AS uuid[]), CAST(:asked AS integer[])) AS read(memory_id, asked)
+WHERE p.workspace_id = :workspace_id AND p.step = :step AND p.memory_id = read.memory_id AND p.asked = read.asked
+RETURNING p.memory_id
 """)
 
 
@@ -67,15 +71,16 @@ async def waiting_texts(connection: AsyncConnection, workspace_id: int, limit: i
     return [_text_of(row) for row in await connection.execute(WAITING_TEXTS, given)]
 
 
-async def waiting_vectors(connection: AsyncConnection, workspace_id: int, limit: int) -> list[UUID]:
-    """Memories that wait to be linked by their vectors, oldest first."""
+async def waiting_vectors(connection: AsyncConnection, workspace_id: int, limit: int) -> dict[UUID, int]:
+    """Memories that wait to be linked by their vectors, oldest first, with how often that was asked."""
     given = {"workspace_id": workspace_id, "step": VECTORS, "limit": limit}
-    return list((await connection.execute(WAITING_VECTORS, given)).scalars())
+    return {row.memory_id: row.asked for row in await connection.execute(WAITING_VECTORS, given)}
 
 
-async def done(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, step: str) -> None:
-    """Take memories off the waiting list."""
-    await connection.execute(DONE, {"workspace_id": workspace_id, "ids": list(ids), "step": step})
+async def done(connection: AsyncConnection, workspace_id: int, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
+    """Take memories off the waiting list: those that were not asked for again since they were read."""
+    given = {"workspace_id": workspace_id, "ids": list(asked), "asked": list(asked.values()), "step": step}
+    return set((await connection.execute(DONE, given)).scalars())
 
 
 TEXTS = text("""
@@ -91,19 +96,30 @@ async def texts(connection: AsyncConnection, workspace_id: int, ids: Collection[
 
 
 def _text_of(row: Any) -> Text:  # noqa: ANN401 - a row of the statements above
-    return Text(memory_id=row.memory_id, kind=row.kind, title=row.title, body=row.body, language=row.language)
+    return Text(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+
+
+# What is called something else now, or nothing, is no longer meant by those who named it.
+RENAMED = text("""
+WITH renamed AS (
+    DELETE FROM titles t USING unnest(CAST(:ids AS uuid[]), CAST(:keys AS text[])) AS given(memory_id, key)
+    WHERE t.workspace_id = :workspace_id AND t.memory_id = given.memory_id AND t.key IS DISTINCT FROM given.key
+    RETURNING t.memory_id
+)
+DELETE FROM links
+WHERE workspace_id = :workspace_id AND relation = :mentions AND to_id IN (SELECT memory_id FROM renamed)
+""")
 
 
 ADD_TITLES = text("""
-INSERT INTO titles AS t (workspace_id, memory_id, key, common)
+INSERT INTO titles (workspace_id, memory_id, key, common)
 SELECT l.workspace_id, l.memory_id, given.key, EXISTS (
     SELECT 1 FROM titles k WHERE k.workspace_id = l.workspace_id AND k.key = given.key AND k.common
 )
 FROM unnest(CAST(:ids AS uuid[]), CAST(:keys AS text[])) AS given(memory_id, key)
 JOIN lexical l ON l.workspace_id = :workspace_id AND l.memory_id = given.memory_id
-ORDER BY l.memory_id
-ON CONFLICT (workspace_id, memory_id) DO UPDATE SET key = EXCLUDED.key, common = EXCLUDED.common
-WHERE t.key <> EXCLUDED.key
+WHERE given.key IS NOT NULL ORDER BY l.memory_id
+ON CONFLICT (workspace_id, memory_id) DO NOTHING
 """)
 
 # Borne by too many: none of them is named any more.
@@ -129,12 +145,13 @@ WHERE workspace_id = :workspace_id AND NOT common AND key = ANY(CAST(:keys AS te
 HAS_TITLES = text("SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = :workspace_id AND NOT common)")
 
 
-async def add_titles(connection: AsyncConnection, workspace_id: int, keys: Mapping[UUID, str]) -> None:
-    """Put the titles of live memories into the dictionary; those that too many bear are common from now on."""
+async def write_titles(connection: AsyncConnection, workspace_id: int, keys: Mapping[UUID, str | None]) -> None:
+    """Make the dictionary say what these live memories are called; a title that too many bear is common from now on."""
     given = {"workspace_id": workspace_id, "ids": list(keys), "keys": list(keys.values())}
+    await connection.execute(RENAMED, {**given, "mentions": MENTIONS})
     await connection.execute(ADD_TITLES, given)
-    counted = {"workspace_id": workspace_id, "keys": sorted(set(keys.values())), "mentions": MENTIONS}
-    await connection.execute(CROWDED, {**counted, "bearers": titles.BEARERS})
+    counted = {"workspace_id": workspace_id, "keys": sorted({key for key in keys.values() if key is not None})}
+    await connection.execute(CROWDED, {**counted, "mentions": MENTIONS, "bearers": titles.BEARERS})
 
 
 async def has_titles(connection: AsyncConnection, workspace_id: int) -> bool:
@@ -194,10 +211,6 @@ FROM unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[]), CAST(:relations AS tex
     AS given(from_id, to_id, relation, weight)
 JOIN memories a ON a.workspace_id = :workspace_id AND a.memory_id = given.from_id
 JOIN memories b ON b.workspace_id = :workspace_id AND b.memory_id = given.to_id
-WHERE given.relation <> :mentions OR (
-    SELECT count(*) FROM links o
-    WHERE o.workspace_id = :workspace_id AND o.from_id = given.from_id AND o.relation = :mentions
-) < :most
 ORDER BY given.from_id, given.relation, given.to_id
 ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
 WHERE links.weight <> EXCLUDED.weight
@@ -221,10 +234,61 @@ WHERE workspace_id = :workspace_id AND relation = :mentions AND to_id IN (SELECT
 
 async def add(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> None:
     """Write links between memories that are there; a known one takes the new weight."""
+    if links:
+        await connection.execute(ADD, _columns(workspace_id, links))
+
+
+REMOVE = text("""
+DELETE FROM links l
+USING unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[]), CAST(:relations AS text[]))
+    AS given(from_id, to_id, relation)
+WHERE l.workspace_id = :workspace_id AND l.from_id = given.from_id AND l.to_id = given.to_id
+    AND l.relation = given.relation
+""")
+
+
+async def remove(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> int:
+    """Take links away, whatever weight they have. How many there were."""
     if not links:
-        return
-    given = {**_columns(workspace_id, links), "mentions": MENTIONS, "most": titles.MOST_MENTIONS}
-    await connection.execute(ADD, given)
+        return 0
+    return (await connection.execute(REMOVE, _columns(workspace_id, links))).rowcount
+
+
+NO_LONGER_NAMED = text("""
+DELETE FROM links l
+WHERE l.workspace_id = :workspace_id AND l.relation = :mentions AND l.from_id = ANY(CAST(:readers AS uuid[]))
+    AND NOT EXISTS (
+        SELECT 1 FROM unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[])) AS given(from_id, to_id)
+        WHERE given.from_id = l.from_id AND given.to_id = l.to_id
+    )
+""")
+
+FORGET_FOUND = text("""
+DELETE FROM links WHERE workspace_id = :workspace_id AND (
+    (relation = ANY(:both) AND to_id = ANY(CAST(:ids AS uuid[])))
+    OR (relation = ANY(:outward) AND from_id = ANY(CAST(:ids AS uuid[])))
+)
+""")
+
+
+async def write_mentions(
+    connection: AsyncConnection, workspace_id: int, texts: Collection[UUID], links: Collection[Link]
+) -> None:
+    """Make `links` all that these texts mention."""
+    named = [link for link in links if link.relation == MENTIONS]
+    given = {"workspace_id": workspace_id, "readers": list(texts), "mentions": MENTIONS}
+    ends = {"froms": [link.from_id for link in named], "tos": [link.to_id for link in named]}
+    await connection.execute(NO_LONGER_NAMED, {**given, **ends})
+    await add(connection, workspace_id, named)
+    await forget_famous(connection, workspace_id, {link.to_id for link in named})
+
+
+async def forget_found(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """Have memories whose text has changed linked anew. Who mentions one is kept: its title may be the same."""
+    await wait_for_links(connection, workspace_id, ids, step=WORDS)
+    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
+    given = {"workspace_id": workspace_id, "ids": list(ids), "both": [SAME_ENTITY, SIMILAR]}
+    await connection.execute(FORGET_FOUND, {**given, "outward": [MENTIONS, SAME_ENTITY, SIMILAR]})
 
 
 def _columns(workspace_id: int, links: Collection[Link]) -> dict[str, Any]:
@@ -270,7 +334,7 @@ async def nearest(
     return [(row.memory_id, row.other, float(row.similarity)) for row in rows]
 
 
-# What is deleted or in quarantine is shown to nobody; what a better memory replaced is what `supersedes` is about.
+# Live memories alone, as a recall gives them: what was replaced tells by its own links what replaced it.
 OF = text("""
 WITH own AS (
     SELECT workspace_id, memory_id, source_id, ordinal FROM memories
@@ -290,7 +354,7 @@ WITH own AS (
 )
 SELECT t.relation, t.direction, m.memory_id, m.title, m.kind, t.weight
 FROM tied t JOIN memories m ON m.workspace_id = :workspace_id AND m.memory_id = t.other
-WHERE m.valid_until IS NULL OR (t.relation = :supersedes AND m.retired_as IN ('superseded', 'gone'))
+WHERE m.valid_until IS NULL
 ORDER BY array_position(CAST(:order AS text[]), t.relation), t.direction DESC, t.weight DESC, t.created_at, m.memory_id
 LIMIT :limit
 """)
@@ -312,16 +376,11 @@ WHERE links.weight <> EXCLUDED.weight
 RETURNING from_id, to_id, relation, xmax = 0 AS fresh
 """)
 
-DELETE = text("""
-DELETE FROM links
-WHERE workspace_id = :workspace_id AND from_id = :from_id AND to_id = :to_id AND relation = :relation
-""")
-
 
 async def links_of(connection: AsyncConnection, workspace_id: int, memory_id: UUID, limit: int) -> list[Linked]:
     """The memories that a memory is linked with, those next to it in its source first; at most `limit`."""
     given = {"workspace_id": workspace_id, "memory_id": memory_id, "limit": limit, "order": list(RELATIONS)}
-    rows = await connection.execute(OF, {**given, "next": NEXT, "supersedes": SUPERSEDES})
+    rows = await connection.execute(OF, {**given, "next": NEXT})
     return [Linked(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's documented name for it
 
 
@@ -335,9 +394,3 @@ async def add_given(connection: AsyncConnection, workspace_id: int, links: Colle
     rows = (await connection.execute(ADD_GIVEN, _columns(workspace_id, links))).all()
     created = sum(row.fresh for row in rows)
     return created, len(rows) - created
-
-
-async def delete(connection: AsyncConnection, workspace_id: int, link: Link) -> bool:
-    """Take a link away; whether there was one."""
-    given = {"workspace_id": workspace_id, "from_id": link.from_id, "to_id": link.to_id, "relation": link.relation}
-    return bool((await connection.execute(DELETE, given)).rowcount)

@@ -15,6 +15,7 @@ from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import DatabaseUnavailable
+from app.links import store as links
 from app.memories import lexical_index, sources, store
 from app.memories.echoes import note_echoes
 from app.memories.memory import NewMemory, Rejection, Remembered
@@ -240,9 +241,10 @@ async def make_findable(connection: AsyncConnection, workspace_id: int, ids: Seq
 
 
 async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """The same for live memories whose text has changed: no vector of what they said before answers any more."""
+    """The same for live memories whose text has changed: no vector and no link of what they said before stays."""
     await vectors.drop(connection, workspace_id, ids)
     await make_findable(connection, workspace_id, ids)
+    await links.forget_found(connection, workspace_id, ids)
 
 
 async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:

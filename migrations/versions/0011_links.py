@@ -21,9 +21,11 @@ def upgrade() -> None:
     _links()
     _titles()
     _pending_links()
-    op.execute("INSERT INTO pending_links SELECT workspace_id, memory_id, 'words' FROM lexical")
     op.execute(
-        "INSERT INTO pending_links SELECT e.workspace_id, e.memory_id, 'vectors'"
+        "INSERT INTO pending_links (workspace_id, memory_id, step) SELECT workspace_id, memory_id, 'words' FROM lexical"
+    )
+    op.execute(
+        "INSERT INTO pending_links (workspace_id, memory_id, step) SELECT e.workspace_id, e.memory_id, 'vectors'"
         " FROM embeddings e JOIN embedding_models m USING (model_id) WHERE m.active"
     )
 
@@ -90,6 +92,7 @@ def _pending_links() -> None:
         sa.Column("workspace_id", sa.BigInteger(), nullable=False),
         sa.Column("memory_id", sa.UUID(), nullable=False),
         sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("asked", sa.Integer(), server_default="1", nullable=False),
         sa.CheckConstraint("step IN ('words', 'vectors')", name="pending_links_step_ck"),
         sa.ForeignKeyConstraint(
             ["workspace_id", "memory_id"],

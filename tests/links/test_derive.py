@@ -6,11 +6,15 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.db.waiting import WORDS, wait_for_links
 from app.embeddings.backfill import embed_waiting
 from app.links import names, titles
+from app.links import store as link_store
 from app.links.derive import link_waiting
+from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
+from app.memories.remember import make_findable_anew
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."
@@ -21,6 +25,28 @@ async def waiting(store: Linked) -> int:
     statement = text("SELECT count(*) FROM pending_links JOIN workspaces USING (workspace_id) WHERE name = :name")
     async with store.database.statements() as connection:
         return int((await connection.execute(statement, {"name": store.workspace})).scalar_one())
+
+
+async def mentions(store: Linked, memory_id: UUID) -> list[tuple[str, UUID]]:
+    return [(direction, other) for relation, direction, other in await store.links(memory_id) if relation == MENTIONS]
+
+
+async def number(store: Linked) -> int:
+    async with store.database.statements() as connection:
+        statement = text("SELECT workspace_id FROM workspaces WHERE name = :name")
+        return int((await connection.execute(statement, {"name": store.workspace})).scalar_one())
+
+
+async def retold(store: Linked, memory_id: UUID, title: str, body: str, *, link: bool = True) -> None:
+    """Give a memory another text, as a renamed file or a later judgement does."""
+    async with store.database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE memories SET title = :title, body = :body WHERE memory_id = :memory_id"),
+            {"title": title, "body": body, "memory_id": memory_id},
+        )
+        await make_findable_anew(connection, await number(store), [memory_id])
+    if link:
+        await link_waiting(store.database)
 
 
 @pytest.mark.parametrize("titled_first", [True, False])
@@ -57,7 +83,8 @@ async def test_a_title_that_many_bear_names_none_of_them(store: Linked) -> None:
     ]
     (text_id,) = await store.notes({"x": "He read the Market Overview first."})
     await store.add(*chunks[:-1])
-    assert len(await store.links(text_id)) == titles.BEARERS
+    assert {link[0] for link in await store.links(text_id)} == {MENTIONS, SAME_ENTITY}
+    assert len([link for link in await store.links(text_id) if link[0] == MENTIONS]) == titles.BEARERS
     await store.add(chunks[-1])
     assert await store.links(text_id) == []
     (later,) = await store.notes({"y": "She skipped the Market Overview entirely."})
@@ -82,7 +109,7 @@ async def test_a_rare_name_in_common_links_each_pair(store: Linked) -> None:
             "birds": "A zephyrine wind blew.",
         }
     )
-    assert await store.links(first) == [("same_entity", "in", second)]
+    assert [(link[0], link[2]) for link in await store.links(first)] == [(SAME_ENTITY, second)]
     assert await store.links(third) == []
 
 
@@ -91,6 +118,18 @@ async def test_a_name_that_many_have_links_none(store: Linked) -> None:
         *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(names.BEARERS + 1))
     )
     assert [await store.links(memory_id) for memory_id in ids] == [[]] * len(ids)
+
+
+async def test_a_name_that_becomes_common_unlinks_those_it_linked(store: Linked) -> None:
+    ids = await store.add(
+        NewMemory(kind="note", body="Again the Zephyrine proxy met Quillon."),
+        NewMemory(kind="note", body="Nobody told Quillon where the Zephyrine proxy was."),
+        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(names.BEARERS - 2)),
+    )
+    assert len(await store.links(ids[0])) == names.BEARERS - 1
+    await store.notes({"last": "One more on the Zephyrine proxy."})
+    assert [link[2] for link in await store.links(ids[0])] == [ids[1]]
+    assert await store.links(ids[-1]) == []
 
 
 async def test_near_vectors_are_linked_once_they_are_there(store: Linked) -> None:
@@ -104,7 +143,7 @@ async def test_near_vectors_are_linked_once_they_are_there(store: Linked) -> Non
     assert await store.links(one) == []
     await embed_waiting(store.database, store.provider, ids=[one, other, far])
     await link_waiting(store.database)
-    assert await store.links(one) == [("similar", "in", other)]
+    assert [(link[0], link[2]) for link in await store.links(one)] == [(SIMILAR, other)]
     assert await store.links(far) == []
     assert await waiting(store) == 0
 
@@ -113,8 +152,7 @@ async def test_linking_again_changes_nothing(store: Linked, database: Database) 
     ids = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT}, embed=True)
     before = [await store.links(memory_id) for memory_id in ids]
     async with database.transaction() as connection:
-        again = "INSERT INTO pending_links SELECT workspace_id, memory_id, 'words' FROM memories"
-        await connection.execute(text(f"{again} WHERE memory_id = ANY(:ids)"), {"ids": ids})
+        await wait_for_links(connection, await number(store), ids, step=WORDS)
     assert await link_waiting(database) >= 2
     assert [await store.links(memory_id) for memory_id in ids] == before
 
@@ -141,6 +179,44 @@ async def test_what_is_destroyed_takes_its_links_along(store: Linked, database: 
     async with database.statements() as connection:
         left = "SELECT count(*) FROM links WHERE from_id = :id OR to_id = :id"
         assert (await connection.execute(text(left), {"id": night})).scalar_one() == 0
+
+
+async def test_a_text_that_has_changed_is_linked_by_what_it_says_now(store: Linked) -> None:
+    gateway, tower = await store.notes({"Kestrel gateway": GATEWAY, "Heron tower": "It stands by the river."})
+    (night,) = await store.notes({"A bad night": INCIDENT})
+    await retold(store, night, "A bad night", "On that night the Heron tower lost its light.")
+    assert await mentions(store, night) == [("out", tower)]
+    assert await mentions(store, gateway) == []
+
+
+async def test_a_title_that_has_changed_is_named_no_more(store: Linked) -> None:
+    gateway, night = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT})
+    (tower,) = await store.notes({"x": "Nobody lit the Heron tower."})
+    await retold(store, gateway, "Heron tower", GATEWAY)
+    assert await mentions(store, night) == []
+    assert await mentions(store, gateway) == [("in", tower)]
+    await retold(store, gateway, "", GATEWAY)
+    assert await mentions(store, gateway) == []
+
+
+async def test_what_changes_while_it_is_linked_is_linked_again(store: Linked, database: Database) -> None:
+    (night,) = await store.notes({"A bad night": INCIDENT}, link=False)
+    workspace_id = await number(store)
+    async with database.statements() as connection:
+        (read,) = await link_store.waiting_texts(connection, workspace_id, 10)
+    await retold(store, night, "A bad night", GATEWAY, link=False)
+    async with database.transaction() as connection:
+        assert await link_store.done(connection, workspace_id, {night: read.asked}, step=WORDS) == set()
+    async with database.statements() as connection:
+        (again,) = await link_store.waiting_texts(connection, workspace_id, 10)
+    assert again.body == GATEWAY
+
+
+async def test_a_longer_title_takes_the_place_whichever_comes_first(store: Linked) -> None:
+    (show,) = await store.notes({"Scaredy Squirrel Show": "It ran for a year."})
+    (text_id,) = await store.notes({"x": "They met at the Scaredy Squirrel Show in town."})
+    await store.notes({"Scaredy Squirrel": "A book for children."})
+    assert await mentions(store, text_id) == [("out", show)]
 
 
 async def test_another_workspace_names_nothing_here(store: Linked, workspace: str) -> None:

@@ -14,6 +14,7 @@ from app.links.names import LONGEST_NAME, MOST_NAMES, SHORTEST_NAME, names, says
         ("Retries doubled. Nobody looked.", []),
         ("Ada Lovelace looked.", ["Ada Lovelace"]),
         ("We asked the Bank of England, and the Banco de la Plata.", ["Bank of England", "Banco de la Plata"]),
+        ("We saw Ada and Alan at the Bank of the West.", ["Ada", "Alan", "Bank of the West"]),
         ("It was Kestrel's fault, said O’Neal.", ["Kestrel", "O’Neal"]),
         ("The ÄRA began in Köln, at İzmir.", ["ÄRA", "Köln", "İzmir"]),
         ("Мы спросили Иванова в Москве.", ["Иванова", "Москве"]),
