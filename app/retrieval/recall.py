@@ -1,7 +1,7 @@
 """What a recall gives: hits, each with every component of its score, and how they were found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
@@ -29,7 +29,8 @@ class HitLink:
     """`out` where the hit mentions, is derived from, supersedes … the other memory; else `in`."""
     memory_id: UUID
     """The memory at its other end, which speaks to the query itself."""
-    title: str
+    title: str = ""
+    """Its title; empty in the log, which keeps no text of memories."""
 
 
 Explanation = dict[str, float | HitLink | None]
@@ -48,8 +49,13 @@ class Hit:
 
     @property
     def explanation(self) -> Explanation:
-        """The components with the link, as answers and the log give them."""
+        """The components with the link, as answers give them."""
         return {**self.explain, **({} if self.link is None else {"link": self.link})}
+
+    @property
+    def logged(self) -> Explanation:
+        """The components with the link, as the log keeps them."""
+        return {**self.explain, **({} if self.link is None else {"link": replace(self.link, title="")})}
 
     @property
     def kind(self) -> str:
