@@ -1,19 +1,18 @@
 /** A hit's score taken apart into what it is a sum of (docs/retrieval.md). */
 
-export type Explain = Readonly<Record<string, number | null | HitLink>>;
+import type { HitLink } from "../api/types";
 
-/** The link that brought a hit, or lifted it. */
-export interface HitLink {
-  readonly relation: string;
-  readonly direction: string;
-  readonly memory_id: string;
-  readonly title: string;
-}
+export type Explain = Readonly<Record<string, number | null | HitLink>>;
 
 /** A component of the score; null where it has none. */
 export function component(explain: Explain, name: string): number | null {
   const value = explain[name];
   return typeof value === "number" ? value : null;
+}
+
+/** The link that brought the hit, or lifted it. */
+export function linkOf({ link }: Explain): HitLink | null {
+  return typeof link === "object" ? link : null;
 }
 
 export interface Weights {
