@@ -1,12 +1,14 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import compression, graph, history, ingestion, injection, locomo, stable, write_gate
+from benchmarks import compression, graph, history, ingestion, injection, links, locomo, multihop, stable, write_gate
 
 if __name__ == "__main__":
     compression.main([])
     injection.main([])
     write_gate.main([])
     locomo.main([])
+    multihop.main([])
+    links.main([])
     stable.main([])
     ingestion.main([])
     history.main([])
