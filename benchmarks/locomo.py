@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from app.links.derive import link_waiting
 from app.memories.upkeep import refresh_all_statistics
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -87,8 +88,9 @@ async def measure(files: Sequence[Path], questions: int | None) -> list[Figure]:
                 headers = {"X-Workspace": file.stem}
                 async with httpx.AsyncClient(base_url=address, headers=headers, timeout=600) as client:
                     names = await store(client, conversation)
-                    # What the service's worker does within seconds, done at once: words are counted.
+                    # What the service's worker does within seconds, done at once: words are counted, links are found.
                     await refresh_all_statistics(services.database)
+                    await link_waiting(services.database)
                     results += await ask(client, conversation, names, questions)
     return [*_figures("all", results), *_by_category(results)]
 

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from app.embeddings.tokens import bundled_file, load_tokenizer
+from app.links.derive import link_waiting
 from app.memories.upkeep import refresh_all_statistics
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
@@ -133,6 +134,7 @@ async def measure(files: Sequence[Path], most_runs: int | None, settings: Sequen
                 ) as client:
                     names = await store(client, conversation)
                     await refresh_all_statistics(services.database)
+                    await link_waiting(services.database)
                     for number, questions in enumerate(list(runs_of(conversation, set(names.values())))[:most_runs]):
                         for setting in settings:
                             run_id = f"{number}, {setting.name}"

@@ -8,7 +8,7 @@ import pytest
 FLOORS = [
     {"settings", "errors", "version", "panel"},
     {"db", "embeddings", "injection", "masking", "llm"},
-    {"workspaces", "memories"},
+    {"workspaces", "memories", "links"},
     {"retrieval", "reports", "runs", "observations", "feedback", "novelty", "graph"},
     {"wiring"},
     {"operations"},

@@ -17,6 +17,7 @@ from app.api.frame import Frame
 from app.api.graph import GraphController
 from app.api.health import HealthController
 from app.api.lifecycle import LifecycleController
+from app.api.links import LinksController
 from app.api.memories import MemoriesController
 from app.api.metrics import Metrics
 from app.api.novelty import NoveltyController
@@ -65,6 +66,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
             RunsController,
             FeedbackController,
             LifecycleController,
+            LinksController,
             NoveltyController,
             GraphController,
             HealthController,

@@ -21,6 +21,7 @@ from app.observations.issues import learn_issues
 from app.observations.observation import Outcome
 from app.observations.record import Recorded, get_observation, request_observation
 from app.observations.settle import compress_requested
+from app.retrieval.recall import Explanation
 from app.runs.browse import get_run, list_runs, memory_uses, run_points
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
 from app.runs.run import Compression, MemoryUses, NewRun, Run, RunPoint, RunStory
@@ -206,7 +207,7 @@ class GivenView(Struct, frozen=True):
     agent: str | None
     given_at: datetime
     query: str
-    explain: dict[str, float | None]
+    explain: Explanation
     """Every component of the score, as it was then."""
     used: bool
     """Whether what it says came back in what the run wrote."""

@@ -26,7 +26,7 @@ from app.memories.memory import (
 from app.retrieval.browse import LoggedRecall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.ranking import Weights
-from app.retrieval.recall import Broken, Degradation, History, Hit
+from app.retrieval.recall import Broken, Degradation, Explanation, History, Hit
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind = Literal["report", "session", "run", "other"]
@@ -345,7 +345,7 @@ class HitView(Struct, frozen=True):
     metadata: dict[str, Any]
     final_score: float | None
     quality: int
-    explain: dict[str, float | None]
+    explain: Explanation
 
     @classmethod
     def of(cls, hit: Hit) -> "HitView":
@@ -364,7 +364,7 @@ class HitView(Struct, frozen=True):
             metadata=dict(memory.metadata),
             final_score=memory.final_score,
             quality=memory.quality,
-            explain=dict(hit.explain),
+            explain=hit.explanation,
         )
 
 
@@ -482,7 +482,7 @@ class LoggedHitView(Struct, frozen=True):
     id: UUID
     title: str
     score: float
-    explain: dict[str, float | None]
+    explain: Explanation
 
 
 class RecallView(Struct, frozen=True):

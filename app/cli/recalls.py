@@ -14,7 +14,7 @@ from app.cli.running import with_services
 
 if TYPE_CHECKING:
     from app.retrieval.query import Query
-    from app.retrieval.recall import Hit, Recall, Reuse
+    from app.retrieval.recall import Hit, HitLink, Recall, Reuse
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -236,7 +236,16 @@ def _hit(hit: "Hit") -> dict[str, Any]:
         "occurred_at": None if memory.occurred_at is None else memory.occurred_at.isoformat(),
         "tags": list(memory.tags),
         "metadata": dict(memory.metadata),
-        "explain": dict(hit.explain),
+        "explain": {**hit.explain, **({} if hit.link is None else {"link": _link(hit.link)})},
+    }
+
+
+def _link(link: "HitLink") -> dict[str, str]:
+    return {
+        "relation": link.relation,
+        "direction": link.direction,
+        "memory_id": str(link.memory_id),
+        "title": link.title,
     }
 
 

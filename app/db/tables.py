@@ -441,3 +441,65 @@ graph_points = Table(
         ondelete="CASCADE",
     ),
 )
+
+# `next` is not stored: the places in a source say it.
+links = Table(
+    "links",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("from_id", UUID(as_uuid=True), nullable=False),
+    Column("to_id", UUID(as_uuid=True), nullable=False),
+    Column("relation", Text, nullable=False),
+    Column("weight", REAL, nullable=False, server_default="1"),
+    _moment("created_at", now=True),
+    PrimaryKeyConstraint("workspace_id", "from_id", "relation", "to_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "from_id"],
+        ["memories.workspace_id", "memories.memory_id"],
+        name="links_from_fk",
+        ondelete="CASCADE",
+    ),
+    ForeignKeyConstraint(
+        ["workspace_id", "to_id"],
+        ["memories.workspace_id", "memories.memory_id"],
+        name="links_to_fk",
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        "relation IN ('mentions', 'same_entity', 'similar', 'derived_from', 'supersedes')", name="relation"
+    ),
+    CheckConstraint("weight > 0 AND weight <= 1", name="weight"),
+    CheckConstraint("from_id <> to_id", name="itself"),
+    # With all that a recall reads of it: the links to a memory lie scattered in the table.
+    Index("links_to_ix", "workspace_id", "to_id", "relation", "from_id", postgresql_include=["weight"]),
+)
+
+# The dictionary of titles: of live memories alone, as `lexical` and `embeddings` are.
+titles = Table(
+    "titles",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("common", Boolean, nullable=False, server_default=text("false")),
+    PrimaryKeyConstraint("workspace_id", "memory_id"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    Index("titles_key_ix", "workspace_id", "key"),
+)
+
+pending_links = Table(
+    "pending_links",
+    metadata,
+    Column("workspace_id", BigInteger, nullable=False),
+    Column("memory_id", UUID(as_uuid=True), nullable=False),
+    Column("step", Text, nullable=False),
+    # How often it was asked for: what was read before the last time is not taken for what it says now.
+    Column("asked", Integer, nullable=False, server_default="1"),
+    PrimaryKeyConstraint("workspace_id", "memory_id", "step"),
+    ForeignKeyConstraint(
+        ["workspace_id", "memory_id"], ["memories.workspace_id", "memories.memory_id"], ondelete="CASCADE"
+    ),
+    CheckConstraint("step IN ('words', 'vectors')", name="step"),
+)

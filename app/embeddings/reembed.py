@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import DEADLOCK, Database, sqlstate_of
 from app.db.queue import enqueue
+from app.db.waiting import compare_all_anew
 from app.embeddings import store
 from app.embeddings.backfill import BATCH
 from app.embeddings.following import FOLLOW_SECONDS
@@ -191,6 +192,7 @@ async def _drop_all(database: Database, held: AsyncConnection, *, for_seconds: f
     dropped = 0
     for model in await store.retired(held, for_seconds=for_seconds):
         try:
+            await _patiently(database, compare_all_anew, attempts)
             await _patiently(database, partial(_dropped, model), attempts)
         except OperationalError as error:
             if sqlstate_of(error) != LOCK_NOT_AVAILABLE:

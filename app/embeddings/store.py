@@ -9,6 +9,7 @@ import numpy as np
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.db.waiting import VECTORS, wait_for_links
 from app.embeddings.provider import Matrix, Vector
 from app.errors import ConfigurationError
 
@@ -334,7 +335,7 @@ async def write(
     *,
     hashes: Sequence[bytes] | None = None,
 ) -> bool:
-    """`insert`, and take those memories off the waiting list.
+    """`insert`, take those memories off the waiting list, and ask a worker to link them by their vectors.
 
     With `hashes`, of the texts that were embedded, a memory whose text has become another is left on the list.
     False, and nothing is done, where the store has moved to another model: the memories then wait for its vectors.
@@ -357,6 +358,7 @@ async def write(
         ),
         {"workspace_id": workspace_id, "ids": list(ids)},
     )
+    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
     return True
 
 

@@ -13,6 +13,7 @@ from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted,
 from app.embeddings.following import FollowingProvider
 from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
+from app.links.derive import link_waiting
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
 from app.observations.record import ask_again
@@ -31,6 +32,7 @@ SETTLE_SECONDS = 0.3
 """A writer asks for a worker in the last statements of its transaction: by then it has committed."""
 
 _embedding = asyncio.Lock()
+_linking = asyncio.Lock()
 tasks = Blueprint()
 logger = structlog.get_logger()
 
@@ -70,6 +72,22 @@ async def index_vectors_task(context: JobContext) -> None:
     await build_indexes(services.database)
 
 
+@tasks.task(name="link_waiting", pass_context=True, retry=RETRY, queue="default")
+async def link_waiting_task(context: JobContext) -> None:
+    """Find the links of what was stored or embedded."""
+    await _link_all(_services(context))
+
+
+async def _link_all(services: Services) -> None:
+    """One at a time in a process, and once more a moment later, as `_embed_all` does."""
+    async with _linking:
+        done = await link_waiting(services.database)
+        await asyncio.sleep(SETTLE_SECONDS)
+        done += await link_waiting(services.database)
+        if done:
+            logger.info("linked", memories=done)
+
+
 @tasks.task(name="refresh_statistics", pass_context=True, retry=RETRY, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Take a workspace's lexical statistics anew, should they have become stale."""
@@ -97,6 +115,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await _embed_all(services)
     await build_indexes(services.database)
     await refresh_all_statistics(services.database)
+    await _link_all(services)
 
 
 async def _follow(services: Services) -> None:

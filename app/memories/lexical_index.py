@@ -6,6 +6,8 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.db.waiting import WORDS, wait_for_links
+
 K1 = 1.2
 """Saturation of a term's frequency. With b 0.4 it finds more than 1.5 and 0.75 do (docs/retrieval.md)."""
 B = 0.4
@@ -82,13 +84,14 @@ FROM workspaces WHERE workspace_id = :workspace_id FOR NO KEY UPDATE
 
 
 async def index(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """Make these live memories findable by their words, as they now are."""
+    """Make these live memories findable by their words, as they now are, and ask a worker to link them."""
     if not ids:
         return
     given = {"workspace_id": workspace_id, "ids": list(ids)}
     await connection.execute(FIRST_MEAN_LENGTH, given)
     await connection.execute(INDEX, {**given, "k1": K1, "b": B})
     await connection.execute(MERGE_PENDING)
+    await wait_for_links(connection, workspace_id, ids, step=WORDS)
 
 
 async def refresh_statistics(connection: AsyncConnection, workspace_id: int, *, force: bool = False) -> bool:

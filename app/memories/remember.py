@@ -14,11 +14,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database, again_after_deadlock, sqlstate_of
 from app.db.queue import enqueue
+from app.db.waiting import VECTORS, wait_for_links
 from app.embeddings import store as vectors
 from app.embeddings.copying import copy_new
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.embeddings.store import StoredModel
 from app.errors import DatabaseUnavailable
+from app.links import store as links
 from app.memories import given_vectors, lexical_index, sources, store
 from app.memories.echoes import note_echoes
 from app.memories.memory import GivenVector, NewMemory, Rejection, Remembered
@@ -341,6 +343,7 @@ async def _make_new_findable(connection: AsyncConnection, workspace_id: int, row
     model, ready = given
     await lexical_index.index(connection, workspace_id, sorted(row.memory_id for row in rows))
     await copy_new(connection, model, workspace_id, list(ready), given_vectors.matrix(list(ready.values())))
+    await wait_for_links(connection, workspace_id, list(ready), step=VECTORS)
     await enqueue(connection, "index_vectors", lock="index_vectors")
     lacking = sorted(row.memory_id for row in rows if row.memory_id not in ready)
     if lacking:
@@ -378,9 +381,10 @@ async def _ask_for_vectors(connection: AsyncConnection, workspace_id: int, ids: 
 
 
 async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """The same for live memories whose text has changed: no vector of what they said before answers any more."""
+    """The same for live memories whose text has changed: no vector and no link of what they said before stays."""
     await vectors.drop(connection, workspace_id, ids)
     await make_findable(connection, workspace_id, ids)
+    await links.forget_found(connection, workspace_id, ids)
 
 
 async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:

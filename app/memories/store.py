@@ -297,7 +297,7 @@ async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[U
     given = {"workspace_id": workspace_id, "ids": sorted(ids)}
     await lock(connection, workspace_id, ids)
     retired = (await connection.execute(text(RETIRE), {**given, "reason": reason})).rowcount
-    for table in ("lexical", "embeddings", "pending_embeddings"):
+    for table in ("lexical", "embeddings", "pending_embeddings", "titles", "pending_links"):
         await connection.execute(
             text(
                 f"DELETE FROM {table} WHERE workspace_id = :workspace_id"  # noqa: S608 - names from the line above

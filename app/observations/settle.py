@@ -11,6 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database, again_after_deadlock
 from app.embeddings.provider import TokenCounter
 from app.errors import NotFound, Unavailable
+from app.links import store as links
+from app.links.link import SUPERSEDES, Link
 from app.memories import echoes, refusals
 from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, says_no_more, worthless
@@ -204,6 +206,7 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     if older is not None and older.memory_id != memory_id:
         await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
         await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
+        await links.add(connection, target.workspace_id, [Link(memory_id, older.memory_id, SUPERSEDES)])
     return memory_id, STORED if memory_id == row.memory_id else JOINED
 
 
@@ -213,6 +216,7 @@ async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked
     if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
         await store.supersede(connection, workspace_id, older, memory_id)
         await memories.retire(connection, workspace_id, [older], reason=SUPERSEDED)
+        await links.add(connection, workspace_id, [Link(memory_id, older, SUPERSEDES)])
 
 
 def _words(memory: NewMemory) -> str:

@@ -33,6 +33,8 @@ class Matching:
     """Live memories whose text is gone."""
     barred: int = 0
     """Chunks of the file that are known and stay out."""
+    replaced: tuple[tuple[UUID, UUID], ...] = ()
+    """New memories with the live one that stood in their place and whose text is gone."""
 
 
 def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
@@ -60,7 +62,9 @@ def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
     kept = tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners)
     stay = {chunk.memory_id for chunk, _ in kept}
     retired = tuple(chunk.memory_id for chunk in known if chunk.live and chunk.memory_id not in stay)
-    return Matching(kept=kept, new=tuple(new), retired=retired, barred=barred)
+    gone = {chunk.ordinal: chunk.memory_id for chunk in known if chunk.live and chunk.memory_id not in stay}
+    replaced = tuple((row.memory_id, gone[place]) for row in new if (place := row.memory.ordinal) in gone)
+    return Matching(kept=kept, new=tuple(new), retired=retired, barred=barred, replaced=replaced)
 
 
 def _by_place(rows: Sequence[MemoryRow], pools: dict[bytes, list[KnownChunk]]) -> dict[UUID, KnownChunk]:

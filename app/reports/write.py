@@ -10,6 +10,8 @@ from app.db.engine import Database, again_after_deadlock
 from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.store import StoredModel
+from app.links import store as links
+from app.links.link import SUPERSEDES, Link
 from app.memories import lexical_index
 from app.memories import store as memories
 from app.memories.remember import enqueue_statistics
@@ -97,6 +99,7 @@ def _together(changes: Sequence[_Change]) -> Matching:
         kept=tuple(pair for change in changes for pair in change.plan.kept),
         new=tuple(row for change in changes for row in change.plan.new),
         retired=tuple(memory_id for change in changes for memory_id in change.plan.retired),
+        replaced=tuple(pair for change in changes for pair in change.plan.replaced),
     )
 
 
@@ -126,6 +129,7 @@ async def _carry_out(
     await memories.insert(connection, workspace_id, plan.new)
     findable = [row for row in plan.new if not row.quarantined]
     await lexical_index.index(connection, workspace_id, [row.memory_id for row in (*kept, *findable)])
+    await links.add(connection, workspace_id, [Link(newer, older, SUPERSEDES) for newer, older in plan.replaced])
     return await _give_vectors(connection, workspace_id, [*revived, *findable], model, literals)
 
 

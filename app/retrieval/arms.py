@@ -14,7 +14,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from app.embeddings.store import StoredModel
+from app.links.link import SUPERSEDES
 from app.memories.store import JOINED
+from app.retrieval.spreading import SPREADING
 
 ARM_LIMIT = 60
 """Candidates from each arm, or as many as are asked for. 100 and 30 find the same on LoCoMo dev (recall@10 0.766, 0.771
@@ -26,6 +28,12 @@ NEIGHBOURHOOD = 2
 KEPT_AT_MOST = 5_000
 """What a filter keeps is found once, by the survey, and all of it is scored by both arms, without their indexes, while
 it is at most so much."""
+GIVERS = 5
+"""The best of each arm whose links count."""
+READ_OF_A_GIVER = 16
+"""Links that are read of a giver in each direction: a hub with thousands costs no more."""
+BROUGHT_BY_LINKS = 16
+"""Memories that join the pool by links alone, those with the strongest."""
 
 
 class Candidate(NamedTuple):
@@ -42,6 +50,10 @@ class Candidate(NamedTuple):
     """Cosine similarity, -1 to 1; None where it has no vector."""
     bm25: float
     """BM25 score; 0 where it has none of the query's terms."""
+    giver: int | None = None
+    """Its number among the best of the arms, whose links count; None where it is none of them."""
+    ties: Sequence[Sequence[Any]] | None = None
+    """Its links with givers, as `spreading.Tie` has them."""
 
 
 class Worded(NamedTuple):
@@ -71,6 +83,8 @@ class Question:
     """Candidates that the answer needs at least."""
     worded: Worded | None = None
     """What `worded` gave for it; None where the lexical arm is silent."""
+    linked: bool = True
+    """Whether links count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,7 @@ class Shape:
     clauses: tuple[str, ...]
     limit: int
     """Candidates from each arm. In the text, because the planner takes an unknown limit for a tenth of the table."""
+    linked: bool
 
 
 def shape_of(question: Question) -> Shape:
@@ -101,6 +116,7 @@ def shape_of(question: Question) -> Shape:
         kept=question.kept is not None,
         clauses=question.clauses,
         limit=ARM_LIMIT * math.ceil(question.least / ARM_LIMIT),
+        linked=question.linked,
     )
 
 
@@ -149,23 +165,67 @@ def pool_statement(shape: Shape) -> bytes:
     found = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     chosen = " UNION ".join(f"SELECT memory_id FROM {name}" for name in arms)  # noqa: S608 - constants
     best = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {WITH_NEIGHBOURS})" for name in arms)  # noqa: S608 - constants
+    givers = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {GIVERS})" for name in arms)  # noqa: S608 - constants
     joins = "".join(f" LEFT JOIN {name} USING (memory_id)" for name in arms)
-    sources = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
     return f"""
-    WITH {found}, neighbour AS MATERIALIZED (
-        SELECT m.memory_id FROM ({best}) AS best
+    WITH {found}, best AS ({best}), neighbour AS MATERIALIZED (
+        SELECT m.memory_id FROM best
         JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = c.source_id
             AND m.ordinal BETWEEN c.ordinal - {NEIGHBOURHOOD} AND c.ordinal + {NEIGHBOURHOOD}
             AND m.valid_until IS NULL
-        {sources if shape.clauses else ""}
+        {SOURCES if shape.clauses else ""}
         WHERE {_all(shape.clauses)}
-    ), pool AS MATERIALIZED ({chosen} UNION SELECT memory_id FROM neighbour)
+    ), near AS MATERIALIZED ({chosen} UNION SELECT memory_id FROM neighbour)
+    {_linked(shape, givers) if shape.linked else UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
-        coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity, {_bm25(shape)} AS bm25
-    FROM pool {joins}
+        coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity,
+        {_bm25(shape)} AS bm25, givers.giver, tied.ties
+    FROM pool {joins} LEFT JOIN givers USING (memory_id) LEFT JOIN tied USING (memory_id)
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
     """.encode()  # noqa: S608 - built of constants and numbers; every value is a parameter
+
+
+SOURCES = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
+UNLINKED = """, pool AS (SELECT memory_id FROM near),
+    givers AS (SELECT NULL::uuid AS memory_id, NULL::integer AS giver WHERE false),
+    tied AS (SELECT NULL::uuid AS memory_id, NULL::json AS ties WHERE false)"""
+
+
+def _linked(shape: Shape, givers: str) -> str:
+    """Memories that links with the best bring into the pool, and the links of all that are in it."""
+    shares = " ".join(f"WHEN '{relation}' THEN {share}" for relation, share in SPREADING.items())
+    outward = ", ".join(f"'{relation}'" for relation in SPREADING if relation != SUPERSEDES)
+    inward = ", ".join(f"'{relation}'" for relation in SPREADING)
+    return f""", givers AS MATERIALIZED (
+        SELECT memory_id, row_number() OVER ()::integer AS giver FROM ({givers}) AS best
+    ), read AS MATERIALIZED (
+        SELECT g.giver, either.* FROM givers g CROSS JOIN LATERAL (
+            (SELECT l.to_id AS other, l.relation, 'in' AS direction, l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.from_id = g.memory_id
+                    AND l.relation IN ({outward}) LIMIT {READ_OF_A_GIVER})
+            UNION ALL
+            (SELECT l.from_id, l.relation, 'out', l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.to_id = g.memory_id
+                    AND l.relation IN ({inward}) LIMIT {READ_OF_A_GIVER})
+        ) AS either
+    ), tie AS MATERIALIZED (
+        SELECT read.*, d.degree, read.weight * CASE relation {shares} END / sqrt(d.degree) AS passed
+        FROM read JOIN (SELECT giver, relation, count(*) AS degree FROM read GROUP BY 1, 2) AS d USING (giver, relation)
+    ), brought AS MATERIALIZED (
+        SELECT m.memory_id FROM (
+            SELECT other, max(passed) AS passed FROM tie WHERE other NOT IN (SELECT memory_id FROM near) GROUP BY other
+            {"" if shape.clauses else f"ORDER BY 2 DESC, 1 LIMIT {2 * BROUGHT_BY_LINKS}"}
+        ) AS new
+        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = new.other AND m.valid_until IS NULL
+        {SOURCES if shape.clauses else ""}
+        WHERE {_all(shape.clauses)}
+        ORDER BY new.passed DESC, m.memory_id LIMIT {BROUGHT_BY_LINKS}
+    ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
+    tied AS MATERIALIZED (
+        SELECT other AS memory_id, json_agg(json_build_array(giver, relation, direction, weight, degree)) AS ties
+        FROM tie JOIN pool ON pool.memory_id = tie.other GROUP BY other
+    )"""  # noqa: S608 - constants and the filters' conditions
 
 
 def vector_arm(shape: Shape) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.errors import NotFound
 from app.retrieval import store
-from app.retrieval.recall import Degradation
+from app.retrieval.recall import Degradation, Explanation
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
@@ -23,7 +23,7 @@ class LoggedHit:
     title: str
     """As the memory is called now."""
     score: float
-    explain: Mapping[str, float | None]
+    explain: Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,10 @@
 """From two raw scores to one relevance: normalisation, fusion and association. Pure: lists in, lists out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from app.retrieval.spreading import SPREADING, Tie, spread
 
 SOURCE_STRIDE = 2**33
 """Beyond the largest ordinal (2**31 - 1) and its neighbours, so that no two sources touch."""
@@ -24,6 +26,8 @@ class Blend:
     """What the source's best vector score adds."""
     named: float = 0.2
     """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
+    links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
+    """What a link of each relation passes on (`spreading`); empty: links do not count."""
     by_rank: bool = False
     """Fuse by reciprocal ranks in place of the scores."""
 
@@ -42,6 +46,10 @@ class Evidence(NamedTuple):
     ordinal: int | None
     named: bool = False
     """Whether the query names its title."""
+    giver: int | None = None
+    """Its number, where others may gain by their links with it."""
+    ties: Sequence[Tie] = ()
+    """Its links with givers."""
 
 
 class Relevance(NamedTuple):
@@ -50,7 +58,8 @@ class Relevance(NamedTuple):
     value: float
     """From 0 to 1, the pool's best: what ranking weighs against quality."""
     evidence: float
-    """fused + neighbours + source + named: means the same for every query, so that a threshold can tell junk."""
+    """The sum of fused, neighbours, source, named and links: means the same for every query, so that a threshold can
+    tell junk."""
     vector: float
     """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
     lexical: float
@@ -63,6 +72,10 @@ class Relevance(NamedTuple):
     """What its source added."""
     named: float
     """What its title added, because the query names it."""
+    links: float = 0.0
+    """What the strongest of its links with a giver added."""
+    tie: Tie | None = None
+    """That link."""
 
 
 def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> list[Relevance]:
@@ -83,7 +96,9 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     sources = _from_source(pool, lexical, vector, blend)
     found = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
     titles = [blend.named * value if item.named else 0.0 for item, value in zip(pool, found, strict=True)]
-    raw = [value + title for value, title in zip(found, titles, strict=True)]
+    alone = [value + title for value, title in zip(found, titles, strict=True)]
+    lifts = spread(alone, [item.giver for item in pool], [item.ties for item in pool], blend.links)
+    raw = [value + lift.value for value, lift in zip(alone, lifts, strict=True)]
     best = max(raw, default=0.0) or 1.0
     return [
         Relevance(
@@ -95,6 +110,8 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
             neighbours=neighbours[place],
             source=sources[place],
             named=titles[place],
+            links=lifts[place].value,
+            tie=lifts[place].tie,
         )
         for place in range(len(pool))
     ]

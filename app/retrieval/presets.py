@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from app.retrieval.fusion import DEFAULT_BLEND, Blend
 from app.retrieval.ranking import Weights
 
+UNLINKED = Blend(links={})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
@@ -51,6 +53,7 @@ DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
 CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),
+    blend=UNLINKED,
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
@@ -64,6 +67,7 @@ RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), thres
 CLOSEST = Preset(
     name="closest",
     weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
+    blend=UNLINKED,
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,

@@ -1,7 +1,7 @@
 """What a recall gives: hits, each with every component of its score, and how they were found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
@@ -21,6 +21,22 @@ class Degradation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HitLink:
+    """The link that brought a hit, or lifted it."""
+
+    relation: str
+    direction: str
+    """`out` where the hit mentions, is derived from, supersedes … the other memory; else `in`."""
+    memory_id: UUID
+    """The memory at its other end, which speaks to the query itself."""
+    title: str = ""
+    """Its title; empty in the log, which keeps no text of memories."""
+
+
+Explanation = dict[str, float | HitLink | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that was found."""
 
@@ -28,6 +44,18 @@ class Hit:
     score: float
     explain: Mapping[str, float | None]
     """Every component of the score, by name (docs/retrieval.md says how they make it)."""
+    link: HitLink | None = None
+    """What `links` among the components comes from."""
+
+    @property
+    def explanation(self) -> Explanation:
+        """The components with the link, as answers give them."""
+        return {**self.explain, **({} if self.link is None else {"link": self.link})}
+
+    @property
+    def logged(self) -> Explanation:
+        """The components with the link, as the log keeps them."""
+        return {**self.explain, **({} if self.link is None else {"link": replace(self.link, title="")})}
 
     @property
     def kind(self) -> str:

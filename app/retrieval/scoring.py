@@ -10,6 +10,8 @@ from app.retrieval.fusion import Evidence, Relevance, relevances
 from app.retrieval.naming import named
 from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
+from app.retrieval.recall import HitLink
+from app.retrieval.spreading import ties_of
 
 SECONDS_A_DAY = 86_400
 
@@ -20,6 +22,18 @@ class Ranked(NamedTuple):
     candidate: Candidate
     relevance: Relevance
     rank: Rank
+    giver: Candidate | None = None
+    """The memory whose link lifted it."""
+
+    @property
+    def link(self) -> HitLink | None:
+        """The link that lifted it."""
+        tie = self.relevance.tie
+        if tie is None or self.giver is None:
+            return None
+        return HitLink(
+            relation=tie.relation, direction=tie.direction, memory_id=self.giver.memory_id, title=self.giver.title
+        )
 
     @property
     def explain(self) -> dict[str, float | None]:
@@ -34,6 +48,7 @@ class Ranked(NamedTuple):
             "neighbours": self.relevance.neighbours,
             "source": self.relevance.source,
             "named": self.relevance.named,
+            "links": self.relevance.links,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
             "qual_weight": self.rank.qual_weight,
@@ -53,6 +68,8 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match:
             source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
             ordinal=item.ordinal,
             named=has_its_name,
+            giver=item.giver,
+            ties=ties_of(item.ties),
         )
         for item, has_its_name in zip(pool, titles, strict=True)
     ]
@@ -61,8 +78,14 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match:
         scored = _nearest(pool, preset.nearest)
     if preset.by_place:
         scored = _by_place(scored)
+    givers = {item.giver: item for item in pool if item.giver is not None}
     result = [
-        Ranked(candidate=item, relevance=relevance, rank=_rank(item, relevance, preset, now))
+        Ranked(
+            candidate=item,
+            relevance=relevance,
+            rank=_rank(item, relevance, preset, now),
+            giver=None if relevance.tie is None else givers[relevance.tie.giver],
+        )
         for item, relevance in _relevant(scored, preset.threshold)
     ]
     return sorted(result, key=lambda item: (-item.rank.value, item.candidate.memory_id))

@@ -82,7 +82,7 @@ async def find(
     checked_name(workspace)
     preset = checked_preset(query)
     (vector, refusal), asked, loggable = await asyncio.gather(
-        _embedded(provider, query.text), _asked(database, workspace, query), _loggable(query, mask=mask)
+        _embedded(provider, query.text), _asked(database, workspace, query, preset), _loggable(query, mask=mask)
     )
     hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, nothing_stored(workspace)
@@ -170,7 +170,7 @@ class _Asked(NamedTuple):
     """With what the lexical arm found, and still without a vector."""
 
 
-async def _asked(database: Database, workspace: str, query: Query) -> _Asked | None:
+async def _asked(database: Database, workspace: str, query: Query, preset: Preset) -> _Asked | None:
     """None where the workspace has no memory."""
     language = None if query.language is None else configuration(query.language)
     async with database.direct() as connection:
@@ -178,11 +178,11 @@ async def _asked(database: Database, workspace: str, query: Query) -> _Asked | N
         if survey is None or not survey.live:
             return None
         words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-        question = _question(survey, query, words)
+        question = _question(survey, query, preset, words)
         return _Asked(survey, words, replace(question, worded=await arms.worded(connection, question)))
 
 
-def _question(survey: Survey, query: Query, words: LexicalQuery | None) -> Question:
+def _question(survey: Survey, query: Query, preset: Preset, words: LexicalQuery | None) -> Question:
     clauses, values = conditions(query.filters)
     return Question(
         workspace_id=survey.workspace.workspace_id,
@@ -195,6 +195,7 @@ def _question(survey: Survey, query: Query, words: LexicalQuery | None) -> Quest
         clauses=tuple(clauses),
         values=values,
         least=query.k + SPARE,
+        linked=bool(preset.blend.links),
     )
 
 
@@ -230,7 +231,7 @@ async def _with_bodies(
     for chosen in (best[start : start + step] for start in range(0, len(best), step)):
         memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
         found += (
-            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
+            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain, link=item.link)
             for item in chosen
             if item.candidate.memory_id in memories
         )

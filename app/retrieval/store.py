@@ -195,7 +195,7 @@ def record(
         "took_ms": recall.took_ms,
         "hits": _json(
             [
-                {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.explain}
+                {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}
                 for place, hit in enumerate(recall.hits, start=1)
             ]
         ),

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from app.memories.memory import Memory
+from app.retrieval.recall import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class GivenMemory:
     agent: str | None
     given_at: datetime
     query: str
-    explain: Mapping[str, float | None]
+    explain: Explanation
     """Every component of the score, as it was then."""
     used: bool
     """Whether what it says came back in what the run wrote."""

@@ -65,6 +65,15 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories:untag"): lambda client, known: client.post(
         "/api/memories:untag", json={"ids": [known["id"]], "tag": "ours"}
     ),
+    ("GET", "/api/memories/{memory_id}/links"): lambda client, known: client.get(f"/api/memories/{known['id']}/links"),
+    ("POST", "/api/links"): lambda client, known: client.post(
+        "/api/links",
+        json={"links": [{"from_id": known["id"], "to_id": known["deleted_id"], "relation": "supersedes"}]},
+    ),
+    ("POST", "/api/links:delete"): lambda client, known: client.post(
+        "/api/links:delete",
+        json={"from_id": known["id"], "to_id": known["observation_id"], "relation": "derived_from"},
+    ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
     ("POST", "/api/reports"): lambda client, _: client.post(

@@ -4,7 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compression, graph, history, ingestion, injection, locomo, panel, stable, write_gate
+from benchmarks import (
+    compression,
+    graph,
+    history,
+    ingestion,
+    injection,
+    links,
+    locomo,
+    multihop,
+    panel,
+    stable,
+    write_gate,
+)
 from benchmarks.figures import Figure
 from tests.panel.browser import MISSING, chromium
 
@@ -61,6 +73,19 @@ def test_panel() -> None:
         pytest.skip(MISSING)
     figures = by_name(panel.main(["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4"]))
     assert all(value > 0 for value in figures.values())
+
+
+def test_links() -> None:
+    figures = by_name(links.main(["--size", "30", "--links", "300", "--queries", "3", "--rounds", "1"]))
+    assert all(value > 0 for value in figures.values())
+    assert "dense: recall ÷ without links, p50" in figures
+
+
+def test_multihop() -> None:
+    if not multihop.QUESTIONS.is_file():
+        pytest.skip(f"the evaluation data is not at {multihop.QUESTIONS}")
+    figures = by_name(multihop.main(["--documents", "40", "--questions", "4"]))
+    assert all(0 <= value <= 1 for value in figures.values())
 
 
 def test_locomo() -> None:

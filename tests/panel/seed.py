@@ -160,3 +160,24 @@ async def _rate(client: httpx.AsyncClient, ids: list[str]) -> None:
             said = {"rating": vote, "comment": "Held up in the next run." if vote > 0 else "Misled the scout."}
             answer = await client.post(f"/api/memories/{memory_id}/feedback", json=said)
             answer.raise_for_status()
+
+
+LINKED = (
+    {"kind": "note", "title": "the mill's pump", "body": "The pump at the northern mill failed at noon."},
+    {"kind": "note", "title": "spares", "body": "Whoever orders seals in spring waits six weeks for them."},
+    {"kind": "note", "title": "dough", "body": "Bakers knead before dawn."},
+)
+
+
+async def linked(client: httpx.AsyncClient) -> list[str]:
+    """The ids of the three notes, the first derived from the second and superseding the third."""
+    answer = await client.post(
+        "/api/memories:bulk?wait=embedded", content="\n".join(json.dumps(note) for note in LINKED).encode()
+    )
+    pump, spares, dough = answer.raise_for_status().json()["ids"]
+    links = [
+        {"from_id": pump, "to_id": spares, "relation": "derived_from", "weight": 0.5},
+        {"from_id": pump, "to_id": dough, "relation": "supersedes"},
+    ]
+    (await client.post("/api/links", json={"links": links})).raise_for_status()
+    return [pump, spares, dough]

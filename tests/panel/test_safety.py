@@ -14,6 +14,7 @@ from app.api.server import address, bound_socket, serve
 from app.settings import Settings
 from app.wiring import Services
 from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.seed import linked
 from tests.panel.test_memories import stored
 
 ATTACK = '<img src=x onerror="window.broken=1"><script>window.broken=1</script><svg onload="window.broken=1">'
@@ -130,3 +131,18 @@ async def test_everybody_can_use_it(
         await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
         await page.emulate_media(color_scheme=theme)
         assert await violations(page, axe) == [], (size, theme)
+
+
+async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient, axe: str) -> None:
+    pump, *_ = await linked(api)
+    for path, params, there in (
+        ("/", {"memory": pump}, ".linked"),
+        ("/graph", {"memory": pump}, ".line-legend"),
+        ("/ask", {"q": "why did the northern mill's pump fail"}, ".lift"),
+    ):
+        page = await open_panel(path, params)
+        await expect(page.locator(there).first).to_be_visible()
+        for size, theme in itertools.product((WIDE, NARROW), THEMES):
+            await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
+            await page.emulate_media(color_scheme=theme)
+            assert await violations(page, axe) == [], (path, size, theme)

@@ -1,5 +1,5 @@
 import { scaleLinear } from "d3-scale";
-import { DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
+import { component, DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
 
 interface Props {
   readonly explain: Explain;
@@ -56,6 +56,7 @@ const NUMBERS = [
   ["neighbours", "neighbours"],
   ["source", "source"],
   ["named", "named"],
+  ["links", "links"],
   ["qual_weight", "quality weight"],
   ["q_adjust", "× ratings"],
   ["recency", "× recency"],
@@ -68,7 +69,7 @@ export function ScoreNumbers({ explain }: { readonly explain: Explain }) {
       {NUMBERS.map(([name, label]) => (
         <div key={name}>
           <dt>{label}</dt>
-          <dd>{explain[name]?.toFixed(3) ?? "–"}</dd>
+          <dd>{component(explain, name)?.toFixed(3) ?? "–"}</dd>
         </div>
       ))}
     </dl>

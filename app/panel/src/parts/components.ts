@@ -1,6 +1,19 @@
 /** A hit's score taken apart into what it is a sum of (docs/retrieval.md). */
 
-export type Explain = Readonly<Record<string, number | null>>;
+import type { HitLink } from "../api/types";
+
+export type Explain = Readonly<Record<string, number | null | HitLink>>;
+
+/** A component of the score; null where it has none. */
+export function component(explain: Explain, name: string): number | null {
+  const value = explain[name];
+  return typeof value === "number" ? value : null;
+}
+
+/** The link that brought the hit, or lifted it. */
+export function linkOf({ link }: Explain): HitLink | null {
+  return typeof link === "object" ? link : null;
+}
 
 export interface Weights {
   readonly relevance: number;
@@ -15,6 +28,7 @@ export const PARTS = [
   { name: "neighbours", label: "neighbours in its source" },
   { name: "source", label: "its source" },
   { name: "named", label: "the query names its title" },
+  { name: "links", label: "its links with other hits" },
   { name: "quality", label: "the evaluator's score" },
 ] as const;
 
@@ -22,7 +36,7 @@ export type Part = (typeof PARTS)[number]["name"];
 
 /** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency, and relevance is made of the evidence. */
 export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): Readonly<Record<Part, number>> {
-  const value = (name: string) => explain[name] ?? 0;
+  const value = (name: string) => component(explain, name) ?? 0;
   const factor = value("q_adjust") * value("recency");
   const evidence = value("evidence");
   const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / evidence : 0;
@@ -33,6 +47,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     neighbours: each * value("neighbours"),
     source: each * value("source"),
     named: each * value("named"),
+    links: each * value("links"),
     quality: weights.quality * value("qual_weight") * factor,
   };
 }

@@ -1,9 +1,10 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { History, Hit } from "../../api/types";
-import type { Weights } from "../../parts/components";
+import { type Explain, linkOf, type Weights } from "../../parts/components";
 import { day, milliseconds, shortPath, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
+import { phraseOf } from "../../parts/relations";
 import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
@@ -77,6 +78,7 @@ function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: 
         <span className="match">{hit.score.toFixed(3)}</span>
       </div>
       <ScoreBar explain={hit.explain} weights={weights} most={most} />
+      <Lift explain={hit.explain} />
       <details>
         <summary>
           <span className="row-facts">
@@ -90,5 +92,17 @@ function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: 
         <ScoreNumbers explain={hit.explain} />
       </details>
     </li>
+  );
+}
+
+/** The link that brought the hit, or lifted it. */
+function Lift({ explain }: { readonly explain: Explain }) {
+  const link = linkOf(explain);
+  if (!link) return null;
+  return (
+    <p className="lift">
+      by a link: {phraseOf(link)}{" "}
+      <Link href={linkTo("/", { memory: link.memory_id })}>{link.title || "a memory without a title"}</Link>
+    </p>
   );
 }

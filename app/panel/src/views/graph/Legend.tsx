@@ -1,7 +1,8 @@
 import { symbol } from "d3-shape";
 import type { Cluster, GraphNode } from "../../api/types";
 import { whole } from "../../parts/format";
-import { clusterMark, type Mark, qualityMark } from "./marks";
+import { clusterMark, dashesOf, type Mark, qualityMark } from "./marks";
+import type { Line } from "./scene";
 
 interface Props {
   readonly clusters: readonly Cluster[];
@@ -44,6 +45,31 @@ export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] 
           <span className="muted">{whole(nodes.filter(({ quality }) => holds(quality)).length)}</span>
         </li>
       ))}
+    </ul>
+  );
+}
+
+const RELATIONS: Readonly<Record<string, string>> = {
+  next: "next to it", derived_from: "derived", supersedes: "supersedes", mentions: "mentions",
+  same_entity: "a rare name in common", similar: "similar",
+};
+
+/** The lines on the map, by what they mean. */
+export function LinkLegend({ lines, beyond }: { readonly lines: readonly Line[]; readonly beyond: number }) {
+  if (lines.length + beyond === 0) return null;
+  const counts = new Map<string, number>();
+  for (const { relation } of lines) counts.set(relation, (counts.get(relation) ?? 0) + 1);
+  return (
+    <ul className="line-legend" aria-label="Links">
+      {[...counts].map(([relation, count]) => (
+        <li key={relation}>
+          <svg className="sign" viewBox="0 0 28 8" width="28" height="8" aria-hidden>
+            <path d="M0 4H28" strokeDasharray={dashesOf(relation).join(" ")} />
+          </svg>
+          {RELATIONS[relation] ?? relation} {whole(count)}
+        </li>
+      ))}
+      {beyond > 0 && <li>not shown {whole(beyond)}</li>}
     </ul>
   );
 }

@@ -1,12 +1,15 @@
 import { select } from "d3-selection";
 import { type D3ZoomEvent, zoom, type ZoomBehavior, zoomIdentity } from "d3-zoom";
 import { type KeyboardEvent, type PointerEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useLinks } from "../../api/links";
 import type { Cluster, GraphNode } from "../../api/types";
 import { Icon } from "../../parts/Icon";
+import { useDebounced } from "../../state/debounced";
 import { useScheme } from "../../state/theme";
+import { LinkLegend } from "./Legend";
 import { type Colouring, markOf } from "./marks";
 import { Painter, type Scene } from "./paint";
-import { type Dot, dotAt, indexed, labelsOf, type Place, placed, rectangle, type Size, within } from "./scene";
+import { type Dot, dotAt, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, type Size, within } from "./scene";
 import { Tooltip } from "./Tooltip";
 
 export type Tool = "move" | "rectangle" | "lasso";
@@ -18,6 +21,8 @@ const PAN = 60;
 /** Pixels that an arrow key moves the map. */
 const CLICK = 4;
 /** Pixels that a pointer may move and still have clicked. */
+const REST_MILLISECONDS = 120;
+/** That a pointer stays on a memory before its links are asked for. */
 const ARROWS: Readonly<Record<string, Place>> = {
   ArrowLeft: [PAN, 0], ArrowRight: [-PAN, 0], ArrowUp: [0, PAN], ArrowDown: [0, -PAN],
 };
@@ -58,7 +63,8 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
     [visible, colouring],
   );
   const ringed = useMemo(() => pointed?.dot ?? dots.find(({ node }) => node.id === current), [pointed, dots, current]);
-  const scene: Omit<Scene, "region"> = { size, faint, shown: drawn, chosen, current: ringed, labels };
+  const { lines, beyond } = useLines(ringed, visible);
+  const scene: Omit<Scene, "region"> = { size, faint, shown: drawn, chosen, current: ringed, lines, labels };
   const { paint, transform, zoomed } = useDrawing(canvas, region, scene, tool, () => setPointed(null));
   useEffect(() => paint(true), [scheme, paint]);
   useSize(canvas, setSize);
@@ -148,9 +154,24 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
           <Icon name="whole" label="Show the whole map" />
         </button>
       </div>
+      <LinkLegend lines={lines} beyond={beyond} />
       {pointed && <Tooltip node={pointed.dot.node} at={pointed.at} size={size} clusters={clusters} />}
     </div>
   );
+}
+
+const NO_LINES: readonly Line[] = [];
+
+/** The links of the memory that the pointer or the reader is on, and how many lead to memories that are not shown. */
+function useLines(dot: Dot | undefined, visible: readonly Dot[]) {
+  const id = dot?.node.id ?? null;
+  const settled = useDebounced(id, REST_MILLISECONDS);
+  const { data } = useLinks(settled);
+  return useMemo(() => {
+    if (!dot || !data || id !== settled) return { lines: NO_LINES, beyond: 0 };
+    const lines = linesOf(dot, data.links, visible);
+    return { lines, beyond: new Set(data.links.map(({ memory_id }) => memory_id)).size - lines.length };
+  }, [dot, data, id, settled, visible]);
 }
 
 type Behaviour = ZoomBehavior<HTMLCanvasElement, unknown>;

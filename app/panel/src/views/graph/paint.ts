@@ -2,8 +2,8 @@
 
 import { symbol, symbolCircle } from "d3-shape";
 import type { ZoomTransform } from "d3-zoom";
-import { FAINT, type Mark } from "./marks";
-import type { Dot, Label, Place, Size } from "./scene";
+import { dashesOf, FAINT, type Mark } from "./marks";
+import type { Dot, Label, Line, Place, Size } from "./scene";
 
 export interface Drawn {
   readonly dot: Dot;
@@ -17,6 +17,7 @@ export interface Scene {
   readonly shown: readonly Drawn[];
   readonly chosen: ReadonlySet<string>;
   readonly current: Dot | undefined;
+  readonly lines: readonly Line[];
   readonly labels: readonly Label[];
   readonly region: readonly Place[];
 }
@@ -97,6 +98,7 @@ export class Painter {
     const context = this.#context;
     context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     context.clearRect(0, 0, scene.size.width, scene.size.height);
+    this.#lines(scene.lines, transform);
     const [x, y, width, height] = this.#stretched(transform);
     context.drawImage(this.#layer, x, y, width, height);
     this.#labels(scene.labels, transform);
@@ -186,6 +188,20 @@ export class Painter {
     context.fill();
     context.stroke();
     return picture;
+  }
+
+  #lines(lines: readonly Line[], transform: ZoomTransform): void {
+    const context = this.#context;
+    context.strokeStyle = this.#colour("--accent");
+    context.lineWidth = 1.5;
+    for (const { from, to, relation } of lines) {
+      context.setLineDash([...dashesOf(relation)]);
+      context.beginPath();
+      context.moveTo(transform.applyX(from.x), transform.applyY(from.y));
+      context.lineTo(transform.applyX(to.x), transform.applyY(to.y));
+      context.stroke();
+    }
+    context.setLineDash([]);
   }
 
   #ring(dot: Dot, growth: number, transform: ZoomTransform): void {

@@ -5,7 +5,7 @@ import { polygonContains } from "d3-polygon";
 import { type Quadtree, quadtree } from "d3-quadtree";
 import { scaleLinear } from "d3-scale";
 import type { ZoomTransform } from "d3-zoom";
-import type { Cluster, GraphNode } from "../../api/types";
+import type { Cluster, GraphNode, Linked } from "../../api/types";
 import type { Span } from "./asked";
 
 /** A memory at its place, in pixels of the map as it is when nobody has zoomed. */
@@ -74,6 +74,23 @@ export function within(dots: readonly Dot[], transform: ZoomTransform, polygon: 
 /** Two corners as a polygon. */
 export function rectangle([left, top]: Place, [right, bottom]: Place): readonly Place[] {
   return [[left, top], [right, top], [right, bottom], [left, bottom]];
+}
+
+/** A link between two memories that are both shown. */
+export interface Line {
+  readonly from: Dot;
+  readonly to: Dot;
+  readonly relation: string;
+}
+
+/** The links of a memory as far as they lead to others that are shown; of several with one, the first. */
+export function linesOf(from: Dot, links: readonly Linked[], dots: readonly Dot[]): readonly Line[] {
+  const relations = new Map<string, string>();
+  for (const { memory_id, relation } of links) if (!relations.has(memory_id)) relations.set(memory_id, relation);
+  return dots.flatMap((to) => {
+    const relation = relations.get(to.node.id);
+    return relation && to !== from ? [{ from, to, relation }] : [];
+  });
 }
 
 export interface Label {

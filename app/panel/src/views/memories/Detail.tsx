@@ -9,6 +9,7 @@ import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
 import { Judging } from "./Judging";
+import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
 
 interface Props {
@@ -65,6 +66,7 @@ function Whole({ memory }: { readonly memory: Memory }) {
       <Text memory={memory} />
       <Tags tags={memory.tags} />
       <Place memory={memory} />
+      <Links id={memory.id} />
       <Chain memory={memory} />
       <Origin memory={memory} />
     </article>

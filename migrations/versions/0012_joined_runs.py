@@ -6,8 +6,8 @@ Locks: nothing for long; the index is built CONCURRENTLY.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
-down_revision = "0009"
+revision = "0012"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,1 @@
+"""Links between memories: found in their texts, by their vectors, or given."""

@@ -1,0 +1,81 @@
+"""The verbs by which callers say what is linked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.engine import Database, again_after_deadlock
+from app.errors import InvalidInput, NotFound
+from app.links import store
+from app.links.link import GIVEN, RELATIONS, Link
+from app.workspaces import store as workspaces
+from app.workspaces.workspace import checked_name
+
+MOST_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksGiven:
+    """What became of links that were given: each is in one of the three."""
+
+    created: int
+    updated: int
+    """Known links with another weight."""
+    unchanged: int
+
+
+async def give_links(database: Database, *, workspace: str, links: Sequence[Link]) -> LinksGiven:
+    """Link memories, all in one transaction; a link that is there takes the new weight, so a call may be repeated.
+
+    Of one link given twice the last is heard.
+
+    Raises:
+        InvalidInput: a relation that is found and not given, a memory linked with itself, a weight out of range.
+        NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
+    """
+    checked_name(workspace)
+    if not 1 <= len(links) <= MOST_AT_ONCE:
+        raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
+    for place, link in enumerate(links):
+        _check(place, link)
+    wanted = {link[:3]: link for link in links}
+
+    async def attempt() -> LinksGiven:
+        async with database.transaction() as connection:
+            target = await workspaces.find(connection, workspace)
+            ids = {memory_id for link in links for memory_id in link[:2]}
+            known = set[UUID]() if target is None else await store.known(connection, target.workspace_id, ids)
+            if target is None or known != ids:
+                raise NotFound(f"there is no memory {min(ids - known)} in workspace {workspace}, so nothing is linked")
+            created, updated = await store.add_given(connection, target.workspace_id, list(wanted.values()))
+            return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
+
+    return await again_after_deadlock(attempt)
+
+
+async def take_back_link(database: Database, *, workspace: str, link: Link) -> None:
+    """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored anew.
+
+    Raises:
+        InvalidInput: a relation that is not stored.
+        NotFound: there is no such link.
+    """
+    checked_name(workspace)
+    if link.relation not in RELATIONS[1:]:
+        raise InvalidInput("relation", f"{link.relation!r} is not stored; there are {', '.join(RELATIONS[1:])}")
+    async with database.transaction() as connection:
+        target = await workspaces.find(connection, workspace)
+        if target is None or not await store.remove(connection, target.workspace_id, [link]):
+            raise NotFound(f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace}")
+
+
+def _check(place: int, link: Link) -> None:
+    if link.relation not in GIVEN:
+        raise InvalidInput(
+            f"links[{place}].relation",
+            f"{link.relation!r} cannot be given; {' and '.join(GIVEN)} can, others are found",
+        )
+    if link.from_id == link.to_id:
+        raise InvalidInput(f"links[{place}].to_id", "is the memory itself; link two different ones")
+    if not 0 < link.weight <= 1:
+        raise InvalidInput(f"links[{place}].weight", "must be above 0 and at most 1")

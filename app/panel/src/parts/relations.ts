@@ -1,0 +1,31 @@
+/** How memories are linked, in words. */
+
+interface Linking {
+  readonly relation: string;
+  readonly direction: string;
+}
+
+/** From a memory to the other one; the second where the link leads from the other to it. */
+const PHRASES: Readonly<Record<string, readonly [string, string]>> = {
+  next: ["followed by", "follows"],
+  derived_from: ["derived from", "gave rise to"],
+  supersedes: ["supersedes", "superseded by"],
+  mentions: ["mentions", "mentioned by"],
+  same_entity: ["shares a rare name with", "shares a rare name with"],
+  similar: ["similar to", "similar to"],
+};
+
+export function phraseOf({ relation, direction }: Linking): string {
+  const [out, back] = PHRASES[relation] ?? [relation, relation];
+  return direction === "out" ? out : back;
+}
+
+/** Links by what they are called, in the order in which they come. */
+export function byPhrase<T extends Linking>(links: readonly T[]): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const link of links) {
+    const phrase = phraseOf(link);
+    groups.set(phrase, [...(groups.get(phrase) ?? []), link]);
+  }
+  return groups;
+}

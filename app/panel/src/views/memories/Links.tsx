@@ -1,0 +1,45 @@
+import { useLinks } from "../../api/links";
+import type { Linked } from "../../api/types";
+import { Link } from "../../parts/Link";
+import { byPhrase } from "../../parts/relations";
+import { linkWith } from "../../state/address";
+
+const AT_ONCE = 8;
+/** Links of one kind that are shown before the reader asks for all. */
+
+/** What the memory is linked with, by how. */
+export function Links({ id }: { readonly id: string }) {
+  const links = useLinks(id);
+  if (links.data?.links.length === 0) return null;
+  return (
+    <section aria-label="Links">
+      <h3>Links</h3>
+      {links.isError && <p className="problem">Its links cannot be shown: {links.error.message}</p>}
+      {[...byPhrase(links.data?.links ?? [])].map(([phrase, group]) => (
+        <div key={phrase} className="linked">
+          <h4>{phrase}</h4>
+          <Items links={group.slice(0, AT_ONCE)} />
+          {group.length > AT_ONCE && (
+            <details>
+              <summary>{group.length - AT_ONCE} more</summary>
+              <Items links={group.slice(AT_ONCE)} />
+            </details>
+          )}
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Items({ links }: { readonly links: readonly Linked[] }) {
+  return (
+    <ul>
+      {links.map(({ relation, direction, memory_id, title, kind, weight }) => (
+        <li key={`${relation} ${direction} ${memory_id}`}>
+          <Link href={linkWith({ memory: memory_id })}>{title || `${kind} without a title`}</Link>
+          {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,127 @@
+"""What links cost a recall: 2,000 memories with 76,000 links between them, in turn with recalls that ignore links."""
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from app.links.derive import link_waiting
+from app.links.give import MOST_AT_ONCE, give_links
+from app.links.link import DERIVED_FROM, Link
+from app.links.show import links_of
+from app.retrieval.presets import DEFAULT, PRESETS, UNLINKED
+from app.retrieval.query import Query
+from app.retrieval.search import find
+from app.wiring import Services
+from benchmarks.corpus import Corpus, fill, vacuum
+from benchmarks.figures import Figure, percentile, report
+from benchmarks.stage import stage
+
+DENSE, HUB, LONELY = "dense", "hub", "lonely"
+K = 10
+
+
+async def _filled(services: Services, corpus: Corpus, workspace: str, size: int) -> list[UUID]:
+    await fill(services, corpus, workspace, size)
+    await link_waiting(services.database)
+    async with services.database.direct() as connection:
+        cursor = await connection.execute(
+            "SELECT memory_id FROM memories JOIN workspaces USING (workspace_id) WHERE name = %s ORDER BY 1",
+            (workspace,),
+        )
+        return [row[0] for row in await cursor.fetchall()]
+
+
+async def _give(services: Services, workspace: str, links: Sequence[Link]) -> float:
+    """Seconds."""
+    started = time.perf_counter()
+    for start in range(0, len(links), MOST_AT_ONCE):
+        await give_links(services.database, workspace=workspace, links=links[start : start + MOST_AT_ONCE])
+    return time.perf_counter() - started
+
+
+def _dense(ids: Sequence[UUID], count: int, chance: random.Random) -> list[Link]:
+    """`count` links between distinct pairs, as many from each memory."""
+    each = count // len(ids)
+    return [
+        Link(memory_id, other, DERIVED_FROM)
+        for memory_id in ids
+        for other in chance.sample([other for other in ids if other != memory_id], each)
+    ]
+
+
+async def _took(services: Services, workspace: str, query: str, preset: str) -> float:
+    """Milliseconds of a recall, the query's embedding included."""
+    started = time.perf_counter()
+    await find(services.database, services.provider, workspace=workspace, query=Query(text=query, k=K, preset=preset))
+    return (time.perf_counter() - started) * 1000
+
+
+async def _figures(services: Services, workspace: str, queries: Sequence[str], rounds: int) -> list[Figure]:
+    """Each query is asked both ways, and each way goes first as often; every round is a figure of its own ratio."""
+    ratios, medians = [], []
+    with_links: list[float] = []
+    without: list[float] = []
+    for number in range(rounds):
+        both: dict[str, list[float]] = {DEFAULT.name: [], UNLINKED_PRESET: []}
+        for place, query in enumerate(queries):
+            for preset in sorted(both, reverse=bool((place + number) % 2)):
+                both[preset].append(await _took(services, workspace, query, preset))
+        medians.append(statistics.median(both[DEFAULT.name]))
+        ratios.append(medians[-1] / statistics.median(both[UNLINKED_PRESET]))
+        with_links += both[DEFAULT.name]
+        without += both[UNLINKED_PRESET]
+    tail = percentile(with_links, 95) / percentile(without, 95)
+    return [
+        Figure(name=f"{workspace}: recall ÷ without links, p50", value=statistics.median(ratios), at_most=1.2),
+        Figure(name=f"{workspace}: the worst of {rounds} rounds", value=max(ratios)),
+        Figure(name=f"{workspace}: recall ÷ without links, p95", value=tail),
+        Figure(name=f"{workspace}: recall, p50", value=statistics.median(medians), unit="ms"),
+    ]
+
+
+UNLINKED_PRESET = "unlinked"
+
+
+async def measure(size: int, links: int, queries: int, rounds: int) -> list[Figure]:
+    """The dense store, one whose memories all hang on a single hub, and one without links."""
+    corpus, chance = Corpus(), random.Random(7)
+    asked = corpus.queries(queries)
+    PRESETS[UNLINKED_PRESET] = replace(DEFAULT, name=UNLINKED_PRESET, blend=UNLINKED)
+    async with stage() as services:
+        ids = await _filled(services, corpus, DENSE, size)
+        seconds = await _give(services, DENSE, _dense(ids, links, chance))
+        figures = [Figure(name=f"{links:,} links given", value=seconds, unit="s")]
+        hub, *others = await _filled(services, corpus, HUB, size)
+        await _give(services, HUB, [Link(other, hub, DERIVED_FROM) for other in others])
+        await _filled(services, corpus, LONELY, size)
+        await vacuum(services)
+        for workspace in (DENSE, HUB, LONELY):
+            await _figures(services, workspace, asked[:5], 1)
+            figures += await _figures(services, workspace, asked, rounds)
+        started = time.perf_counter()
+        await links_of(services.database, workspace=HUB, memory_id=hub)
+        figures.append(Figure(name="links of the hub shown", value=(time.perf_counter() - started) * 1000, unit="ms"))
+    del PRESETS[UNLINKED_PRESET]
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=2_000, help="memories")
+    parser.add_argument("--links", type=int, default=76_000)
+    parser.add_argument("--queries", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args(arguments)
+    figures = asyncio.run(measure(given.size, given.links, given.queries, given.rounds))
+    report("links", figures)
+    return figures
+
+
+if __name__ == "__main__":
+    main()

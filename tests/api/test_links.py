@@ -1,0 +1,135 @@
+"""Links over HTTP: given, shown, taken back, and what they do to a recall."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.api.test_routes import stored
+
+PUMP = {"kind": "note", "title": "pump", "body": "The pump at the northern mill failed at noon."}
+SPARES = {"kind": "note", "title": "spares", "body": "Whoever orders seals in spring waits six weeks for them."}
+OTHERS = [{"kind": "note", "body": f"Entry {number}: bakers knead dough before dawn."} for number in range(5)]
+QUERY = {"query": "why did the northern mill's pump fail", "k": 3}
+
+
+async def give(client: httpx.AsyncClient, from_id: str, to_id: str, **more: Any) -> httpx.Response:
+    link = {"from_id": from_id, "to_id": to_id, "relation": "derived_from", **more}
+    return await client.post("/api/links", json={"links": [link]})
+
+
+async def links(client: httpx.AsyncClient, memory_id: str) -> list[dict[str, Any]]:
+    answer = await client.get(f"/api/memories/{memory_id}/links")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["links"]
+    return found
+
+
+async def found(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    answer = await client.post("/api/search", json=QUERY)
+    return {hit["title"]: hit["explain"] for hit in answer.json()["hits"]}
+
+
+async def test_a_link_is_given_shown_and_taken_back(client: httpx.AsyncClient) -> None:
+    pump, spares = await stored(client, PUMP, SPARES)
+    assert (await give(client, pump, spares, weight=0.5)).json() == {"created": 1, "updated": 0, "unchanged": 0}
+    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 1, "unchanged": 0}
+    assert (await give(client, pump, spares)).json() == {"created": 0, "updated": 0, "unchanged": 1}
+    link = {"relation": "derived_from", "kind": "note", "weight": 1.0}
+    assert await links(client, pump) == [{**link, "direction": "out", "memory_id": spares, "title": "spares"}]
+    assert await links(client, spares) == [{**link, "direction": "in", "memory_id": pump, "title": "pump"}]
+    taken = {"from_id": pump, "to_id": spares, "relation": "derived_from"}
+    assert (await client.post("/api/links:delete", json=taken)).status_code == 204
+    assert await links(client, pump) == []
+    assert (await client.post("/api/links:delete", json=taken)).status_code == 404
+
+
+async def test_what_one_is_linked_with_comes_back_as_a_pair_and_says_why(client: httpx.AsyncClient) -> None:
+    pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
+    assert "spares" not in await found(client)
+    await give(client, pump, spares)
+    explain = await found(client)
+    assert list(explain) == ["pump", "spares"]
+    assert explain["spares"]["links"] > 0
+    assert explain["spares"]["link"] == {
+        "relation": "derived_from", "direction": "in", "memory_id": pump, "title": "pump",
+    }  # fmt: skip
+    assert explain["pump"]["links"] < explain["spares"]["links"]
+
+
+async def test_the_log_keeps_the_link_and_no_text(client: httpx.AsyncClient) -> None:
+    pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
+    await give(client, pump, spares)
+    recall = (await client.post("/api/search", json=QUERY)).json()
+    logged = (await client.get(f"/api/recalls/{recall['recall_id']}")).json()
+    (_, explain) = (hit["explain"] for hit in logged["hits"])
+    assert explain["link"] == {"relation": "derived_from", "direction": "in", "memory_id": pump, "title": ""}
+
+
+async def test_what_is_deleted_is_neither_shown_nor_brought_nor_does_it_bring(client: httpx.AsyncClient) -> None:
+    pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
+    await give(client, pump, spares)
+    await client.post("/api/memories:delete", json={"ids": [spares]})
+    assert await links(client, pump) == []
+    assert "spares" not in await found(client)
+    await client.post("/api/memories:restore", json={"ids": [spares]})
+    await client.post("/api/memories:delete", json={"ids": [pump]})
+    assert await links(client, spares) == []
+    assert "spares" not in await found(client)
+
+
+async def test_what_a_filter_leaves_out_is_not_brought(client: httpx.AsyncClient) -> None:
+    pump, spares, *_ = await stored(client, {**PUMP, "tags": ["mill"]}, SPARES, *OTHERS)
+    await give(client, pump, spares)
+    answer = await client.post("/api/search", json={**QUERY, "filters": {"tags": ["mill"]}})
+    assert [hit["title"] for hit in answer.json()["hits"]] == ["pump"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "says"),
+    [
+        ({"relation": "mentions"}, "relation", "derived_from and supersedes can"),
+        ({"relation": 7}, "relation", "Expected"),
+        ({"weight": 0}, "weight", "0"),
+        ({"weight": 1.1}, "weight", "1"),
+        ({"to_id": "no id"}, "to_id", "UUID"),
+        ({"since": 1}, "", "since"),
+    ],
+)
+async def test_a_link_that_cannot_be_says_why(
+    client: httpx.AsyncClient, change: dict[str, Any], field: str, says: str
+) -> None:
+    answer = await client.post(
+        "/api/links",
+        json={"links": [{"from_id": str(uuid4()), "to_id": str(uuid4()), "relation": "derived_from", **change}]},
+    )
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert field in error["field"]
+    assert says in error["message"]
+
+
+async def test_memories_that_are_not_there_are_not_linked(client: httpx.AsyncClient) -> None:
+    (pump,) = await stored(client, PUMP)
+    for other, status in ((pump, 400), (str(uuid4()), 404)):
+        answer = await give(client, pump, other)
+        assert answer.status_code == status, answer.text
+    assert (await client.post("/api/links", json={"links": []})).status_code == 400
+    missing = await client.get(f"/api/memories/{uuid4()}/links")
+    assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
+    assert await links(client, pump) == []
+
+
+async def test_a_text_that_took_anothers_place_in_a_report_supersedes_it(client: httpx.AsyncClient) -> None:
+    before = {"path": "mill/v1/notes.md", "content": "# Mill\n\nThe northern pump runs on diesel and fails at noon."}
+    await client.post("/api/reports", json=before)
+    (old,) = (await client.get("/api/memories")).json()["memories"]
+    await client.post(
+        "/api/reports", json={**before, "content": "# Mill\n\nSince March an engine of steam drives it all."}
+    )
+    (new,) = (await client.get("/api/memories")).json()["memories"]
+    assert old["id"] != new["id"]
+    of_the_old = [(link["relation"], link["direction"], link["memory_id"]) for link in await links(client, old["id"])]
+    assert of_the_old == [("supersedes", "in", new["id"])]
+    assert await links(client, new["id"]) == []

@@ -1,0 +1,77 @@
+"""Links that callers give, with a real Postgres."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.errors import InvalidInput, NotFound
+from app.links.give import LinksGiven, give_links, take_back_link
+from app.links.link import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
+from app.memories.lifecycle import delete_memories
+from tests.links.conftest import Linked
+
+
+@pytest.fixture
+async def pair(store: Linked) -> list[UUID]:
+    return await store.notes({"one": "The pump failed at noon.", "two": "Spares were ordered in March."})
+
+
+async def give(store: Linked, *links: Link) -> LinksGiven:
+    return await give_links(store.database, workspace=store.workspace, links=links)
+
+
+async def test_a_link_is_given_once_however_often(store: Linked, pair: list[UUID]) -> None:
+    one, two = pair
+    link = Link(one, two, DERIVED_FROM)
+    assert await give(store, link, link) == LinksGiven(created=1, updated=0, unchanged=1)
+    assert await give(store, link) == LinksGiven(created=0, updated=0, unchanged=1)
+    assert await give(store, link._replace(weight=0.5)) == LinksGiven(created=0, updated=1, unchanged=0)
+    assert await store.links(one) == [(DERIVED_FROM, "out", two)]
+    assert await store.links(two) == [(DERIVED_FROM, "in", one)]
+
+
+async def test_a_link_is_taken_back(store: Linked, pair: list[UUID]) -> None:
+    link = Link(pair[0], pair[1], SUPERSEDES)
+    await give(store, link)
+    await take_back_link(store.database, workspace=store.workspace, link=link)
+    assert await store.links(pair[0]) == []
+    with pytest.raises(NotFound, match="has no link 'supersedes'"):
+        await take_back_link(store.database, workspace=store.workspace, link=link)
+    with pytest.raises(InvalidInput, match="not stored"):
+        await take_back_link(store.database, workspace=store.workspace, link=link._replace(relation=NEXT))
+
+
+@pytest.mark.parametrize("relation", [NEXT, MENTIONS, SIMILAR, "likes", ""])
+async def test_only_what_callers_know_is_given(store: Linked, pair: list[UUID], relation: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be given"):
+        await give(store, Link(pair[0], pair[1], relation))
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1.5, float("nan")])
+async def test_weights_have_a_range(store: Linked, pair: list[UUID], weight: float) -> None:
+    with pytest.raises(InvalidInput, match="above 0"):
+        await give(store, Link(pair[0], pair[1], DERIVED_FROM, weight))
+
+
+async def test_all_or_none(store: Linked, pair: list[UUID]) -> None:
+    one, two = pair
+    with pytest.raises(InvalidInput, match="the memory itself"):
+        await give(store, Link(one, two, DERIVED_FROM), Link(one, one, DERIVED_FROM))
+    with pytest.raises(NotFound, match="nothing is linked"):
+        await give(store, Link(one, two, DERIVED_FROM), Link(one, uuid4(), DERIVED_FROM))
+    with pytest.raises(InvalidInput, match="are taken at once"):
+        await give(store)
+    assert await store.links(one) == []
+
+
+async def test_what_is_deleted_or_of_another_workspace_is_not_linked(store: Linked, pair: list[UUID]) -> None:
+    one, two = pair
+    elsewhere = Linked(store.database, store.provider, store.counter, f"{store.workspace}-other")
+    (stranger,) = await elsewhere.notes({"stranger": "Not of this house."})
+    with pytest.raises(NotFound):
+        await give(store, Link(one, stranger, DERIVED_FROM))
+    with pytest.raises(NotFound):
+        await give_links(store.database, workspace="never-heard-of", links=[Link(one, two, DERIVED_FROM)])
+    await delete_memories(store.database, workspace=store.workspace, ids=[two])
+    with pytest.raises(NotFound):
+        await give(store, Link(one, two, DERIVED_FROM))

@@ -1,0 +1,79 @@
+"""What memories are linked with: in the detail pane, on the map, and in Ask."""
+
+import re
+
+import httpx
+from playwright.async_api import expect
+
+from tests.panel.conftest import Open
+from tests.panel.seed import LINKED, linked
+from tests.panel.test_graph import shown
+from tests.panel.test_memories import asked, stored
+
+
+async def test_a_memory_shows_its_links_and_they_lead_to_the_others(open_panel: Open, api: httpx.AsyncClient) -> None:
+    pump, spares, _ = await linked(api)
+    page = await open_panel(params={"memory": pump})
+    links = page.locator(".pane-detail").get_by_label("Links")
+    await expect(links.locator(".linked")).to_have_text(["derived fromspares0.50", "supersedesdough"])
+    await links.get_by_role("link", name="spares").click()
+    assert asked(page) == {"memory": [spares]}
+    await expect(links.locator(".linked")).to_have_text(["gave rise tothe mill's pump0.50"])
+    await page.go_back()
+    await expect(links.locator(".linked")).to_have_count(2)
+
+
+async def test_a_memory_without_links_says_nothing_of_them(open_panel: Open, api: httpx.AsyncClient) -> None:
+    (lonely,) = await stored(api, LINKED[0])
+    page = await open_panel(params={"memory": lonely})
+    await expect(page.locator(".pane-detail").get_by_role("heading", name="Runs")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    await expect(page.get_by_label("Links")).to_have_count(0)
+
+
+async def test_ask_says_which_link_lifted_a_hit(open_panel: Open, api: httpx.AsyncClient) -> None:
+    pump, *_ = await linked(api)
+    page = await open_panel("/ask", {"q": "why did the northern mill's pump fail"})
+    hit = page.get_by_label("Answer of the preset default").locator(".hits > li", has_text="spares").last
+    await expect(hit.locator(".lift")).to_have_text("by a link: gave rise to the mill's pump")
+    await expect(hit.locator(".score-bar .part-links")).to_have_count(1)
+    await expect(hit.locator(".score-bar")).to_have_attribute("aria-label", re.compile("its links"))
+    await hit.locator(".lift").get_by_role("link").click()
+    assert asked(page) == {"memory": [pump]}
+
+
+async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
+    open_panel: Open, api: httpx.AsyncClient
+) -> None:
+    pump, spares, dough = await linked(api)
+    page = await open_panel("/graph")
+    found = await shown(page, api)
+    legend = page.get_by_label("Links").get_by_role("listitem")
+    between = {
+        pair: tuple((one + other) / 2 for one, other in zip(found.places[pair[0]], found.places[pair[1]], strict=True))
+        for pair in ((pump, spares), (pump, dough), (spares, dough))
+    }
+
+    async def drawn() -> list[bool]:
+        accent = await found.meaning("--accent")
+        colours = [await found.colour_at((x, y)) for x, y in between.values()]
+        return [
+            colour[3] > 0 and max(abs(a - b) for a, b in zip(colour, accent, strict=True)) < 90 for colour in colours
+        ]
+
+    assert await drawn() == [False, False, False]
+    await page.mouse.move(*found.places[pump])
+    await expect(legend).to_have_text(["derived 1", "supersedes 1"])
+    assert await drawn() == [True, True, False]
+    await page.mouse.move(*found.places[dough])
+    await expect(legend).to_have_text(["supersedes 1"])
+    assert await drawn() == [False, True, False]
+    await page.mouse.move(found.box["x"] + 5, found.box["y"] + 5)
+    await expect(legend).to_have_count(0)
+    assert await drawn() == [False, False, False]
+
+
+async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open, api: httpx.AsyncClient) -> None:
+    _, spares, _ = await linked(api)
+    page = await open_panel("/graph", {"memory": spares, "limit": "2"})
+    await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["not shown 1"])
