@@ -26,6 +26,10 @@ K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
 Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+Now = Annotated[
+    datetime | None,
+    Meta(description="what `last week` is told from and ages are counted to; without it the present"),
+]
 
 
 class SourceInput(Struct, forbid_unknown_fields=True):
@@ -143,6 +147,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
+    now: Now = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -169,6 +174,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     weights: WeightsInput | None = None
+    now: Now = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -186,6 +192,7 @@ def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
         run_id=given.run_id,
         purpose=purpose,
         weights=None if given.weights is None else given.weights.weights(),
+        now=given.now,
     )
 
 

@@ -24,6 +24,8 @@ class Blend:
     """What the source's best vector score adds."""
     named: float = 0.2
     """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
+    dated: float = 0.3
+    """Share by which a memory gains that is from the time which the query names (docs/retrieval.md)."""
     by_rank: bool = False
     """Fuse by reciprocal ranks in place of the scores."""
 
@@ -42,6 +44,8 @@ class Evidence(NamedTuple):
     ordinal: int | None
     named: bool = False
     """Whether the query names its title."""
+    dated: float = 0.0
+    """How well its moment fits the time that the query names, 0 to 1."""
 
 
 class Relevance(NamedTuple):
@@ -50,7 +54,8 @@ class Relevance(NamedTuple):
     value: float
     """From 0 to 1, the pool's best: what ranking weighs against quality."""
     evidence: float
-    """fused + neighbours + source + named: means the same for every query, so that a threshold can tell junk."""
+    """fused + neighbours + source + named + dated, and what its text adds: means the same for every query, so that a
+    threshold can tell junk."""
     vector: float
     """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
     lexical: float
@@ -63,6 +68,14 @@ class Relevance(NamedTuple):
     """What its source added."""
     named: float
     """What its title added, because the query names it."""
+    dated: float = 0.0
+    """What its moment added, because the query names the time."""
+    phrases: float = 0.0
+    """What its text added, because words stand together in it as they do in the query."""
+    time: float = 0.0
+    """What its text added, because the query asks when and it tells a time."""
+    turn: float = 0.0
+    """What its place in a conversation added, after a question, or took, as a question."""
 
 
 def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> list[Relevance]:
@@ -83,20 +96,15 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     sources = _from_source(pool, lexical, vector, blend)
     found = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
     titles = [blend.named * value if item.named else 0.0 for item, value in zip(pool, found, strict=True)]
-    raw = [value + title for value, title in zip(found, titles, strict=True)]
+    known = [value + title for value, title in zip(found, titles, strict=True)]
+    dates = [blend.dated * item.dated * value for item, value in zip(pool, known, strict=True)]
+    raw = [value + date for value, date in zip(known, dates, strict=True)]
     best = max(raw, default=0.0) or 1.0
+    values = [value / best for value in raw]
+    # In the order of the fields: names cost twice the time, and hundreds are made for an answer.
     return [
-        Relevance(
-            value=raw[place] / best,
-            evidence=raw[place],
-            vector=vector[place],
-            lexical=lexical[place],
-            fused=fused[place],
-            neighbours=neighbours[place],
-            source=sources[place],
-            named=titles[place],
-        )
-        for place in range(len(pool))
+        Relevance(*parts)
+        for parts in zip(values, raw, vector, lexical, fused, neighbours, sources, titles, dates, strict=True)
     ]
 
 

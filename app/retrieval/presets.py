@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from app.retrieval.fusion import DEFAULT_BLEND, Blend
 from app.retrieval.ranking import Weights
+from app.retrieval.reading import Hints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Preset:
     name: str
     weights: Weights
     blend: Blend = DEFAULT_BLEND
+    hints: Hints | None = Hints()
+    """What the texts of the best change; None: they are not read again."""
     threshold: Threshold | None = None
     """What keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
@@ -51,6 +54,7 @@ DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
 CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),
+    hints=None,
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
@@ -64,6 +68,7 @@ RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), thres
 CLOSEST = Preset(
     name="closest",
     weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
+    hints=None,
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,

@@ -8,8 +8,10 @@ from uuid import UUID
 from app.retrieval.arms import Candidate
 from app.retrieval.fusion import Evidence, Relevance, relevances
 from app.retrieval.naming import named
+from app.retrieval.periods import closeness, periods
 from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
+from app.retrieval.reading import Hints, Reading, Text, readings
 
 SECONDS_A_DAY = 86_400
 
@@ -34,6 +36,10 @@ class Ranked(NamedTuple):
             "neighbours": self.relevance.neighbours,
             "source": self.relevance.source,
             "named": self.relevance.named,
+            "dated": self.relevance.dated,
+            "phrases": self.relevance.phrases,
+            "time": self.relevance.time,
+            "turn": self.relevance.turn,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
             "qual_weight": self.rank.qual_weight,
@@ -45,6 +51,7 @@ class Ranked(NamedTuple):
 def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime) -> list[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
     titles = named(query, [item.title for item in pool])
+    times = periods(query, now)
     numbers: dict[UUID | None, int] = {}
     evidence = [
         Evidence(
@@ -53,6 +60,7 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match:
             source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
             ordinal=item.ordinal,
             named=has_its_name,
+            dated=closeness(item.happened_at, times) if times else 0.0,
         )
         for item, has_its_name in zip(pool, titles, strict=True)
     ]
@@ -61,10 +69,34 @@ def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match:
         scored = _nearest(pool, preset.nearest)
     if preset.by_place:
         scored = _by_place(scored)
-    result = [
-        Ranked(candidate=item, relevance=relevance, rank=_rank(item, relevance, preset, now))
-        for item, relevance in _relevant(scored, preset.threshold)
+    return _in_order(_relevant(scored, preset.threshold), preset, now)
+
+
+def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, *, query: str, now: datetime) -> list[Ranked]:
+    """The first of a ranking (and their texts), in the order that is theirs once the texts have been read."""
+    if preset.hints is None:
+        return list(best)
+    found = [
+        _hinted(item.relevance, reading, preset.hints)
+        for item, reading in zip(best, readings(query, texts), strict=True)
     ]
+    most = max((relevance.evidence for relevance in found), default=0.0) or 1.0
+    scored = [
+        (item.candidate, relevance._replace(value=relevance.evidence / most))
+        for item, relevance in zip(best, found, strict=True)
+    ]
+    return _in_order(scored, preset, now)
+
+
+def _hinted(relevance: Relevance, reading: Reading, hints: Hints) -> Relevance:
+    before = relevance.evidence
+    phrases, time = hints.phrases * reading.phrases * before, hints.time * reading.time * before
+    turn = (hints.asks * reading.asks + hints.answers * reading.answers) * before
+    return relevance._replace(evidence=before + phrases + time + turn, phrases=phrases, time=time, turn=turn)
+
+
+def _in_order(scored: Sequence[tuple[Candidate, Relevance]], preset: Preset, now: datetime) -> list[Ranked]:
+    result = [Ranked(item, relevance, _rank(item, relevance, preset, now)) for item, relevance in scored]
     return sorted(result, key=lambda item: (-item.rank.value, item.candidate.memory_id))
 
 

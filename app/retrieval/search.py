@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable
 from app.memories.filters import conditions
 from app.memories.identity import new_id
+from app.memories.memory import Memory
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.dedupe import deduplicated
@@ -26,8 +27,9 @@ from app.retrieval.degradation import lexical_degradation, nothing_stored, vecto
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
 from app.retrieval.query import Query, checked_preset
+from app.retrieval.reading import Text
 from app.retrieval.recall import HYBRID, LEXICAL, VECTOR, Degradation, Hit, Recall
-from app.retrieval.scoring import Ranked, ranked
+from app.retrieval.scoring import Ranked, ranked, reread
 from app.retrieval.store import Survey
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -35,8 +37,9 @@ from app.workspaces.workspace import checked_name
 
 SPARE = 12
 """Memories fetched beyond k, because dedupe leaves some out."""
-COMPARED_AT_ONCE = 100_000
-"""Characters that are compared on the event loop: as many take 10 ms."""
+READ_AT_ONCE = 100_000
+"""Characters that are read and compared on the event loop: as many take 10 ms; more do so in a thread, so that no
+other request waits for them."""
 
 logger = structlog.get_logger()
 
@@ -188,40 +191,53 @@ async def _hits(
     )
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
-        best = ranked(
-            pool, preset, query=query.text, full_match=words.full_match if words else 0.0, now=datetime.now(UTC)
-        )
-        return await _with_bodies(connection, question.workspace_id, best, preset, query.k)
+        now = query.moment
+        best = ranked(pool, preset, query=query.text, full_match=words.full_match if words else 0.0, now=now)
+        return await _with_bodies(connection, question.workspace_id, best, preset, query, now)
 
 
 async def _with_bodies(
-    connection: AsyncConnection, workspace_id: int, best: Sequence[Ranked], preset: Preset, k: int
+    connection: AsyncConnection,
+    workspace_id: int,
+    best: Sequence[Ranked],
+    preset: Preset,
+    query: Query,
+    now: datetime,
 ) -> tuple[Hit, ...]:
-    """The first k of the ranking, once its doubles are left out; fetched on until they are k or the ranking ends."""
-    wanted = k if preset.most is None else min(k, preset.most)
-    found: list[Hit] = []
+    """The first k of the ranking, once its texts are read and its doubles left out; fetched on until they are k or the
+    ranking ends."""
+    wanted = query.k if preset.most is None else min(query.k, preset.most)
+    memories: dict[UUID, Memory] = {}
     hits: tuple[Hit, ...] = ()
     step = wanted + SPARE
-    for chosen in (best[start : start + step] for start in range(0, len(best), step)):
-        memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
-        found += (
-            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
-            for item in chosen
-            if item.candidate.memory_id in memories
-        )
-        hits = await _without_doubles(found, preset, wanted)
+
+    def read(chosen: Sequence[Ranked]) -> tuple[Hit, ...]:
+        found = _read(chosen, memories, preset, query.text, now)
+        single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
+        return tuple(islice(single, wanted))
+
+    for start in range(0, len(best), step):
+        chosen = best[start : start + step]
+        memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
+        # What was fetched before is read again with what follows, because only together are they in order.
+        if sum(len(memory.body) for memory in memories.values()) <= READ_AT_ONCE:
+            hits = read(best[: start + step])
+        else:
+            hits = await asyncio.to_thread(read, best[: start + step])
         if len(hits) >= wanted:
             break
     return hits
 
 
-async def _without_doubles(found: Sequence[Hit], preset: Preset, wanted: int) -> tuple[Hit, ...]:
-    """The first `wanted` of them. Large texts are compared in a thread, so that no other request waits for them."""
+def _read(
+    chosen: Sequence[Ranked], memories: Mapping[UUID, Memory], preset: Preset, query: str, now: datetime
+) -> Iterator[Hit]:
+    """These hits in the order that their texts give them; one that went in the meantime is left out."""
+    there = [item for item in chosen if item.candidate.memory_id in memories]
+    texts = [_text(memories[item.candidate.memory_id]) for item in there]
+    for item in reread(there, texts, preset, query=query, now=now):
+        yield Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain)
 
-    def compare() -> tuple[Hit, ...]:
-        single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
-        return tuple(islice(single, wanted))
 
-    if sum(len(hit.body) for hit in found) <= COMPARED_AT_ONCE:
-        return compare()
-    return await asyncio.to_thread(compare)
+def _text(memory: Memory) -> Text:
+    return Text(memory.title, memory.body, memory.source_id, memory.ordinal)

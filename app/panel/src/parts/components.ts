@@ -15,6 +15,8 @@ export const PARTS = [
   { name: "neighbours", label: "neighbours in its source" },
   { name: "source", label: "its source" },
   { name: "named", label: "the query names its title" },
+  { name: "dated", label: "the query names its time" },
+  { name: "text", label: "what its text says" },
   { name: "quality", label: "the evaluator's score" },
 ] as const;
 
@@ -25,7 +27,10 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
   const value = (name: string) => explain[name] ?? 0;
   const factor = value("q_adjust") * value("recency");
   const evidence = value("evidence");
-  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / evidence : 0;
+  // What its text says is less than nothing for a question; then the other parts are smaller by as much.
+  const text = value("phrases") + value("time") + value("turn");
+  const whole = Math.max(evidence, evidence - text);
+  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / whole : 0;
   const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
   return {
     words: each * value("fused") * share,
@@ -33,6 +38,8 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     neighbours: each * value("neighbours"),
     source: each * value("source"),
     named: each * value("named"),
+    dated: each * value("dated"),
+    text: each * Math.max(0, text),
     quality: weights.quality * value("qual_weight") * factor,
   };
 }
