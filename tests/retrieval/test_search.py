@@ -1,6 +1,6 @@
 """Finding, with a real Postgres and the real model."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -93,7 +93,9 @@ async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None
     assert hit.score == pytest.approx(
         (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
     )
-    assert parts["evidence"] == pytest.approx(parts["fused"] + parts["neighbours"] + parts["source"] + parts["named"])
+    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "turn")
+    assert parts["evidence"] == pytest.approx(sum(parts[name] for name in made_of))
+    assert parts["phrases"] > 0
     assert parts["similarity"] > 0.4
     assert parts["bm25"] > 0
 
@@ -134,6 +136,40 @@ async def test_a_rating_changes_the_very_next_recall(empty: Store) -> None:
             {"title": before[0], "workspace": empty.workspace},
         )  # fmt: skip
     assert titles(await empty.ask("scout found no actors")) == before[::-1]
+
+
+async def test_last_week_is_told_from_when_it_is_asked(empty: Store) -> None:
+    weeks = {week: datetime(2024, 3, week * 7 - 2, tzinfo=UTC) for week in (1, 2, 3)}
+    notes = {week: f"The judge sent the {what} report back." for week, what in enumerate(("tea", "oil", "tin"), 1)}
+    await empty.add(
+        *(NewMemory(kind="note", title=f"week {week}", body=notes[week], occurred_at=weeks[week]) for week in weeks)
+    )
+    for week, moment in weeks.items():
+        recall = await empty.ask("What did the judge do with the report last week?", now=moment + timedelta(days=7))
+        assert titles(recall)[0] == f"week {week}"
+        assert (recall.hits[0].explain["dated"] or 0) > 0
+    logged = await get_recall(empty.database, workspace=empty.workspace, recall_id=recall.recall_id)
+    assert logged.parameters["now"] == "2024-03-26T00:00:00Z"
+
+
+async def test_the_age_of_a_memory_is_counted_to_when_it_is_asked(empty: Store) -> None:
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    await empty.add(NewMemory(kind="note", body="The scout found no actors.", occurred_at=then))
+    (hit,) = (await empty.ask("scout actors", now=then)).hits
+    assert hit.explain["recency"] == 1.0
+    (hit,) = (await empty.ask("scout actors")).hits
+    assert (hit.explain["recency"] or 1) < 0.9
+
+
+async def test_an_answer_goes_before_its_question(empty: Store) -> None:
+    log = SourceReference(kind="session", uri="log")
+    turns = ["Did the family adopt a puppy?", "The family did adopt a puppy.", "How lovely."]
+    await empty.add(
+        *(NewMemory(kind="message", body=body, source=log, ordinal=place) for place, body in enumerate(turns))
+    )
+    answer, question = (await empty.ask("puppy of the family", k=2)).hits
+    assert [answer.body, question.body] == turns[1::-1]
+    assert (answer.explain["turn"] or 0) > 0 > (question.explain["turn"] or 0)
 
 
 async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
@@ -283,6 +319,7 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
         ({"text": " "}, "query"), ({"text": "x" * 300_001}, "query"), ({"text": "a\0"}, "query"), ({"k": 0}, "k"),
         ({"k": 10_000}, "k"), ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
         ({"filters": Filters(kinds=("poem",))}, "filters.kinds"),
+        ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))}, "now"),
     ],
 )  # fmt: skip
 async def test_bad_queries_name_their_field(empty: Store, change: dict[str, Any], field: str) -> None:

@@ -818,6 +818,8 @@ export interface components {
              */
             readonly k?: number;
             readonly language?: string | null;
+            /** @description what `last week` is told from and ages are counted to; without it the present */
+            readonly now?: string | null;
             /** @default default */
             readonly preset?: string;
             readonly query: string;
@@ -1311,6 +1313,8 @@ export interface components {
              */
             readonly k?: number;
             readonly language?: string | null;
+            /** @description what `last week` is told from and ages are counted to; without it the present */
+            readonly now?: string | null;
             /** @default default */
             readonly preset?: string;
             readonly query: string;
