@@ -1,7 +1,8 @@
 """From two raw scores to one relevance: normalisation, fusion and association. Pure: lists in, lists out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import NamedTuple
 
 SOURCE_STRIDE = 2**33
@@ -79,15 +80,47 @@ class Relevance(NamedTuple):
     """What its place in a conversation added, after a question, or took, as a question."""
 
 
-def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> list[Relevance]:
+class Relevances:
+    """The relevance of each memory of a pool, in its order; each is put together when it is asked for, because an
+    answer needs the best of hundreds."""
+
+    def __init__(self, columns: Iterable[Sequence[float]]) -> None:
+        """`columns` are the first of Relevance's fields, in their order, each with the numbers of all memories."""
+        self._columns = tuple(columns)
+
+    @property
+    def values(self) -> Sequence[float]:
+        """Each one's `value`."""
+        return self._columns[0]
+
+    @property
+    def lexical(self) -> Sequence[float]:
+        """Each one's `lexical`."""
+        return self._columns[Relevance._fields.index("lexical")]
+
+    def of(self, places: Sequence[int], values: Sequence[float]) -> "Relevances":
+        """Those at these places, with other values."""
+        return Relevances((values, *([column[place] for place in places] for column in self._columns[1:])))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Relevance]:
+        return starmap(Relevance, zip(*self._columns, strict=True))
+
+    def __getitem__(self, place: int) -> Relevance:
+        return Relevance(*(column[place] for column in self._columns))
+
+
+def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> Relevances:
     """The relevance of each memory of the pool, in its order.
 
     `full_match` is the BM25 score of a memory of mean length that has each of the query's terms once. Both scores are
     put on a scale that does not depend on the other candidates: on LoCoMo dev that finds as much as stretching each
     to the pool's least and greatest (recall@10 0.764 and 0.763), and it keeps "nothing is relevant" visible.
     """
-    vector = [min(1.0, max(0.0, item.similarity or 0.0)) for item in pool]
-    lexical = [min(1.0, item.bm25 / full_match) if full_match else 0.0 for item in pool]
+    vector = [0.0 if not item.similarity or item.similarity < 0 else min(1.0, item.similarity) for item in pool]
+    lexical = [min(1.0, item.bm25 / full_match) if item.bm25 and full_match else 0.0 for item in pool]
     if blend.by_rank:
         fused = reciprocal_ranks(pool)
     else:
@@ -95,18 +128,14 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
         fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
     neighbours = _from_neighbours(pool, fused, blend)
     sources = _from_source(pool, lexical, vector, blend)
-    found = [sum(parts) for parts in zip(fused, neighbours, sources, strict=True)]
+    found = [own + beside + above for own, beside, above in zip(fused, neighbours, sources, strict=True)]
     titles = [blend.named * value if item.named else 0.0 for item, value in zip(pool, found, strict=True)]
     known = [value + title for value, title in zip(found, titles, strict=True)]
     dates = [blend.dated * item.dated * value for item, value in zip(pool, known, strict=True)]
     raw = [value + date for value, date in zip(known, dates, strict=True)]
     best = max(raw, default=0.0) or 1.0
     values = [value / best for value in raw]
-    # In the order of the fields: names cost twice the time, and hundreds are made for an answer.
-    return [
-        Relevance(*parts)
-        for parts in zip(values, raw, vector, lexical, fused, neighbours, sources, titles, dates, strict=True)
-    ]
+    return Relevances((values, raw, vector, lexical, fused, neighbours, sources, titles, dates))
 
 
 def reciprocal_ranks(pool: Sequence[Evidence], *, constant: float = 60.0) -> list[float]:
@@ -151,7 +180,13 @@ def _from_source(
     words: dict[int | None, float] = {}
     meaning: dict[int | None, float] = {}
     for item, word, near in zip(pool, lexical, vector, strict=True):
-        words[item.source] = max(words.get(item.source, 0.0), word)
-        meaning[item.source] = max(meaning.get(item.source, 0.0), near)
-    words[None] = meaning[None] = 0.0
-    return [blend.source_lexical * words[item.source] + blend.source_vector * meaning[item.source] for item in pool]
+        if word > words.get(item.source, 0.0):
+            words[item.source] = word
+        if near > meaning.get(item.source, 0.0):
+            meaning[item.source] = near
+    lifts = {
+        source: blend.source_lexical * words.get(source, 0.0) + blend.source_vector * meaning.get(source, 0.0)
+        for source in words.keys() | meaning.keys()
+        if source is not None
+    }
+    return [0.0 if item.source is None else lifts.get(item.source, 0.0) for item in pool]

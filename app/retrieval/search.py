@@ -199,7 +199,7 @@ async def _hits(
 async def _with_bodies(
     connection: AsyncConnection,
     workspace_id: int,
-    best: Sequence[Ranked],
+    best: Iterator[Ranked],
     preset: Preset,
     query: Query,
     now: datetime,
@@ -207,25 +207,21 @@ async def _with_bodies(
     """The first k of the ranking, once its texts are read and its doubles left out; fetched on until they are k or the
     ranking ends."""
     wanted = query.k if preset.most is None else min(query.k, preset.most)
+    chosen: list[Ranked] = []
     memories: dict[UUID, Memory] = {}
     hits: tuple[Hit, ...] = ()
-    step = wanted + SPARE
 
-    def read(chosen: Sequence[Ranked]) -> tuple[Hit, ...]:
+    def read() -> tuple[Hit, ...]:
+        # What was fetched before is read again with what follows, because only together are they in order.
         found = _read(chosen, memories, preset, query.text, now)
         single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
         return tuple(islice(single, wanted))
 
-    for start in range(0, len(best), step):
-        chosen = best[start : start + step]
-        memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
-        # What was fetched before is read again with what follows, because only together are they in order.
-        if sum(len(memory.body) for memory in memories.values()) <= READ_AT_ONCE:
-            hits = read(best[: start + step])
-        else:
-            hits = await asyncio.to_thread(read, best[: start + step])
-        if len(hits) >= wanted:
-            break
+    while len(hits) < wanted and (following := list(islice(best, wanted + SPARE))):
+        chosen += following
+        memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in following])
+        large = sum(len(memory.body) for memory in memories.values()) > READ_AT_ONCE
+        hits = await asyncio.to_thread(read) if large else read()
     return hits
 
 

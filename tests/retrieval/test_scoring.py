@@ -30,7 +30,7 @@ def candidate(place: int, *, happened_at: datetime = NOW, similarity: float = 0.
 
 def best(query: str, preset: Preset = DEFAULT, *pool: Candidate) -> list[Ranked]:
     given = pool or [candidate(place) for place in range(PLACES)]
-    return ranked(given, preset, query=query, full_match=2.0, now=NOW)
+    return list(ranked(given, preset, query=query, full_match=2.0, now=NOW))
 
 
 def places(ranking: list[Ranked]) -> list[int]:
