@@ -76,6 +76,8 @@ class Relevance(NamedTuple):
     """What its text added, because words stand together in it as they do in the query."""
     time: float = 0.0
     """What its text added, because the query asks when and it tells a time."""
+    own: float = 0.0
+    """What its text added, because the query names who says it and they tell of themselves."""
     turn: float = 0.0
     """What its place in a conversation added, after a question, or took, as a question."""
 

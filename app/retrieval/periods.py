@@ -41,14 +41,17 @@ MONTH = (
 SEASON = rf"(?P<season>{'|'.join(SEASONS)})\b"
 DAY = r"\b(?P<day>[12][0-9]|3[01]|0?[1-9])(?:st|nd|rd|th)?\b"
 YEAR = r"(?P<year>(?:19|20)[0-9][0-9])\b"
+ISO_YEAR = rf"(?<![\w-]){YEAR[:-2]}"
+UNTIL = r"(?:-|–|to\b|until\b|till\b|through\b)"
 LED = r"\b(?P<lead>(?:in|during|of|on|since|until|till|before|after|by|from|to|between|and|through|early|late|mid)[ -])"
 """Before a word that is also something else: `in May`, and `they may`."""
 COUNT = rf"\b(?:(?P<count>[0-9]{{1,3}}|{'|'.join(NUMBERS)}) )"
 UNIT = rf"(?P<unit>{'|'.join(sorted(DAYS, key=len, reverse=True))})s?\b"
 WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
-DATE = "\x00(?P<at>[0-9]+)\x00"
+MARK = "\x00"
+DATE = f"{MARK}(?P<at>[0-9]+){MARK}"
 """Where a calendar date stood: a query never has the sign itself."""
-TO_DATE = "\x00(?P<to>[0-9]+)\x00"
+TO_DATE = f"{MARK}(?P<to>[0-9]+){MARK}"
 
 WORTH_READING = re.compile(
     r"[0-9]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter|today|yesterday|ago\b|"
@@ -61,7 +64,7 @@ def periods(query: str, now: datetime) -> list[Period]:
     text = query[:READ_CHARACTERS].lower()
     if not WORTH_READING.search(text):
         return []
-    text = " ".join(text.replace("\x00", " ").replace(",", " ").split())
+    text = " ".join(text.replace(MARK, " ").replace(",", " ").split())
     dates: list[Period] = []
     found: list[Period] = []
     for pattern, read in CALENDAR:
@@ -106,7 +109,7 @@ def _marked(match: Found, read: Callable[[Found, datetime], Period], dates: list
         dates.append(read(match, now))
     except (ValueError, OverflowError):
         return match.group()
-    return f"{match.groupdict().get('lead') or ''}\x00{len(dates) - 1}\x00"
+    return f"{match.groupdict().get('lead') or ''}{MARK}{len(dates) - 1}{MARK}"
 
 
 def _told(
@@ -151,10 +154,16 @@ def _year(match: Found, now: datetime) -> Period:
     return Period(since, _months_on(since, 12))
 
 
+def _years(match: Found, now: datetime) -> Period:
+    first = _year(match, now)
+    return Period(first.since, _months_on(first.since.replace(year=int(match.group("last"))), 12))
+
+
 def _from_to(match: Found, dates: list[Period], now: datetime) -> Period:  # noqa: ARG001 - as the others are called
     first, last = dates[int(match.group("at"))], dates[int(match.group("to"))]
     if first.yearly and not last.yearly:
-        first = Period(first.since.replace(year=last.since.year), first.until)
+        since = first.since.replace(year=last.since.year)
+        first = Period(since if since < last.until else _months_on(since, -12), first.until)
     if first.since >= last.until:
         raise ValueError("a period that ends before it begins")
     return Period(first.since, last.until, yearly=last.yearly)
@@ -274,8 +283,9 @@ def _leap_year(now: datetime) -> int:
 CALENDAR = tuple(
     (re.compile(pattern), read)
     for pattern, read in (
-        (rf"\b{YEAR[:-2]}-(?P<month>[01]?[0-9])-(?P<day>[0-3]?[0-9])(?:t[0-9:.]+z?)?\b", _day),
-        (rf"\b{YEAR[:-2]}-(?P<month>0[1-9]|1[0-2])\b", _month),
+        (rf"{ISO_YEAR}[-/](?P<month>[01]?[0-9])[-/](?P<day>[0-3]?[0-9])(?:t[0-9:.]+z?)?\b", _day),
+        (rf"{ISO_YEAR}[-/](?P<month>0[1-9]|1[0-2])\b(?![-/][0-9])", _month),
+        (rf"\b{YEAR} ?{UNTIL} ?(?P<last>(?:19|20)[0-9][0-9])\b", _years),
         (rf"{DAY} (?:of )?{MONTH}(?: (?:of )?{YEAR})?", _day),
         (rf"\b{MONTH} {DAY}(?: {YEAR})?", _day),
         (rf"\b{MONTH} (?:of )?{YEAR}", _month),
@@ -283,13 +293,15 @@ CALENDAR = tuple(
         (rf"\bq(?P<quarter>[1-4]) (?:of )?{YEAR}", _quarter),
         (rf"{LED}(?:the )?{SEASON}(?! of)", _season),
         (rf"{LED}{MONTH}", _month),
-        (rf"{LED}(?:the year )?{YEAR}", _year),
+        (rf"(?:{LED}(?:the year )?|\bthe year ){YEAR}", _year),
+        (rf"\b{MONTH}(?= ?(?:{UNTIL}|and) ?{MARK})", _month),
     )
 )
 TOLD = tuple(
     (re.compile(pattern), tell)
     for pattern, tell in (
-        (rf"\b(?:between|from) {DATE} (?:and|to|until|till|through) {TO_DATE}", _from_to),
+        (rf"\b(?:between|from|since|after) {DATE} (?:and|{UNTIL}|before) {TO_DATE}", _from_to),
+        (rf"{DATE} ?{UNTIL} ?{TO_DATE}", _from_to),
         (
             rf"(?:{COUNT}|\b(?P<the>the|last|that|next) )(?:{UNIT}|{WEEKDAY}) (?P<side>before|after) {DATE}",
             _beside,

@@ -39,6 +39,7 @@ class Ranked(NamedTuple):
             "dated": self.relevance.dated,
             "phrases": self.relevance.phrases,
             "time": self.relevance.time,
+            "own": self.relevance.own,
             "turn": self.relevance.turn,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
@@ -101,10 +102,14 @@ def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, *, que
 
 
 def _hinted(relevance: Relevance, reading: Reading, hints: Hints) -> Relevance:
-    before = relevance.evidence
-    phrases, time = hints.phrases * reading.phrases * before, hints.time * reading.time * before
-    turn = (hints.asks * reading.asks + hints.answers * reading.answers) * before
-    return relevance._replace(evidence=before + phrases + time + turn, phrases=phrases, time=time, turn=turn)
+    parts = {
+        "phrases": hints.phrases * reading.phrases,
+        "time": hints.time * reading.time,
+        "own": hints.own * reading.own,
+        "turn": hints.asks * reading.asks + hints.answers * reading.answers,
+    }
+    gains = {name: share * relevance.evidence for name, share in parts.items()}
+    return relevance._replace(evidence=relevance.evidence + sum(gains.values()), **gains)
 
 
 def _relevant(pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None) -> Sequence[int]:

@@ -22,6 +22,7 @@ def one(query: str, body: str, title: str = "") -> Reading:
         ("support", "support", 0.0),
         ("art exhibit", "cart exhibit", 0.0),
         ("рынок добавок", "Рынок добавок вырос", 1.0),
+        ("the run-time error", "**Run**\n\n - time: an error", 1 / 3),
     ],
 )
 def test_phrases_are_the_share_of_the_query_s_pairs_of_words(query: str, body: str, share: float) -> None:
@@ -44,6 +45,21 @@ def test_the_title_is_read_too() -> None:
 )
 def test_a_time_is_looked_for_where_the_query_asks_when(query: str, body: str, *, tells: bool) -> None:
     assert one(query, body).time is tells
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "own"),
+    [
+        ("What did Ann adopt?", Text("Ann", "I have a puppy.", "s", 1), True),
+        ("What did Ann adopt?", Text("Ann", "It is a puppy.", "s", 1), False),
+        ("What did Ann adopt?", Text("Bob", "I have a cat.", "s", 1), False),
+        ("What did Ann adopt?", Text("Ann", "I have a puppy.", None, None), False),
+        ("Что купила Анна?", Text("Анна", "Я купила щенка.", "s", 1), True),
+        ("What did we adopt?", Text("", "We have a puppy.", "s", 1), False),
+    ],
+)
+def test_who_is_named_tells_of_themselves(query: str, text: Text, *, own: bool) -> None:
+    assert readings(query, [text])[0].own is own
 
 
 def test_the_turn_after_a_question_answers_it() -> None:

@@ -60,10 +60,18 @@ def test_the_text_decides_between_equals_and_says_by_what() -> None:
     assert gains == [(True, False, False), (False, True, False), (False, False, False), (False, False, True)]
     for item in again:
         parts = item.relevance
-        added = parts.phrases + parts.time + parts.turn
+        added = parts.phrases + parts.time + parts.own + parts.turn
         whole = parts.fused + parts.neighbours + parts.source + parts.named + parts.dated + added
         assert parts.evidence == pytest.approx(whole)
         assert 0 <= parts.value <= 1
+
+
+def test_who_tells_of_themselves_goes_before_who_speaks_of_others() -> None:
+    ranking = best("What did Ann adopt?", DEFAULT, *(candidate(place)._replace(title="Ann") for place in range(2)))
+    texts = [Text("Ann", "He has a puppy.", "s", 0), Text("Ann", "I have a puppy.", "s", 10)]
+    again = reread(ranking, texts, DEFAULT, query="What did Ann adopt?", now=NOW)
+    assert places(again) == [1, 0]
+    assert [item.relevance.own > 0 for item in again] == [True, False]
 
 
 @pytest.mark.parametrize("preset", [CLASSIC, CLOSEST])

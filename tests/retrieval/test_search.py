@@ -93,7 +93,7 @@ async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None
     assert hit.score == pytest.approx(
         (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
     )
-    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "turn")
+    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "own", "turn")
     assert parts["evidence"] == pytest.approx(sum(parts[name] for name in made_of))
     assert parts["phrases"] > 0
     assert parts["similarity"] > 0.4

@@ -59,6 +59,7 @@ const NUMBERS = [
   ["dated", "dated"],
   ["phrases", "phrases"],
   ["time", "tells a time"],
+  ["own", "tells of itself"],
   ["turn", "question or answer"],
   ["qual_weight", "quality weight"],
   ["q_adjust", "× ratings"],

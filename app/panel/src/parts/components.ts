@@ -28,7 +28,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
   const factor = value("q_adjust") * value("recency");
   const evidence = value("evidence");
   // What its text says is less than nothing for a question; then the other parts are smaller by as much.
-  const text = value("phrases") + value("time") + value("turn");
+  const text = value("phrases") + value("time") + value("own") + value("turn");
   const whole = Math.max(evidence, evidence - text);
   const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / whole : 0;
   const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
