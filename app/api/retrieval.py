@@ -39,6 +39,7 @@ class RetrievalController(Controller):
             workspace=context.workspace(workspace),
             language=services.settings.language,
             query=data.asked(),
+            reranker=services.reranker,
         )
         context.metrics.note_recall(recall, "search")
         return SearchView(
@@ -66,6 +67,7 @@ class RetrievalController(Controller):
             workspace=context.workspace(workspace),
             language=services.settings.language,
             query=data.asked(),
+            reranker=services.reranker,
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )

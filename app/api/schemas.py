@@ -31,6 +31,11 @@ Now = Annotated[
     Meta(description="what `last week` is told from and ages are counted to; without it the present"),
 ]
 
+Rerank = Annotated[
+    bool | None,
+    Meta(description="whether the re-ranker reads the best hits once more; without it, where one is configured"),
+]
+
 
 class SourceInput(Struct, forbid_unknown_fields=True):
     """Where a memory comes from."""
@@ -148,6 +153,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     run_id: Name | None = None
     weights: WeightsInput | None = None
     now: Now = None
+    rerank: Rerank = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -175,6 +181,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
     weights: WeightsInput | None = None
     now: Now = None
+    rerank: Rerank = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -193,6 +200,7 @@ def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
         purpose=purpose,
         weights=None if given.weights is None else given.weights.weights(),
         now=given.now,
+        rerank=given.rerank,
     )
 
 

@@ -137,6 +137,7 @@ def history(  # noqa: PLR0913 - one for each option
             workspace=workspace or services.settings.workspace,
             language=services.settings.language,
             query=asked.query("history"),
+            reranker=services.reranker,
             budget_tokens=budget,
             stable=stable,
         )
@@ -187,6 +188,7 @@ def search(  # noqa: PLR0913 - one for each option
             workspace=workspace or services.settings.workspace,
             language=services.settings.language,
             query=asked.query("search"),
+            reranker=services.reranker,
         )
         hits = _within(recall.hits, budget)
         if as_json:

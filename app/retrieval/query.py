@@ -34,6 +34,8 @@ class Query:
     now: datetime | None = None
     """When it is asked: what `last week` is told from, in its zone (UTC where it names none), and what ages are
     counted to; None: the present."""
+    rerank: bool | None = None
+    """Whether the re-ranker reads the best hits once more; None: where one is configured."""
 
     @property
     def moment(self) -> datetime:

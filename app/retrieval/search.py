@@ -14,12 +14,13 @@ from psycopg import AsyncConnection
 
 from app.db.engine import Database
 from app.embeddings.following import speaking
-from app.embeddings.provider import EmbeddingProvider, Vector
+from app.embeddings.provider import EmbeddingProvider, Reranker, Vector
 from app.embeddings.store import as_literal
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.memories.filters import conditions
 from app.memories.identity import new_id
 from app.memories.memory import Memory
+from app.memories.scored_text import embedded_text
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.dedupe import deduplicated
@@ -28,7 +29,8 @@ from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
 from app.retrieval.query import Query, checked_preset
 from app.retrieval.reading import Text
-from app.retrieval.recall import HYBRID, LEXICAL, VECTOR, Degradation, Hit, Recall
+from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
+from app.retrieval.reranking import MOST_RERANKED, reranked
 from app.retrieval.scoring import Ranked, ranked, reread
 from app.retrieval.store import Survey
 from app.workspaces import store as workspaces
@@ -58,7 +60,13 @@ class Finding:
 
 
 async def search(
-    database: Database, provider: EmbeddingProvider, *, workspace: str, language: str, query: Query
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: str,
+    language: str,
+    query: Query,
+    reranker: Reranker | None = None,
 ) -> Recall:
     """The memories that matter for a query, best first, logged as a recall.
 
@@ -68,11 +76,18 @@ async def search(
         InvalidInput: the query, its filters, preset or k cannot be taken.
         DatabaseUnavailable: the database does not answer.
     """
-    finding = await find(database, provider, workspace=workspace, query=query)
+    finding = await find(database, provider, workspace=workspace, query=query, reranker=reranker)
     return await log(database, finding, hits=finding.hits, tokens=None, language=language)
 
 
-async def find(database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query) -> Finding:
+async def find(
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: str,
+    query: Query,
+    reranker: Reranker | None = None,
+) -> Finding:
     """`search` without the log. The query is embedded while the database surveys: neither waits for the other."""
     started = time.perf_counter()
     checked_name(workspace)
@@ -92,7 +107,12 @@ async def find(database: Database, provider: EmbeddingProvider, *, workspace: st
         if any(item.arm == VECTOR and item.silent for item in degraded):
             vector = None
         mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
-        hits = await _hits(database, survey, query, preset, vector, words)
+        most = query.k if preset.most is None else min(query.k, preset.most)
+        rerank = _wants_reranking(query, preset, reranker)
+        hits = await _hits(database, survey, query, preset, vector, words, max(most, MOST_RERANKED) if rerank else most)
+        if rerank:
+            hits, missing = await _reranked(reranker, query, preset, hits)
+            hits, degraded = hits[:most], (*degraded, *missing)
     return Finding(workspace=workspace, query=query, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
@@ -173,6 +193,7 @@ async def _hits(
     preset: Preset,
     vector: Vector | None,
     words: LexicalQuery | None,
+    wanted: int,
 ) -> tuple[Hit, ...]:
     if vector is None and words is None:
         return ()
@@ -187,13 +208,36 @@ async def _hits(
         eligible=survey.eligible,
         clauses=tuple(clauses),
         values=values,
-        least=query.k + SPARE,
+        least=wanted + SPARE,
     )
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
         now = query.moment
         best = ranked(pool, preset, query=query.text, full_match=words.full_match if words else 0.0, now=now)
-        return await _with_bodies(connection, question.workspace_id, best, preset, query, now)
+        return await _with_bodies(connection, question.workspace_id, best, preset, query, now, wanted)
+
+
+def _wants_reranking(query: Query, preset: Preset, reranker: Reranker | None) -> bool:
+    """Where one is configured, recipes that stand to the letter are left as they are unless it is asked for."""
+    if query.rerank is None:
+        return reranker is not None and preset.hints is not None
+    return query.rerank
+
+
+async def _reranked(
+    reranker: Reranker | None, query: Query, preset: Preset, hits: tuple[Hit, ...]
+) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
+    """The hits as the re-ranker orders them, or as they are with why it does not. No connection is held meanwhile."""
+    if reranker is None:
+        return hits, (Degradation(arm=RERANKER, reason="none is configured; set PRIORS_RERANKER", silent=True),)
+    if not hits:
+        return hits, ()
+    texts = [embedded_text(hit.title, hit.body) for hit in hits[:MOST_RERANKED]]
+    try:
+        scores = await reranker.scores(query.text, texts)
+    except RerankerUnavailable as error:
+        return hits, (Degradation(arm=RERANKER, reason=str(error), silent=True),)
+    return tuple(reranked(hits, scores, preset.weights)), ()
 
 
 async def _with_bodies(
@@ -203,10 +247,10 @@ async def _with_bodies(
     preset: Preset,
     query: Query,
     now: datetime,
+    wanted: int,
 ) -> tuple[Hit, ...]:
-    """The first k of the ranking, once its texts are read and its doubles left out; fetched on until they are k or the
-    ranking ends."""
-    wanted = query.k if preset.most is None else min(query.k, preset.most)
+    """The first `wanted` of the ranking, once its texts are read and its doubles left out; fetched on until they are
+    as many or the ranking ends."""
     chosen: list[Ranked] = []
     memories: dict[UUID, Memory] = {}
     hits: tuple[Hit, ...] = ()

@@ -177,6 +177,8 @@ def record(
         parameters["weights"] = query.weights
     if query.now is not None:
         parameters["now"] = query.now
+    if query.rerank is not None:
+        parameters["rerank"] = query.rerank
     if kept is not None:
         parameters |= {"stable": True, "kept": kept}
     return {

@@ -1,6 +1,7 @@
 """Finding, with a real Postgres and the real model."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from sqlalchemy import text
 from app.db.engine import Database
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.noop import NoopProvider
-from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.embeddings.provider import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
+from app.embeddings.reranker import CrossEncoder
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.filters import Filters
 from app.memories.memory import NewMemory, SourceReference
@@ -20,6 +22,7 @@ from app.retrieval.history import history
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
+from tests.embeddings.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 FACTS = {
     "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
@@ -45,13 +48,21 @@ class Store:
             await embed_waiting(self.database, self.provider, ids=[id_ for id_ in result.ids if id_])
         await refresh_all_statistics(self.database)
 
-    async def ask(self, query: str, *, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
+    async def ask(
+        self,
+        query: str,
+        *,
+        provider: EmbeddingProvider | None = None,
+        reranker: Reranker | None = None,
+        **options: Any,
+    ) -> Recall:
         return await search(
             self.database,
             provider or self.provider,
             workspace=self.workspace,
             language="english",
             query=Query(text=query, **{"k": 5, **options}),
+            reranker=reranker,
         )
 
 
@@ -170,6 +181,44 @@ async def test_an_answer_goes_before_its_question(empty: Store) -> None:
     answer, question = (await empty.ask("puppy of the family", k=2)).hits
     assert [answer.body, question.body] == turns[1::-1]
     assert (answer.explain["turn"] or 0) > 0 > (question.explain["turn"] or 0)
+
+
+async def test_a_re_ranker_reads_the_best_hits_once_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.embeddings.reranker.LONGEST_WAIT", None)
+    reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
+    query = "scout actors, market size, judge points, listicle pages"
+    before = await store.ask(query)
+    recall = await store.ask(query, reranker=reranker)
+    assert (recall.degraded, len(recall.hits)) == ((), len(before.hits))
+    assert len(before.hits) > 1
+    found = {hit.title: hit for hit in recall.hits}
+    shared = {title: (hit.explain["reranker"] or 0.0) + OFFSET for title, hit in found.items()}
+    assert recall.hits[0].title == max(shared, key=shared.__getitem__) == "sources"
+    assert shared["scout"] == len({"scout", "actors", "market"})
+    for hit in before.hits:
+        assert "reranker" not in hit.explain
+        assert found[hit.title].explain["before_reranking"] == pytest.approx(hit.explain["relevance"])
+    logged = await get_recall(store.database, workspace=store.workspace, recall_id=recall.recall_id)
+    assert logged.hits[0].explain["reranker"] == found["sources"].explain["reranker"]
+    (best,) = (await store.ask(query, reranker=reranker, k=1)).hits
+    assert best.title == "sources"
+    for left in ({"rerank": False}, {"preset": "classic"}):
+        assert all("reranker" not in hit.explain for hit in (await store.ask(query, reranker=reranker, **left)).hits)
+    assert len((await store.ask(query, reranker=reranker, preset="classic", rerank=True)).hits) <= 4
+    await reranker.close()
+
+
+async def test_a_re_ranker_that_cannot_serve_is_named_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+    query = "judge took points"
+    plain = await store.ask(query)
+    for reranker, reason in ((None, "PRIORS_RERANKER"), (CrossEncoder(tmp_path, model="nobody/nothing"), "nobody")):
+        recall = await store.ask(query, reranker=reranker, rerank=True)
+        (missing,) = recall.degraded
+        assert (missing.arm, missing.silent, recall.mode) == ("reranker", True, "hybrid")
+        assert reason in missing.reason
+        assert titles(recall) == titles(plain)
 
 
 async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
