@@ -40,6 +40,7 @@ from benchmarks.peers.known_items import chunks, questions
 from benchmarks.peers.quality import KNOWN_ITEMS, PARAGRAPHS, REPORTS
 from benchmarks.peers.system import Memory
 
+WORKS = ("conversations", "paragraphs", "reports")
 DEPTHS = (5, 10, 20)
 SHOWN = (
     ("conversations", 5), ("conversations", 10), ("conversations", 20), ("first half", 5), ("first half", 10),
@@ -93,14 +94,15 @@ class Work:
     questions: Sequence[Question]
 
 
-def works(most_conversations: int | None, most_questions: int | None) -> Iterator[Work]:
-    """All for which there is data."""
-    for number, file in enumerate(sorted(CONVERSATIONS.glob("*.json"))[:most_conversations]):
+def works(wanted: Sequence[str], most_conversations: int | None, most_questions: int | None) -> Iterator[Work]:
+    """Those for which there is data."""
+    files = sorted(CONVERSATIONS.glob("*.json"))[:most_conversations] if "conversations" in wanted else []
+    for number, file in enumerate(files):
         half = "first half" if number < FIRST_HALF else "second half"
         yield _conversation(file, half, most_questions)
-    if PARAGRAPHS.exists():
+    if "paragraphs" in wanted and PARAGRAPHS.exists():
         yield _paragraphs(most_questions)
-    if REPORTS.is_dir():
+    if "reports" in wanted and REPORTS.is_dir():
         yield _reports(most_questions)
 
 
@@ -250,8 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, help="only so many")
     parser.add_argument("--questions", type=int, help="of each work, only so many")
+    parser.add_argument("--work", action="append", choices=WORKS, help="only this; can be given again")
     given = parser.parse_args(arguments)
-    found = list(works(given.conversations, given.questions))
+    found = list(works(given.work or WORKS, given.conversations, given.questions))
     if not found:
         print(f"no evaluation data below {CONVERSATIONS.parent}; it is left out", file=sys.stderr)
         return []

@@ -61,6 +61,7 @@ const NUMBERS = [
   ["time", "tells a time"],
   ["own", "tells of itself"],
   ["turn", "question or answer"],
+  ["reranker", "re-ranker"],
   ["qual_weight", "quality weight"],
   ["q_adjust", "× ratings"],
   ["recency", "× recency"],
