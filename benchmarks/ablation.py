@@ -42,11 +42,13 @@ from benchmarks.peers.system import Memory
 
 WORKS = ("conversations", "paragraphs", "reports")
 DEPTHS = (5, 10, 20)
-SHOWN = (
-    ("conversations", 5), ("conversations", 10), ("conversations", 20), ("first half", 5), ("first half", 10),
-    ("second half", 5), ("second half", 10), ("told", 5), ("told", 10), ("paragraphs", 5), ("reports, exact", 5),
-    ("reports, paraphrased", 5),
-)  # fmt: skip
+SHOWN = {
+    ("conversations", 5): "LoCoMo @5", ("conversations", 10): "@10", ("conversations", 20): "@20",
+    ("first half", 5): "first @5", ("first half", 10): "@10", ("second half", 5): "second @5",
+    ("second half", 10): "@10", ("told", 5): "told @5", ("told", 10): "@10", ("paragraphs", 5): "HotpotQA @5",
+    ("reports, exact", 5): "reports @5", ("reports, paraphrased", 5): "reworded @5",
+}  # fmt: skip
+"""The columns, as the table calls them."""
 FIRST_HALF = 3
 """Conversations; they have 383 of the 760 questions."""
 ON_A_DAY = re.compile(r"\bon (?:(?:\d{1,2}(?:th|st)? [A-Z][a-z]+)|(?:[A-Z][a-z]+ \d{1,2})),? ?20\d\d")
@@ -230,9 +232,7 @@ async def _stored(services: Services, work: Work) -> dict[Any, str]:
 def _table(found: dict[str, Recalls]) -> list[Figure]:
     """Prints the defaults' recall, and below it by how much each idea's absence changes it."""
     columns = [key for key in SHOWN if key in found[""]]
-    table = Table(
-        "", *(f"{group} @{depth}" for group, depth in columns), title="recall, and its change without an idea"
-    )
+    table = Table("", *(SHOWN[key] for key in columns), title="recall, and its change without an idea")
     base = {key: statistics.mean(values) for key, values in found[""].items()}
     table.add_row("questions", *(str(len(found[""][key])) for key in columns))
     table.add_row("the defaults", *(f"{base[key]:.3f}" for key in columns))

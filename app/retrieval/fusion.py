@@ -26,7 +26,7 @@ class Blend:
     named: float = 0.2
     """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
     dated: float = 0.5
-    """Share by which a memory gains that is from the time which the query names: 14 points of recall@5 where a question
+    """Share by which a memory gains that is from the time which the query names: 13 points of recall@5 where a question
     says `last month` (docs/retrieval.md)."""
     by_rank: bool = False
     """Fuse by reciprocal ranks in place of the scores."""
