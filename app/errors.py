@@ -7,6 +7,7 @@
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
     │   ├── EmbeddingUnavailable
+    │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
     │   └── GraphUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
@@ -62,6 +63,10 @@ class DatabaseUnavailable(Unavailable):
 
 class EmbeddingUnavailable(Unavailable):
     """The embedding provider did not give vectors; retrieval goes on by words alone."""
+
+
+class RerankerUnavailable(Unavailable):
+    """The re-ranker gave no scores; the ranking stays as it is without it."""
 
 
 class LLMUnavailable(Unavailable):

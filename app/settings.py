@@ -44,6 +44,10 @@ class Settings:
         0, "threads that embed documents; 0: one a core, at most 8; a query always takes one", "threads"
     )
     embedding_timeout: float = _setting(10.0, "longest wait for a remote provider", "seconds")
+    reranker: str = _setting(
+        "", "a cross-encoder that fastembed knows, which reads the best hits once more; empty: none does"
+    )
+    reranker_folder: str = _setting("", "folder of its files; empty: the data directory's cache, or its hub")
     llm_base_url: str = _setting("", "an OpenAI-compatible endpoint that compresses; empty: extracts instead")
     llm_api_key: str = _setting("", "key of that endpoint")
     llm_timeout: float = _setting(30.0, "longest wait for one of its answers", "seconds")

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from app.db.engine import Database
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
 from app.graph.worker import LayoutWorker
 from app.llm.chat import Chat, chat_from
 from app.observations.record import Compressor
@@ -27,6 +27,8 @@ class Services:
     counter: TokenCounter
     layouts: LayoutWorker
     """Computes graphs, in a process of its own that starts with the first one."""
+    reranker: Reranker | None = None
+    """Reads the best hits once more; None where none is configured."""
     chat: Chat | None = None
     """The language model that compresses; None where none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
@@ -75,7 +77,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.embeddings.factory import counter, following_provider  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.embeddings.factory import counter, following_provider, reranker_from  # noqa: PLC0415 - `priors --help` needs none of it
 
     async with AsyncExitStack() as stack:
         url, revive = await stack.enter_async_context(opened_database(settings))
@@ -85,6 +87,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(provider.close)
         layouts = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
         stack.push_async_callback(layouts.close)
+        reranker = reranker_from(settings)
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         chat = chat_from(settings)
         if chat is not None:
             stack.push_async_callback(chat.close)
@@ -94,6 +99,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             provider=provider,
             counter=counter(),
             layouts=layouts,
+            reranker=reranker,
             chat=chat,
             revive=revive,
         )

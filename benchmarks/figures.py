@@ -49,6 +49,11 @@ def report(name: str, figures: Sequence[Figure], parts: Sequence[str] = PARTS) -
         verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
         table.add_row(figure.name, f"{figure.value:.3f} {figure.unit}".strip(), figure.target, verdict)
     Console(width=110).print(table)
+    write(name, figures, parts)
+
+
+def write(name: str, figures: Sequence[Figure], parts: Sequence[str] = PARTS) -> None:
+    """Write the JSON alone."""
     RESULTS.mkdir(exist_ok=True)
     document = {
         "name": name,

@@ -40,6 +40,7 @@ class RetrievalController(Controller):
             language=services.settings.language,
             query=data.asked(),
             mask=services.settings.mask_secrets,
+            reranker=services.reranker,
         )
         context.metrics.note_recall(recall, "search")
         return SearchView(
@@ -68,6 +69,7 @@ class RetrievalController(Controller):
             language=services.settings.language,
             query=data.asked(),
             mask=services.settings.mask_secrets,
+            reranker=services.reranker,
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )

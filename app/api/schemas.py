@@ -41,6 +41,15 @@ VECTOR_LIMIT = 16_000
 LARGEST_FLOAT = 3.4e38
 """Of 32 bits; a larger number is taken as this one, which changes no direction that is anywhere."""
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+Now = Annotated[
+    datetime | None,
+    Meta(description="what `last week` is told from and ages are counted to; without it the present"),
+]
+
+Rerank = Annotated[
+    bool | None,
+    Meta(description="whether the re-ranker reads the best hits once more; without it, where one is configured"),
+]
 
 
 class SourceInput(Struct, forbid_unknown_fields=True):
@@ -186,6 +195,8 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
+    now: Now = None
+    rerank: Rerank = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -212,6 +223,8 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     weights: WeightsInput | None = None
+    now: Now = None
+    rerank: Rerank = None
 
     def asked(self) -> Query:
         """The value that the verb takes."""
@@ -229,6 +242,8 @@ def _query(given: SearchInput | HistoryInput, purpose: str) -> Query:
         run_id=given.run_id,
         purpose=purpose,
         weights=None if given.weights is None else given.weights.weights(),
+        now=given.now,
+        rerank=given.rerank,
     )
 
 

@@ -25,6 +25,8 @@ SHOWN = {
     "neighbours": "nbr",
     "source": "src",
     "named": "name",
+    "dated": "date",
+    "phrases": "phr",
     "relevance": "rel",
     "qual_weight": "qual",
     "q_adjust": "rate",
@@ -42,6 +44,15 @@ KindOption = Annotated[list[str] | None, typer.Option("--kind", help="Only this 
 SourceOption = Annotated[str, typer.Option("--source", help="Only sources whose path matches this glob.")]
 TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; can be given again.")]
 
+NowOption = Annotated[
+    datetime | None,
+    typer.Option(
+        "--now",
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
+        help="What `last week` is told from, in UTC; the present, if not given.",
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
@@ -58,6 +69,7 @@ class _Asked:
     tags: list[str] | None
     since: datetime | None
     until: datetime | None
+    now: datetime | None
 
     def query(self, purpose: str) -> "Query":
         """The value that the verbs take."""
@@ -80,6 +92,7 @@ class _Asked:
             agent=self.agent,
             run_id=self.run_id,
             purpose=purpose,
+            now=in_utc(self.now),
         )
 
 
@@ -99,6 +112,7 @@ def history(  # noqa: PLR0913 - one for each option
     tag: TagOption = None,
     since: Moment = None,
     until: Moment = None,
+    now: NowOption = None,
     preset: PresetOption = "default",
     language: LanguageOption = None,
     workspace: WorkspaceOption = None,
@@ -110,7 +124,7 @@ def history(  # noqa: PLR0913 - one for each option
     """
     asked = _Asked(
         text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
-        tags=tag, since=since, until=until,
+        tags=tag, since=since, until=until, now=now,
     )  # fmt: skip
 
     async def work(services: "Services") -> None:
@@ -124,6 +138,7 @@ def history(  # noqa: PLR0913 - one for each option
             language=services.settings.language,
             query=asked.query("history"),
             mask=services.settings.mask_secrets,
+            reranker=services.reranker,
             budget_tokens=budget,
             stable=stable,
         )
@@ -150,6 +165,7 @@ def search(  # noqa: PLR0913 - one for each option
     tag: TagOption = None,
     since: Moment = None,
     until: Moment = None,
+    now: NowOption = None,
     preset: PresetOption = "default",
     language: LanguageOption = None,
     workspace: WorkspaceOption = None,
@@ -161,7 +177,7 @@ def search(  # noqa: PLR0913 - one for each option
     """
     asked = _Asked(
         text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
-        tags=tag, since=since, until=until,
+        tags=tag, since=since, until=until, now=now,
     )  # fmt: skip
 
     async def work(services: "Services") -> None:
@@ -174,6 +190,7 @@ def search(  # noqa: PLR0913 - one for each option
             language=services.settings.language,
             query=asked.query("search"),
             mask=services.settings.mask_secrets,
+            reranker=services.reranker,
         )
         hits = _within(recall.hits, budget)
         if as_json:

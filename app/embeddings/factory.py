@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
 from app.settings import Settings
 
 
@@ -64,6 +64,15 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
         api_key=settings.embedding_api_key,
         timeout=settings.embedding_timeout,
     )
+
+
+def reranker_from(settings: Settings) -> Reranker | None:
+    """The configured re-ranker, loaded with the first query that wants it; None where none is configured."""
+    if not settings.reranker:
+        return None
+    from app.embeddings.reranker import CrossEncoder  # noqa: PLC0415 - hardly anybody wants it
+
+    return CrossEncoder(settings.data_dir, model=settings.reranker, folder=settings.reranker_folder)
 
 
 def counter() -> TokenCounter:

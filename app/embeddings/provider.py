@@ -69,3 +69,19 @@ class EmbeddingProvider(Protocol):
     async def close(self) -> None:
         """Release threads and connections."""
         ...
+
+
+class Reranker(Protocol):
+    """Scores texts for a query, each read together with it."""
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """A score for each text, of any scale: more is better, and 0 is as likely as not.
+
+        Raises:
+            RerankerUnavailable: no scores can be had now.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release threads."""
+        ...

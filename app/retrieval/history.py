@@ -1,7 +1,7 @@
 """The verb that gives an agent its history."""
 
 from app.db.engine import Database
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
 from app.errors import InvalidInput
 from app.retrieval.query import Query
 from app.retrieval.recall import History
@@ -24,6 +24,7 @@ async def history(
     budget_tokens: int,
     stable: bool = False,
     mask: bool = True,
+    reranker: Reranker | None = None,
 ) -> History:
     """The `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
 
@@ -39,7 +40,7 @@ async def history(
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
-    finding = await find(database, provider, workspace=workspace, query=query, mask=mask)
+    finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens, language=language)
     markdown, tokens, shown = section(finding.hits, budget=budget_tokens, counter=counter)

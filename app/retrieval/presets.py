@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from app.retrieval.fusion import DEFAULT_BLEND, Blend
 from app.retrieval.ranking import Weights
+from app.retrieval.reading import Hints
 
 UNLINKED = Blend(links={})
 
@@ -34,6 +35,8 @@ class Preset:
     name: str
     weights: Weights
     blend: Blend = DEFAULT_BLEND
+    hints: Hints | None = Hints()
+    """What the texts of the best change; None: they are not read again."""
     threshold: Threshold | None = None
     """What keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
@@ -54,6 +57,7 @@ CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),
     blend=UNLINKED,
+    hints=None,
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
@@ -68,6 +72,7 @@ CLOSEST = Preset(
     name="closest",
     weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
     blend=UNLINKED,
+    hints=None,
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,

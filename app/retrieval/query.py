@@ -1,11 +1,13 @@
 """What an agent asks, and what it may not."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from app.errors import InvalidInput
 from app.memories import filters as conditions
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.memories.filters import Filters
+from app.memories.identity import in_utc
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.ranking import Weights
 
@@ -29,6 +31,18 @@ class Query:
     purpose: str = "search"
     weights: Weights | None = None
     """What counts in place of the preset's own."""
+    now: datetime | None = None
+    """When it is asked: what `last week` is told from, in its zone (UTC where it names none), and what ages are
+    counted to; None: the present."""
+    rerank: bool | None = None
+    """Whether the re-ranker reads the best hits once more; None: where one is configured."""
+
+    @property
+    def moment(self) -> datetime:
+        """When it is asked."""
+        if self.now is None:
+            return datetime.now(UTC)
+        return self.now if self.now.tzinfo else in_utc(self.now)
 
 
 def checked_preset(query: Query) -> Preset:
@@ -41,6 +55,7 @@ def checked_preset(query: Query) -> Preset:
         raise InvalidInput("query", "is empty; say what the history should be about")
     if len(query.text) > QUERY_LIMIT:
         raise InvalidInput("query", f"has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken")
+    _check_moment(query)
     if not 1 <= query.k <= LARGEST_K:
         raise InvalidInput("k", f"must be from 1 to {LARGEST_K}")
     for name in ("agent", "run_id", "language"):
@@ -55,6 +70,13 @@ def checked_preset(query: Query) -> Preset:
         raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
     preset = PRESETS[query.preset]
     return preset if query.weights is None else replace(preset, weights=_checked(query.weights))
+
+
+def _check_moment(query: Query) -> None:
+    try:
+        in_utc(query.moment)
+    except (OverflowError, ValueError) as error:
+        raise InvalidInput("now", "is outside the years 1 to 9999") from error
 
 
 def _checked(weights: Weights) -> Weights:

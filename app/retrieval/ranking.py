@@ -61,4 +61,4 @@ def rank(relevance: float, *, final_score: float | None, quality: int, age_days:
     """The rank of a memory of this relevance (0 to 1), score, ratings and age."""
     weight, adjustment, fresh = qual_weight(final_score), quality_adjustment(quality), recency(age_days, weights)
     value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh
-    return Rank(value=value, relevance=relevance, qual_weight=weight, q_adjust=adjustment, recency=fresh)
+    return Rank(value, relevance, weight, adjustment, fresh)

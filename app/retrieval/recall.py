@@ -8,6 +8,8 @@ from uuid import UUID
 from app.memories.memory import Memory
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
+RERANKER = "reranker"
+"""Named like an arm where it was wanted and did not serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,17 @@
 """From the pool to a ranking. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from app.retrieval.arms import Candidate
-from app.retrieval.fusion import Evidence, Relevance, relevances
+from app.retrieval.fusion import Evidence, Relevance, Relevances, relevances
 from app.retrieval.naming import named
+from app.retrieval.periods import closeness, periods
 from app.retrieval.presets import Preset, Threshold
 from app.retrieval.ranking import Rank, rank
+from app.retrieval.reading import Hints, Reading, Text, readings
 from app.retrieval.recall import HitLink
 from app.retrieval.spreading import ties_of
 
@@ -48,7 +50,12 @@ class Ranked(NamedTuple):
             "neighbours": self.relevance.neighbours,
             "source": self.relevance.source,
             "named": self.relevance.named,
+            "dated": self.relevance.dated,
             "links": self.relevance.links,
+            "phrases": self.relevance.phrases,
+            "time": self.relevance.time,
+            "own": self.relevance.own,
+            "turn": self.relevance.turn,
             "evidence": self.relevance.evidence,
             "relevance": self.rank.relevance,
             "qual_weight": self.rank.qual_weight,
@@ -57,58 +64,85 @@ class Ranked(NamedTuple):
         }
 
 
-def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime) -> list[Ranked]:
+def ranked(
+    pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime
+) -> Iterator[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
-    titles = named(query, [item.title for item in pool])
-    numbers: dict[UUID | None, int] = {}
-    evidence = [
-        Evidence(
-            similarity=item.similarity,
-            bm25=item.bm25,
-            source=None if item.source_id is None else numbers.setdefault(item.source_id, len(numbers)),
-            ordinal=item.ordinal,
-            named=has_its_name,
-            giver=item.giver,
-            ties=ties_of(item.ties),
-        )
-        for item, has_its_name in zip(pool, titles, strict=True)
-    ]
-    scored = list(zip(pool, relevances(evidence, full_match=full_match, blend=preset.blend), strict=True))
-    if preset.nearest is not None and any(item.similarity is not None for item in pool):
-        scored = _nearest(pool, preset.nearest)
-    if preset.by_place:
-        scored = _by_place(scored)
+    found = relevances(_evidence(pool, query, now), full_match=full_match, blend=preset.blend)
     givers = {item.giver: item for item in pool if item.giver is not None}
-    result = [
-        Ranked(
-            candidate=item,
-            relevance=relevance,
-            rank=_rank(item, relevance, preset, now),
-            giver=None if relevance.tie is None else givers[relevance.tie.giver],
+    if preset.nearest is not None and any(item.similarity is not None for item in pool):
+        pool, found = _nearest(pool, preset.nearest)
+    if preset.by_place:
+        pool, found = _by_place(pool, found)
+    values = found.values
+    ranks = {
+        place: _rank(pool[place], values[place], preset, now) for place in _relevant(pool, found, preset.threshold)
+    }
+    for place in sorted(ranks, key=lambda place: (-ranks[place].value, pool[place].memory_id)):
+        relevance = found[place]
+        yield Ranked(pool[place], relevance, ranks[place], givers[relevance.tie.giver] if relevance.tie else None)
+
+
+def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evidence]:
+    """In the order of the fields and by the ids' numbers: names cost twice the time, and an id hashes slowly."""
+    titles = named(query, [item.title for item in pool])
+    times = periods(query, now)
+    dates = [closeness(item.happened_at, times) for item in pool] if times else [0.0] * len(pool)
+    numbers: dict[int, int] = {}
+    return [
+        Evidence(
+            item.similarity,
+            item.bm25,
+            None if item.source_id is None else numbers.setdefault(item.source_id.int, len(numbers)),
+            item.ordinal,
+            has_its_name,
+            date,
+            item.giver,
+            ties_of(item.ties),
         )
-        for item, relevance in _relevant(scored, preset.threshold)
+        for item, has_its_name, date in zip(pool, titles, dates, strict=True)
     ]
-    return sorted(result, key=lambda item: (-item.rank.value, item.candidate.memory_id))
 
 
-def _relevant(
-    scored: Sequence[tuple[Candidate, Relevance]], threshold: Threshold | None
-) -> Sequence[tuple[Candidate, Relevance]]:
-    """What the threshold leaves: nothing at all where nothing in the pool speaks to the query."""
-    if threshold is None or not scored:
-        return scored
-    similarities = [item.similarity for item, _ in scored if item.similarity is not None]
+def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, *, query: str, now: datetime) -> list[Ranked]:
+    """The first of a ranking (and their texts), in the order that is theirs once the texts have been read."""
+    if preset.hints is None:
+        return list(best)
+    found = [
+        _hinted(item.relevance, reading, preset.hints)
+        for item, reading in zip(best, readings(query, texts), strict=True)
+    ]
+    most = max((relevance.evidence for relevance in found), default=0.0) or 1.0
+    again = [
+        item._replace(relevance=relevance, rank=_rank(item.candidate, relevance.value, preset, now))
+        for item, relevance in zip(best, (part._replace(value=part.evidence / most) for part in found), strict=True)
+    ]
+    return sorted(again, key=lambda item: (-item.rank.value, item.candidate.memory_id))
+
+
+def _hinted(relevance: Relevance, reading: Reading, hints: Hints) -> Relevance:
+    phrases = hints.phrases * reading.phrases * relevance.evidence
+    time = hints.time * reading.time * relevance.evidence
+    own = hints.own * reading.own * relevance.evidence
+    turn = (hints.asks * reading.asks + hints.answers * reading.answers) * relevance.evidence
+    evidence = relevance.evidence + phrases + time + own + turn
+    return relevance._replace(evidence=evidence, phrases=phrases, time=time, own=own, turn=turn)
+
+
+def _relevant(pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None) -> Sequence[int]:
+    """The places of what the threshold leaves: nothing at all where nothing in the pool speaks to the query."""
+    if threshold is None or not pool:
+        return range(len(pool))
+    similarities = [item.similarity for item in pool if item.similarity is not None]
     least_lexical = threshold.lexical if similarities else threshold.lexical_alone
-    if max(similarities, default=-1.0) < threshold.similarity and all(
-        relevance.lexical < least_lexical for _, relevance in scored
-    ):
+    if max(similarities, default=-1.0) < threshold.similarity and all(value < least_lexical for value in found.lexical):
         return ()
-    return [(item, relevance) for item, relevance in scored if relevance.value >= threshold.share]
+    return [place for place, value in enumerate(found.values) if value >= threshold.share]
 
 
-def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) -> Rank:
+def _rank(item: Candidate, value: float, preset: Preset, now: datetime) -> Rank:
     return rank(
-        relevance.value,
+        value,
         final_score=item.final_score,
         quality=0 if preset.by_place else item.quality,
         age_days=(now - item.happened_at).total_seconds() / SECONDS_A_DAY,
@@ -116,32 +150,26 @@ def _rank(item: Candidate, relevance: Relevance, preset: Preset, now: datetime) 
     )
 
 
-def _nearest(pool: Sequence[Candidate], count: int) -> list[tuple[Candidate, Relevance]]:
+def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], Relevances]:
     """The `count` nearest, each with sim = 1 - distance / 2 as its relevance."""
     near = sorted(
         (item for item in pool if item.similarity is not None),
         key=lambda item: (-(item.similarity or 0.0), item.memory_id),
     )[:count]
-    return [(item, _by_distance(1 - (1 - (item.similarity or 0.0)) / 2)) for item in near]
+    values = [1 - (1 - (item.similarity or 0.0)) / 2 for item in near]
+    nothing = [0.0] * len(near)
+    return near, Relevances((values, values, values, nothing, values, nothing, nothing, nothing))
 
 
-def _by_place(scored: Sequence[tuple[Candidate, Relevance]]) -> list[tuple[Candidate, Relevance]]:
+def _by_place(pool: Sequence[Candidate], found: Relevances) -> tuple[list[Candidate], Relevances]:
     """Each with 1 / place as its relevance, in the arm where it stands higher; what neither arm has is left out."""
     places: dict[UUID, int] = {}
     for scores in (
-        [(-item.similarity, item.memory_id) for item, _ in scored if item.similarity is not None],
-        [(-item.bm25, item.memory_id) for item, _ in scored if item.bm25 > 0],
+        [(-item.similarity, item.memory_id) for item in pool if item.similarity is not None],
+        [(-item.bm25, item.memory_id) for item in pool if item.bm25 > 0],
     ):
         for place, (_, memory_id) in enumerate(sorted(scores), start=1):
             places[memory_id] = min(place, places.get(memory_id, place))
-    return [
-        (item, relevance._replace(value=1 / places[item.memory_id]))
-        for item, relevance in scored
-        if item.memory_id in places
-    ]
-
-
-def _by_distance(value: float) -> Relevance:
-    return Relevance(
-        value=value, evidence=value, vector=value, lexical=0.0, fused=value, neighbours=0.0, source=0.0, named=0.0
-    )
+    kept = [place for place, item in enumerate(pool) if item.memory_id in places]
+    chosen = [pool[place] for place in kept]
+    return chosen, found.of(kept, [1 / places[item.memory_id] for item in chosen])

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,12 +14,14 @@ from psycopg import AsyncConnection
 
 from app.db.engine import Database
 from app.embeddings.following import speaking
-from app.embeddings.provider import EmbeddingProvider, Vector
+from app.embeddings.provider import EmbeddingProvider, Reranker, Vector
 from app.embeddings.store import as_literal
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.masking import masked_values
 from app.memories.filters import conditions
 from app.memories.identity import new_id
+from app.memories.memory import Memory
+from app.memories.scored_text import embedded_text
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.dedupe import deduplicated
@@ -27,8 +29,10 @@ from app.retrieval.degradation import lexical_degradation, nothing_stored, vecto
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
 from app.retrieval.query import Query, checked_preset
-from app.retrieval.recall import HYBRID, LEXICAL, VECTOR, Degradation, Hit, Recall
-from app.retrieval.scoring import Ranked, ranked
+from app.retrieval.reading import Text
+from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
+from app.retrieval.reranking import MOST_RERANKED, reranked
+from app.retrieval.scoring import Ranked, ranked, reread
 from app.retrieval.store import Survey
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -36,10 +40,11 @@ from app.workspaces.workspace import checked_name
 
 SPARE = 12
 """Memories fetched beyond k, because dedupe leaves some out."""
-COMPARED_AT_ONCE = 100_000
-"""Characters that are compared on the event loop: as many take 10 ms."""
 MASKED_AT_ONCE = 2_000
 """Characters of a query that are masked on the event loop: as many take 0.2 ms."""
+READ_AT_ONCE = 100_000
+"""Characters that are read and compared on the event loop: as many take 10 ms; more do so in a thread, so that no
+other request waits for them."""
 
 logger = structlog.get_logger()
 
@@ -59,7 +64,14 @@ class Finding:
 
 
 async def search(
-    database: Database, provider: EmbeddingProvider, *, workspace: str, language: str, query: Query, mask: bool = True
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: str,
+    language: str,
+    query: Query,
+    mask: bool = True,
+    reranker: Reranker | None = None,
 ) -> Recall:
     """The memories that matter for a query, best first, logged as a recall.
 
@@ -70,12 +82,18 @@ async def search(
         InvalidInput: the query, its filters, preset or k cannot be taken.
         DatabaseUnavailable: the database does not answer.
     """
-    finding = await find(database, provider, workspace=workspace, query=query, mask=mask)
+    finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
     return await log(database, finding, hits=finding.hits, tokens=None, language=language)
 
 
 async def find(
-    database: Database, provider: EmbeddingProvider, *, workspace: str, query: Query, mask: bool = True
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: str,
+    query: Query,
+    mask: bool = True,
+    reranker: Reranker | None = None,
 ) -> Finding:
     """`search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
     started = time.perf_counter()
@@ -96,7 +114,8 @@ async def find(
         if any(item.arm == VECTOR and item.silent for item in degraded):
             vector = None
         mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
-        hits = await _hits(database, asked, query, preset, vector)
+        hits, missing = await _found(database, asked, query, preset, vector, reranker)
+        degraded = (*degraded, *missing)
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
@@ -207,47 +226,99 @@ def _degradations(
     return tuple(item for item in (vector, lexical) if item is not None)
 
 
+async def _found(
+    database: Database,
+    asked: _Asked,
+    query: Query,
+    preset: Preset,
+    vector: Vector | None,
+    reranker: Reranker | None,
+) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
+    """The hits, and what could not be done for their order."""
+    most = query.k if preset.most is None else min(query.k, preset.most)
+    if not _wants_reranking(query, preset, reranker):
+        return await _hits(database, asked, query, preset, vector, most), ()
+    hits = await _hits(database, asked, query, preset, vector, max(most, MOST_RERANKED))
+    hits, missing = await _reranked(reranker, query, preset, hits)
+    return hits[:most], missing
+
+
 async def _hits(
-    database: Database, asked: _Asked, query: Query, preset: Preset, vector: Vector | None
+    database: Database, asked: _Asked, query: Query, preset: Preset, vector: Vector | None, wanted: int
 ) -> tuple[Hit, ...]:
     if vector is None and asked.words is None:
         return ()
-    question = replace(asked.question, vector=None if vector is None else as_literal(vector))
+    question = replace(asked.question, vector=None if vector is None else as_literal(vector), least=wanted + SPARE)
     full_match = asked.words.full_match if asked.words else 0.0
     async with database.direct() as connection:
         pool = await arms.candidates(connection, question)
-        best = ranked(pool, preset, query=query.text, full_match=full_match, now=datetime.now(UTC))
-        return await _with_bodies(connection, question.workspace_id, best, preset, query.k)
+        now = query.moment
+        best = ranked(pool, preset, query=query.text, full_match=full_match, now=now)
+        return await _with_bodies(connection, question.workspace_id, best, preset, query, now, wanted)
+
+
+def _wants_reranking(query: Query, preset: Preset, reranker: Reranker | None) -> bool:
+    """Where one is configured, recipes that stand to the letter are left as they are unless it is asked for."""
+    if query.rerank is None:
+        return reranker is not None and preset.hints is not None
+    return query.rerank
+
+
+async def _reranked(
+    reranker: Reranker | None, query: Query, preset: Preset, hits: tuple[Hit, ...]
+) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
+    """The hits as the re-ranker orders them, or as they are with why it does not. No connection is held meanwhile."""
+    if reranker is None:
+        return hits, (Degradation(arm=RERANKER, reason="none is configured; set PRIORS_RERANKER", silent=True),)
+    if not hits:
+        return hits, ()
+    texts = [embedded_text(hit.title, hit.body) for hit in hits[:MOST_RERANKED]]
+    try:
+        scores = await reranker.scores(query.text, texts)
+    except RerankerUnavailable as error:
+        return hits, (Degradation(arm=RERANKER, reason=str(error), silent=True),)
+    return tuple(reranked(hits, scores, preset.weights)), ()
 
 
 async def _with_bodies(
-    connection: AsyncConnection, workspace_id: int, best: Sequence[Ranked], preset: Preset, k: int
+    connection: AsyncConnection,
+    workspace_id: int,
+    best: Iterator[Ranked],
+    preset: Preset,
+    query: Query,
+    now: datetime,
+    wanted: int,
 ) -> tuple[Hit, ...]:
-    """The first k of the ranking, once its doubles are left out; fetched on until they are k or the ranking ends."""
-    wanted = k if preset.most is None else min(k, preset.most)
-    found: list[Hit] = []
+    """The first `wanted` of the ranking, once its texts are read and its doubles left out; fetched on until they are
+    as many or the ranking ends."""
+    chosen: list[Ranked] = []
+    memories: dict[UUID, Memory] = {}
     hits: tuple[Hit, ...] = ()
-    step = wanted + SPARE
-    for chosen in (best[start : start + step] for start in range(0, len(best), step)):
-        memories = await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in chosen])
-        found += (
-            Hit(memory=memories[item.candidate.memory_id], score=item.rank.value, explain=item.explain, link=item.link)
-            for item in chosen
-            if item.candidate.memory_id in memories
-        )
-        hits = await _without_doubles(found, preset, wanted)
-        if len(hits) >= wanted:
-            break
-    return hits
 
-
-async def _without_doubles(found: Sequence[Hit], preset: Preset, wanted: int) -> tuple[Hit, ...]:
-    """The first `wanted` of them. Large texts are compared in a thread, so that no other request waits for them."""
-
-    def compare() -> tuple[Hit, ...]:
+    def read() -> tuple[Hit, ...]:
+        # What was fetched before is read again with what follows, because only together are they in order.
+        found = _read(chosen, memories, preset, query.text, now)
         single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
         return tuple(islice(single, wanted))
 
-    if sum(len(hit.body) for hit in found) <= COMPARED_AT_ONCE:
-        return compare()
-    return await asyncio.to_thread(compare)
+    while len(hits) < wanted and (following := list(islice(best, wanted + SPARE))):
+        chosen += following
+        memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in following])
+        large = sum(len(memory.body) for memory in memories.values()) > READ_AT_ONCE
+        hits = await asyncio.to_thread(read) if large else read()
+    return hits
+
+
+def _read(
+    chosen: Sequence[Ranked], memories: Mapping[UUID, Memory], preset: Preset, query: str, now: datetime
+) -> Iterator[Hit]:
+    """These hits in the order that their texts give them; one that went in the meantime is left out."""
+    there = [item for item in chosen if item.candidate.memory_id in memories]
+    texts = [_text(memories[item.candidate.memory_id]) for item in there]
+    for item in reread(there, texts, preset, query=query, now=now):
+        memory = memories[item.candidate.memory_id]
+        yield Hit(memory=memory, score=item.rank.value, explain=item.explain, link=item.link)
+
+
+def _text(memory: Memory) -> Text:
+    return Text(memory.title, memory.body, memory.source_id, memory.ordinal)

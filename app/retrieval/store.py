@@ -179,6 +179,10 @@ def record(
     parameters = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     if query.weights is not None:
         parameters["weights"] = query.weights
+    if query.now is not None:
+        parameters["now"] = query.now
+    if query.rerank is not None:
+        parameters["rerank"] = query.rerank
     if kept is not None:
         parameters |= {"stable": True, "kept": kept}
     return {

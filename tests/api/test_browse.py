@@ -186,6 +186,19 @@ async def test_a_run_shows_why_each_memory_was_given(client: httpx.AsyncClient) 
     assert given["explain"]["score"] == pytest.approx(given["score"], abs=1e-4)
 
 
+async def test_when_it_is_asked_can_be_given_with_the_query(client: httpx.AsyncClient) -> None:
+    for month, what in (("03", "tea"), ("01", "oil")):
+        body = f"The verdict of the judge about {what}."
+        given = {"kind": "note", "body": body, "occurred_at": f"2024-{month}-10T00:00:00Z"}
+        await client.post("/api/memories", json=given)
+    for path in ("/api/search", "/api/history"):
+        asked = {"query": "the verdict of last month", "now": "2024-04-20T08:00:00+02:00"}
+        first, second = (await client.post(path, json=asked)).json()["hits"]
+        assert (first["occurred_at"], second["explain"]["dated"]) == ("2024-03-10T00:00:00Z", 0)
+    refused = await client.post("/api/search", json={"query": "x", "now": "yesterday"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "now")
+
+
 async def test_weights_can_be_given_with_the_query(client: httpx.AsyncClient) -> None:
     for score in (2, 9):
         body = f"Producers are verified in the register, said the judge of run {score}."

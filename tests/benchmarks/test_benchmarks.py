@@ -1,10 +1,13 @@
 """Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from app.retrieval.presets import PRESETS
 from benchmarks import (
+    ablation,
     compression,
     graph,
     history,
@@ -94,6 +97,30 @@ def test_locomo() -> None:
     figures = by_name(locomo.main(["--conversations", "1", "--questions", "20"]))
     overall = [value for name, value in figures.items() if name.startswith("all")]
     assert 0.4 < overall[0] <= overall[1] <= overall[2] <= 1
+
+
+def test_ablation() -> None:
+    if not locomo.CONVERSATIONS.is_dir():
+        pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
+    known = set(PRESETS)
+    figures = by_name(ablation.main(["--conversations", "1", "--questions", "3", "--work", "conversations"]))
+    assert 0 <= figures["conversations @5"] <= figures["conversations @20"] <= 1
+    for idea in ablation.ideas():
+        assert -1 <= figures[f"without {idea}: conversations @10"] <= 1
+    assert set(PRESETS) == known
+
+
+def test_a_question_is_asked_again_as_of_then() -> None:
+    def asked(text: str) -> ablation.Question:
+        return ablation.Question(text=text, evidence=frozenset({"a"}), groups=("conversations",))
+
+    day = ablation.told(asked("What did Ann say on 5 May, 2023?"))
+    assert day is not None
+    assert (day.text, day.now) == ("What did Ann say yesterday?", datetime(2023, 5, 6, 12, tzinfo=UTC))
+    month = ablation.told(asked("What did Ann say in March 2023?"))
+    assert month is not None
+    assert (month.text, month.now) == ("What did Ann say last month?", datetime(2023, 4, 15, 12, tzinfo=UTC))
+    assert ablation.told(asked("What did Ann say in March?")) is None
 
 
 def test_stable() -> None:

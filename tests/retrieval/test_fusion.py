@@ -53,6 +53,19 @@ def test_a_memory_that_the_query_names_gains_its_share() -> None:
     assert second.evidence == pytest.approx(1.2 * first.evidence)
 
 
+def test_a_memory_from_the_time_that_the_query_names_gains_its_share() -> None:
+    plain = evidence(0.5, 5.0)
+    first, second, both = relevances(
+        [plain, plain._replace(dated=0.5), plain._replace(dated=1.0, named=True)],
+        full_match=10.0,
+        blend=Blend(named=0.2, dated=0.3),
+    )
+    assert first.dated == 0
+    assert second.evidence == pytest.approx(1.15 * first.evidence)
+    assert both.evidence == pytest.approx(1.2 * 1.3 * first.evidence)
+    assert both.evidence == pytest.approx(both.fused + both.neighbours + both.source + both.named + both.dated)
+
+
 def test_reciprocal_ranks_prefer_what_both_arms_found() -> None:
     both, words, meaning = reciprocal_ranks([evidence(0.5, 5.0), evidence(None, 9.0), evidence(0.9, 0.0)])
     assert both > words

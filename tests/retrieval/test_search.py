@@ -1,7 +1,8 @@
 """Finding, with a real Postgres and the real model."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from sqlalchemy import text
 from app.db.engine import Database
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.noop import NoopProvider
-from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.embeddings.provider import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
+from app.embeddings.reranker import CrossEncoder
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.filters import Filters, conditions
@@ -26,6 +28,7 @@ from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
 from app.retrieval.store import survey as surveyed
+from tests.embeddings.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 FACTS = {
     "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
@@ -51,13 +54,21 @@ class Store:
             await embed_waiting(self.database, self.provider, ids=[id_ for id_ in result.ids if id_])
         await refresh_all_statistics(self.database)
 
-    async def ask(self, query: str, *, provider: EmbeddingProvider | None = None, **options: Any) -> Recall:
+    async def ask(
+        self,
+        query: str,
+        *,
+        provider: EmbeddingProvider | None = None,
+        reranker: Reranker | None = None,
+        **options: Any,
+    ) -> Recall:
         return await search(
             self.database,
             provider or self.provider,
             workspace=self.workspace,
             language="english",
             query=Query(text=query, **{"k": 5, **options}),
+            reranker=reranker,
         )
 
 
@@ -99,7 +110,9 @@ async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None
     assert hit.score == pytest.approx(
         (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
     )
-    assert parts["evidence"] == pytest.approx(parts["fused"] + parts["neighbours"] + parts["source"] + parts["named"])
+    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "own", "turn")
+    assert parts["evidence"] == pytest.approx(sum(parts[name] for name in made_of))
+    assert parts["phrases"] > 0
     assert parts["similarity"] > 0.4
     assert parts["bm25"] > 0
 
@@ -140,6 +153,78 @@ async def test_a_rating_changes_the_very_next_recall(empty: Store) -> None:
             {"title": before[0], "workspace": empty.workspace},
         )  # fmt: skip
     assert titles(await empty.ask("scout found no actors")) == before[::-1]
+
+
+async def test_last_week_is_told_from_when_it_is_asked(empty: Store) -> None:
+    weeks = {week: datetime(2024, 3, week * 7 - 2, tzinfo=UTC) for week in (1, 2, 3)}
+    notes = {week: f"The judge sent the {what} report back." for week, what in enumerate(("tea", "oil", "tin"), 1)}
+    await empty.add(
+        *(NewMemory(kind="note", title=f"week {week}", body=notes[week], occurred_at=weeks[week]) for week in weeks)
+    )
+    for week, moment in weeks.items():
+        recall = await empty.ask("What did the judge do with the report last week?", now=moment + timedelta(days=7))
+        assert titles(recall)[0] == f"week {week}"
+        assert (recall.hits[0].explain["dated"] or 0) > 0
+    logged = await get_recall(empty.database, workspace=empty.workspace, recall_id=recall.recall_id)
+    assert logged.parameters["now"] == "2024-03-26T00:00:00Z"
+
+
+async def test_the_age_of_a_memory_is_counted_to_when_it_is_asked(empty: Store) -> None:
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    await empty.add(NewMemory(kind="note", body="The scout found no actors.", occurred_at=then))
+    (hit,) = (await empty.ask("scout actors", now=then)).hits
+    assert hit.explain["recency"] == 1.0
+    (hit,) = (await empty.ask("scout actors")).hits
+    assert (hit.explain["recency"] or 1) < 0.9
+
+
+async def test_an_answer_goes_before_its_question(empty: Store) -> None:
+    log = SourceReference(kind="session", uri="log")
+    turns = ["Did the family adopt a puppy?", "The family did adopt a puppy.", "How lovely."]
+    await empty.add(
+        *(NewMemory(kind="message", body=body, source=log, ordinal=place) for place, body in enumerate(turns))
+    )
+    answer, question = (await empty.ask("puppy of the family", k=2)).hits
+    assert [answer.body, question.body] == turns[1::-1]
+    assert (answer.explain["turn"] or 0) > 0 > (question.explain["turn"] or 0)
+
+
+async def test_a_re_ranker_reads_the_best_hits_once_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.embeddings.reranker.LONGEST_WAIT", None)
+    reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
+    query = "scout actors, market size, judge points, listicle pages"
+    before = await store.ask(query)
+    recall = await store.ask(query, reranker=reranker)
+    assert (recall.degraded, len(recall.hits)) == ((), len(before.hits))
+    assert len(before.hits) > 1
+    found = {hit.title: hit for hit in recall.hits}
+    shared = {title: (hit.explain["reranker"] or 0.0) + OFFSET for title, hit in found.items()}
+    assert recall.hits[0].title == max(shared, key=shared.__getitem__) == "sources"
+    assert shared["sources"] > shared["scout"] >= len({"scout", "actors", "market"})
+    for hit in before.hits:
+        assert "reranker" not in hit.explain
+        assert found[hit.title].explain["before_reranking"] == pytest.approx(hit.explain["relevance"])
+    logged = await get_recall(store.database, workspace=store.workspace, recall_id=recall.recall_id)
+    assert logged.hits[0].explain["reranker"] == found["sources"].explain["reranker"]
+    (best,) = (await store.ask(query, reranker=reranker, k=1)).hits
+    assert best.title == "sources"
+    for left in ({"rerank": False}, {"preset": "classic"}):
+        assert all("reranker" not in hit.explain for hit in (await store.ask(query, reranker=reranker, **left)).hits)
+    assert len((await store.ask(query, reranker=reranker, preset="classic", rerank=True)).hits) <= 4
+    await reranker.close()
+
+
+async def test_a_re_ranker_that_cannot_serve_is_named_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+    query = "judge took points"
+    plain = await store.ask(query)
+    for reranker, reason in ((None, "PRIORS_RERANKER"), (CrossEncoder(tmp_path, model="nobody/nothing"), "nobody")):
+        recall = await store.ask(query, reranker=reranker, rerank=True)
+        (missing,) = recall.degraded
+        assert (missing.arm, missing.silent, recall.mode) == ("reranker", True, "hybrid")
+        assert reason in missing.reason
+        assert titles(recall) == titles(plain)
 
 
 async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
@@ -289,6 +374,7 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
         ({"text": " "}, "query"), ({"text": "x" * 300_001}, "query"), ({"text": "a\0"}, "query"), ({"k": 0}, "k"),
         ({"k": 10_000}, "k"), ({"preset": "best"}, "preset"), ({"agent": "a\ud800"}, "agent"),
         ({"filters": Filters(kinds=("poem",))}, "filters.kinds"),
+        ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))}, "now"),
     ],
 )  # fmt: skip
 async def test_bad_queries_name_their_field(empty: Store, change: dict[str, Any], field: str) -> None:

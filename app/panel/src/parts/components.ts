@@ -29,6 +29,8 @@ export const PARTS = [
   { name: "source", label: "its source" },
   { name: "named", label: "the query names its title" },
   { name: "links", label: "its links with other hits" },
+  { name: "dated", label: "the query names its time" },
+  { name: "text", label: "what its text says" },
   { name: "quality", label: "the evaluator's score" },
 ] as const;
 
@@ -39,7 +41,10 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
   const value = (name: string) => component(explain, name) ?? 0;
   const factor = value("q_adjust") * value("recency");
   const evidence = value("evidence");
-  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / evidence : 0;
+  // What its text says is less than nothing for a question; then the other parts are smaller by as much.
+  const text = value("phrases") + value("time") + value("own") + value("turn");
+  const whole = Math.max(evidence, evidence - text);
+  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / whole : 0;
   const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
   return {
     words: each * value("fused") * share,
@@ -48,6 +53,8 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     source: each * value("source"),
     named: each * value("named"),
     links: each * value("links"),
+    dated: each * value("dated"),
+    text: each * Math.max(0, text),
     quality: weights.quality * value("qual_weight") * factor,
   };
 }

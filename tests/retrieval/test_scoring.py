@@ -1,0 +1,85 @@
+"""From a pool to a ranking, and what reading the texts changes of it."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from app.retrieval.arms import Candidate
+from app.retrieval.presets import CLASSIC, CLOSEST, DEFAULT, Preset
+from app.retrieval.reading import Text
+from app.retrieval.scoring import Ranked, ranked, reread
+
+NOW = datetime(2024, 1, 10, tzinfo=UTC)
+PLACES = 4
+
+
+def candidate(place: int, *, happened_at: datetime = NOW, similarity: float = 0.5) -> Candidate:
+    return Candidate(
+        memory_id=UUID(int=place),
+        title="",
+        source_id=UUID(int=99),
+        ordinal=place * 10,
+        final_score=None,
+        quality=0,
+        happened_at=happened_at,
+        similarity=similarity,
+        bm25=1.0,
+    )
+
+
+def best(query: str, preset: Preset = DEFAULT, *pool: Candidate) -> list[Ranked]:
+    given = pool or [candidate(place) for place in range(PLACES)]
+    return list(ranked(given, preset, query=query, full_match=2.0, now=NOW))
+
+
+def places(ranking: list[Ranked]) -> list[int]:
+    return [item.candidate.memory_id.int for item in ranking]
+
+
+def test_what_is_from_the_time_that_the_query_names_comes_first() -> None:
+    pool = [
+        candidate(0, happened_at=datetime(2023, 12, 1, tzinfo=UTC), similarity=0.55),
+        candidate(1, happened_at=datetime(2023, 5, 20, tzinfo=UTC)),
+    ]
+    assert places(best("What failed?", DEFAULT, *pool)) == [0, 1]
+    first, second = best("What failed in May 2023?", DEFAULT, *pool)
+    assert first.candidate.memory_id.int == 1
+    assert (first.explain["dated"] or 0) > 0
+    assert second.explain["dated"] == 0
+
+
+def test_the_text_decides_between_equals_and_says_by_what() -> None:
+    query = "When did the deploy script fail?"
+    bodies = ["Did it fail?", "It failed.", "The deploy script failed.", "It failed on Monday."]
+    ranking = best(query)
+    texts = [Text("", bodies[place], "s", place * 10) for place in places(ranking)]
+    again = reread(ranking, texts, DEFAULT, query=query, now=NOW)
+    assert places(again) == [2, 3, 1, 0]
+    gains = [(item.relevance.phrases > 0, item.relevance.time > 0, item.relevance.turn < 0) for item in again]
+    assert gains == [(True, False, False), (False, True, False), (False, False, False), (False, False, True)]
+    for item in again:
+        parts = item.relevance
+        added = parts.phrases + parts.time + parts.own + parts.turn
+        whole = parts.fused + parts.neighbours + parts.source + parts.named + parts.dated + added
+        assert parts.evidence == pytest.approx(whole)
+        assert 0 <= parts.value <= 1
+
+
+def test_who_tells_of_themselves_goes_before_who_speaks_of_others() -> None:
+    ranking = best("What did Ann adopt?", DEFAULT, *(candidate(place)._replace(title="Ann") for place in range(2)))
+    texts = [Text("Ann", "He has a puppy.", "s", 0), Text("Ann", "I have a puppy.", "s", 10)]
+    again = reread(ranking, texts, DEFAULT, query="What did Ann adopt?", now=NOW)
+    assert places(again) == [1, 0]
+    assert [item.relevance.own > 0 for item in again] == [True, False]
+
+
+@pytest.mark.parametrize("preset", [CLASSIC, CLOSEST])
+def test_recipes_of_their_own_are_not_changed_by_texts(preset: Preset) -> None:
+    ranking = best("deploy script", preset)
+    texts = [Text("", "deploy script" if place == PLACES - 1 else "", "s", place) for place in places(ranking)]
+    assert reread(ranking, texts, preset, query="deploy script", now=NOW) == ranking
+
+
+def test_nothing_to_read_is_no_ranking() -> None:
+    assert reread([], [], DEFAULT, query="anything", now=NOW) == []
