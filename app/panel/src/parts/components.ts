@@ -28,7 +28,7 @@ export const PARTS = [
   { name: "neighbours", label: "neighbours in its source" },
   { name: "source", label: "its source" },
   { name: "named", label: "the query names its title" },
-  { name: "links", label: "its links with other hits" },
+  { name: "links", label: "its links" },
   { name: "quality", label: "the evaluator's score" },
 ] as const;
 
