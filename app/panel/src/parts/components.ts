@@ -28,7 +28,7 @@ export const PARTS = [
   { name: "neighbours", label: "neighbours in its source" },
   { name: "source", label: "its source" },
   { name: "named", label: "the query names its title" },
-  { name: "links", label: "its links with other hits" },
+  { name: "links", label: "its links" },
   { name: "dated", label: "the query names its time" },
   { name: "text", label: "what its text says" },
   { name: "quality", label: "the evaluator's score" },

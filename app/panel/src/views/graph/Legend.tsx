@@ -57,18 +57,19 @@ const RELATIONS: Readonly<Record<string, string>> = {
 /** The lines on the map, by what they mean. */
 export function LinkLegend({ lines, beyond }: { readonly lines: readonly Line[]; readonly beyond: number }) {
   if (lines.length + beyond === 0) return null;
-  const counts = new Map<string, number>();
-  for (const { relation } of lines) counts.set(relation, (counts.get(relation) ?? 0) + 1);
   return (
     <ul className="line-legend" aria-label="Links">
-      {[...counts].map(([relation, count]) => (
-        <li key={relation}>
-          <svg className="sign" viewBox="0 0 28 8" width="28" height="8" aria-hidden>
-            <path d="M0 4H28" strokeDasharray={dashesOf(relation).join(" ")} />
-          </svg>
-          {RELATIONS[relation] ?? relation} {whole(count)}
-        </li>
-      ))}
+      {Object.entries(RELATIONS).map(([relation, name]) => {
+        const count = lines.filter((line) => line.relation === relation).length;
+        return count === 0 ? null : (
+          <li key={relation}>
+            <svg className="sign" viewBox="0 0 28 8" width="28" height="8" aria-hidden>
+              <path d="M0 4H28" strokeDasharray={dashesOf(relation).join(" ")} />
+            </svg>
+            {name} {whole(count)}
+          </li>
+        );
+      })}
       {beyond > 0 && <li>not shown {whole(beyond)}</li>}
     </ul>
   );

@@ -21,9 +21,9 @@ export const UNRATED: Mark = { name: "unrated", colour: "--muted", shape: symbol
 /** Out of the span of time, or of a cluster that is not looked at. */
 export const FAINT: Mark = { name: "faint", colour: "--muted", shape: symbolCircle, area: 10, opacity: 0.22 };
 
-/** Lengths of dashes and gaps by relation, so that no colour is needed to tell links apart; others are not broken. */
+/** Lengths of dashes and gaps by relation, so that no colour is needed to tell links apart; `derived_from` is not broken. */
 const DASHES: Readonly<Record<string, readonly number[]>> = {
-  next: [2, 3], mentions: [9, 3], same_entity: [5, 4], similar: [1, 4],
+  next: [2, 3], supersedes: [9, 3, 2, 3], mentions: [9, 3], same_entity: [5, 4], similar: [1, 4],
 };
 
 export function dashesOf(relation: string): readonly number[] {
