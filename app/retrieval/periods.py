@@ -12,7 +12,7 @@ READ_CHARACTERS = 1_000
 AFTERMATH = timedelta(days=7)
 """What happened is told within a week after it, or within as long again as it took,"""
 AFTERMATH_SHARE = 0.5
-"""and fits half as well then. From 0.25 to 0.75 recall moves by less than a point (docs/retrieval.md)."""
+"""and fits half as well then. From 0.25 to 0.75 recall moves by at most two points (docs/retrieval.md)."""
 
 
 class Period(NamedTuple):
