@@ -44,6 +44,9 @@ class Ranked(NamedTuple):
 
 def ranked(pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime) -> list[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
+    if preset.blend.by_rank:
+        # Ranks of what scores alike follow the order of the pool.
+        pool = sorted(pool, key=lambda item: item.memory_id)
     titles = named(query, [item.title for item in pool])
     numbers: dict[UUID | None, int] = {}
     evidence = [
