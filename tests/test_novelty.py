@@ -140,9 +140,7 @@ async def test_a_long_text_is_compared_to_its_end(
     assert await of(" " * 5_000 + news) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("text", "at_least"), [("12345 67890", 0.9), ("😀", 0.9), ("我们发现该集群在夜间写入速率很高", 0.3)]
-)
+@pytest.mark.parametrize(("text", "at_least"), [("12345 67890", 0.9), ("我们发现该集群在夜间写入速率很高", 0.3)])
 async def test_a_text_without_words_is_compared_by_what_it_has(
     database: Database, counter: TokenCounter, workspace: str, text: str, at_least: float
 ) -> None:
@@ -233,3 +231,9 @@ def test_a_denial_is_news() -> None:
     memory = Profile("The valve of the third pump closes at night, when the plant is idle.")
     text = Profile("The valve of the third pump does not close at night, when the plant is idle.")
     assert scored(text, [memory], [0.97], NOTHING).novelty > 0.4
+
+
+@pytest.mark.parametrize("text", ["...", "🎉", "— ! —", "***\n***"])
+def test_what_says_nothing_adds_nothing(text: str) -> None:
+    assert scored(Profile(text), [], [], NOTHING).novelty == 0
+    assert scored(Profile(text), [Profile(OTHER)], [0.1], NOTHING).novelty == 0

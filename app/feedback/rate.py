@@ -11,6 +11,7 @@ from app.feedback import store
 from app.feedback.rating import Rated, Rating
 from app.masking import masked
 from app.memories.admission import NAME_LIMIT, unstorable
+from app.runs.record import name_reasons
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
@@ -46,7 +47,9 @@ async def rate(
             if not await store.lock(connection, workspace_id, memory_id):
                 raise unknown
             if idempotency_key is not None and (
-                known := await _sent_before(connection, workspace_id, memory_id, idempotency_key, rating, comment)
+                known := await _sent_before(
+                    connection, workspace_id, memory_id, idempotency_key, (rating, comment, run_id)
+                )
             ):
                 return known
             feedback_id = await store.append(
@@ -65,14 +68,14 @@ async def rate(
 
 
 async def _sent_before(
-    connection: AsyncConnection, workspace_id: int, memory_id: UUID, key: str, rating: int, comment: str
+    connection: AsyncConnection, workspace_id: int, memory_id: UUID, key: str, sent: tuple[int, str, str | None]
 ) -> Rated | None:
     known = await store.by_key(connection, workspace_id, key)
     if known is None:
         return None
     if known.memory_id != memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
-    if (known.rating, known.comment) != (rating, comment):
+    if (known.rating, known.comment, known.run_id) != sent:
         raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
     return await _rated(connection, workspace_id, memory_id, known.feedback_id)
 
@@ -130,9 +133,9 @@ def _check(rating: int, comment: str, run_id: str | None, idempotency_key: str |
         raise InvalidInput("rating", "must be 1 or -1")
     if len(comment) > COMMENT_LIMIT:
         raise InvalidInput("comment", f"has more than {COMMENT_LIMIT:,} characters")
-    for name, value in (("run_id", run_id), ("Idempotency-Key", idempotency_key)):
-        if value is not None and not 1 <= len(value) <= NAME_LIMIT:
-            raise InvalidInput(name, f"has 1 to {NAME_LIMIT} characters")
-    for reason in unstorable({"comment": comment, "run_id": run_id or "", "Idempotency-Key": idempotency_key or ""}):
+    if idempotency_key is not None and not 1 <= len(idempotency_key) <= NAME_LIMIT:
+        raise InvalidInput("Idempotency-Key", f"has 1 to {NAME_LIMIT} characters")
+    named = () if run_id is None else name_reasons(run_id)
+    for reason in (*named, *unstorable({"comment": comment, "Idempotency-Key": idempotency_key or ""})):
         field, _, message = reason.partition(": ")
         raise InvalidInput(field, message)

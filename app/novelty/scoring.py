@@ -161,8 +161,11 @@ class Score:
 def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence[float | None], task: Profile) -> Score:
     """How much a passage adds to these memories, 0 to 1; None is the similarity of a memory without a vector.
 
-    What the task says is known: its words, numbers and names count neither for the passage nor against it.
+    What the task says is known: its words, numbers and names count neither for the passage nor against it. A passage
+    without a word says nothing, so it adds nothing.
     """
+    if not passage.tokens:
+        return Score(novelty=0.0, shares=(1.0,) * len(memories))
     words = _new_words(passage, memories, task)
     cores = [
         _core(passage, memory, share, similarity, task)

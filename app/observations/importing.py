@@ -196,7 +196,7 @@ def _tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
 
 def _text(fields: dict[str, Any], name: str) -> str:
     value = fields.get(name)
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | bool):
         raise InvalidInput(name, "must be a text")
     return "" if value is None else str(value)
 

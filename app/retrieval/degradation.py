@@ -2,6 +2,7 @@
 
 from app.embeddings.provider import EmbeddingProvider
 from app.embeddings.store import StoredModel
+from app.memories.wording import WORD
 from app.retrieval.recall import LEXICAL, VECTOR, Degradation
 
 TOLERATED_WAITING = 0.1
@@ -47,9 +48,10 @@ def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
     return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
 
 
-def lexical_degradation() -> Degradation:
+def lexical_degradation(query: str) -> Degradation:
     """The lexical arm has nothing to look up."""
-    return Degradation(arm=LEXICAL, reason="the query has no words besides stop words", silent=True)
+    reason = "the query has no words besides stop words" if WORD.search(query) else "the query has no words"
+    return Degradation(arm=LEXICAL, reason=reason, silent=True)
 
 
 def _silent(reason: str) -> Degradation:

@@ -68,6 +68,9 @@ def ranked(
     pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime
 ) -> Iterator[Ranked]:
     """The pool's relevant memories, best first; ties by id. `full_match` as `relevances` takes it."""
+    if preset.blend.by_rank:
+        # Ranks of what scores alike follow the order of the pool.
+        pool = sorted(pool, key=lambda item: item.memory_id)
     found = relevances(_evidence(pool, query, now), full_match=full_match, blend=preset.blend)
     givers = {item.giver: item for item in pool if item.giver is not None}
     if preset.nearest is not None and any(item.similarity is not None for item in pool):

@@ -110,7 +110,7 @@ async def find(
         if provider is not embedded_by:
             # The database has just moved to another model, which is at hand.
             vector, refusal = await _embedded(provider, query.text)
-        degraded = _degradations(provider, survey, refusal, words)
+        degraded = _degradations(provider, survey, refusal, words, query.text)
         if any(item.arm == VECTOR and item.silent for item in degraded):
             vector = None
         mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
@@ -219,10 +219,10 @@ def _question(survey: Survey, query: Query, preset: Preset, words: LexicalQuery 
 
 
 def _degradations(
-    provider: EmbeddingProvider, survey: Survey, refusal: str | None, words: LexicalQuery | None
+    provider: EmbeddingProvider, survey: Survey, refusal: str | None, words: LexicalQuery | None, query: str
 ) -> tuple[Degradation, ...]:
     vector = vector_degradation(provider, survey.model, waiting=survey.waiting, live=survey.live, refusal=refusal)
-    lexical = None if words else lexical_degradation()
+    lexical = None if words else lexical_degradation(query)
     return tuple(item for item in (vector, lexical) if item is not None)
 
 

@@ -111,7 +111,7 @@ def as_moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
 
 
 def _text(key: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | bool):
         raise InvalidInput(key, "must be a text")
     return str(value)
 

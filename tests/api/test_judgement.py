@@ -210,8 +210,11 @@ async def test_a_key_stands_for_one_rating(client: httpx.AsyncClient) -> None:
     path, headers = f"/api/memories/{memory_id}/feedback", {"Idempotency-Key": "k1"}
     for _ in range(2):
         assert (await client.post(path, json={"rating": 1}, headers=headers)).json()["quality"] == 1
-    other = await client.post(path, json={"rating": -1}, headers=headers)
-    assert (other.status_code, "Idempotency-Key" in other.text) == (400, True)
+    for changed in ({"rating": -1}, {"rating": 1, "comment": "c"}, {"rating": 1, "run_id": "r2"}):
+        other = await client.post(path, json=changed, headers=headers)
+        assert (other.status_code, "Idempotency-Key" in other.text) == (400, True)
+    named = await client.post(path, json={"rating": 1, "run_id": "a\x01b"})
+    assert (named.status_code, "control character" in named.text) == (400, True)
 
 
 @pytest.mark.parametrize("field", ["task", "task_type", "verdict", "output_path"])

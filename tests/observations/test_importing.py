@@ -333,6 +333,8 @@ async def test_a_later_line_of_a_file_completes_an_earlier_one(
         ({"narrative": "It grew well.", "verdict": "\0"}, "verdict: contains a NUL"),
         ({"narrative": "It grew well.", "facts": '["half \\ud83d"]'}, "facts: contains half"),
         ({"narrative": "It grew well.", "final_score": "good"}, "final_score: must be a number"),
+        ({"run_id": "a", "final": True}, "final: must be a text"),
+        ({"narrative": "It grew well.", "final": True}, "final: must be a text"),
         ({"narrative": "It grew well.", "tags": {"a": 1}}, "tags: must be a list"),
         ({"narrative": "It grew well.", "tags": [["a"]]}, "tags: must be a list"),
         ({"narrative": "It grew well.", "metadata": "a"}, "metadata: must be an object"),

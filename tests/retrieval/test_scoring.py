@@ -4,14 +4,23 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.retrieval.arms import Candidate
-from app.retrieval.presets import CLASSIC, CLOSEST, DEFAULT, Preset
+from app.retrieval.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
 from app.retrieval.reading import Text
 from app.retrieval.scoring import Ranked, ranked, reread
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)
 PLACES = 4
+ALIKE = [
+    Candidate(
+        memory_id=UUID(int=number), title="", source_id=None, ordinal=None, final_score=8.0, quality=0, happened_at=NOW,
+        similarity=0.8, bm25=4.0,
+    )
+    for number in range(1, 20)
+]  # fmt: skip
 
 
 def candidate(place: int, *, happened_at: datetime = NOW, similarity: float = 0.5) -> Candidate:
@@ -29,8 +38,8 @@ def candidate(place: int, *, happened_at: datetime = NOW, similarity: float = 0.
 
 
 def best(query: str, preset: Preset = DEFAULT, *pool: Candidate) -> list[Ranked]:
-    given = pool or [candidate(place) for place in range(PLACES)]
-    return list(ranked(given, preset, query=query, full_match=2.0, now=NOW))
+    chosen = pool or [candidate(place) for place in range(PLACES)]
+    return list(ranked(chosen, preset, query=query, full_match=2.0, now=NOW))
 
 
 def places(ranking: list[Ranked]) -> list[int]:
@@ -83,3 +92,13 @@ def test_recipes_of_their_own_are_not_changed_by_texts(preset: Preset) -> None:
 
 def test_nothing_to_read_is_no_ranking() -> None:
     assert reread([], [], DEFAULT, query="anything", now=NOW) == []
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@given(pool=st.permutations(ALIKE))
+def test_what_ranks_alike_is_in_the_order_of_its_id(name: str, pool: list[Candidate]) -> None:
+    preset = PRESETS[name]
+    found = ranked(pool, preset, query="pumps", full_match=6.0, now=NOW)
+    ids = [item.candidate.memory_id for item in found]
+    assert ids == [item.memory_id for item in ALIKE][: len(ids)]
+    assert len(ids) == (preset.nearest or len(ALIKE))

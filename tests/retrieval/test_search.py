@@ -328,9 +328,10 @@ async def test_what_has_no_vector_yet_is_found_by_its_words(store: Store) -> Non
 
 
 async def test_only_stop_words_are_answered_by_meaning(store: Store) -> None:
-    recall = await store.ask("what is it that they do")
-    assert recall.mode == "vector"
-    assert [item.arm for item in recall.degraded] == ["lexical"]
+    for query, reason in (("what is it that they do", "no words besides stop words"), ("?! 🥊", "no words")):
+        recall = await store.ask(query)
+        assert recall.mode == "vector"
+        assert [(item.arm, item.reason) for item in recall.degraded] == [("lexical", f"the query has {reason}")]
 
 
 @pytest.mark.parametrize(
