@@ -14,6 +14,7 @@ from app.embeddings.following import FollowingProvider
 from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
 from app.links.derive import link_waiting
+from app.memories.lexical_index import STALE_AT_WRITES
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
 from app.observations.record import ask_again
@@ -91,7 +92,7 @@ async def _link_all(services: Services) -> None:
 @tasks.task(name="refresh_statistics", pass_context=True, retry=RETRY, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Take a workspace's lexical statistics anew, should they have become stale."""
-    await refresh_workspace_statistics(_services(context).database, workspace_id)
+    await refresh_workspace_statistics(_services(context).database, workspace_id, stale=STALE_AT_WRITES)
 
 
 @tasks.task(name="compress", pass_context=True, retry=RETRY, queue="default")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.embeddings.batching import batches
@@ -127,8 +127,15 @@ def whole_tokenizer() -> Any:
 
 
 @settings(deadline=None)
-@given(st.lists(st.text() | st.sampled_from(["[SEP]", "##", "\n", "\r\n", "\u2028", "\x85", "\u0301"])).map("".join))
-def test_lines_counted_one_by_one_are_the_text_counted_whole(counter: TokenCounter, text: str) -> None:
+@given(
+    st.lists(
+        st.text()
+        | st.text("abcXYZ019 \t.,;!?'`_-[]#€é中\x00\x0b\x7f")
+        | st.sampled_from(["[SEP]", "[MASK]", "[sep", "##", "\n", "\r\n", "\u2028", "\x85", "\u0301", "x" * 101])
+    ).map("".join)
+)
+@example("a [SEP] b[MASK]c [sep] [UNK antidisestablishmentarianism")
+def test_words_counted_one_by_one_are_the_text_counted_whole(counter: TokenCounter, text: str) -> None:
     assert counter.count(text) == len(whole_tokenizer().encode(well_formed(text), add_special_tokens=False))
 
 

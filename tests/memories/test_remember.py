@@ -18,6 +18,7 @@ from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.identity import new_id
 from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference
 from app.memories.remember import BATCH, Door, remember, remember_batches
+from app.memories.upkeep import refresh_all_statistics
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
 
@@ -261,6 +262,21 @@ async def test_no_search_has_to_read_through_pending_words(
     async with database.transaction() as connection:
         assert (await connection.execute(options)).scalar_one() == ["fastupdate=on"]
         assert (await connection.execute(merge)).scalar_one() == 0
+
+
+async def test_the_planner_learns_of_tables_that_have_grown(own_database_url: str, counter: TokenCounter) -> None:
+    database = Database(own_database_url, pool_size=2)
+    known = text("SELECT reltuples FROM pg_class WHERE relname IN ('memories', 'memories_kind_ix')")
+
+    async def told() -> set[float]:
+        async with database.statements() as connection:
+            return set((await connection.execute(known)).scalars())
+
+    await store(database, counter, "w", *(message(f"{place} {'of many words ' * 40}", place) for place in range(1_500)))
+    assert 1_500 not in await told()
+    await refresh_all_statistics(database)
+    assert await told() == {1_500}
+    await database.close()
 
 
 async def test_a_vector_that_comes_along_is_stored_with_the_text(

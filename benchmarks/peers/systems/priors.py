@@ -25,12 +25,12 @@ LINES = 200
 
 
 class Priors:
-    """A store of its own; the server starts at the first call that needs it, and keeps running."""
+    """A store of its own, and a server that runs for as long as it is open."""
 
     def __init__(self, runner: asyncio.Runner, open_services: AsyncExitStack, processes: ExitStack) -> None:
-        self._runner, self._processes = runner, processes
+        self._runner = runner
         self._services = runner.run(open_services.enter_async_context(stage()))
-        self._served: tuple[str, int] | None = None
+        self._address, self._pid = processes.enter_context(service(self._services.settings))
         self._keys: dict[str, str] = {}
         self._threads = threading.local()
 
@@ -55,7 +55,7 @@ class Priors:
     def footprint(self) -> Footprint:
         """The server's process and its Postgres."""
         folder = self._services.settings.data_dir
-        pids = [*family(self._serving()[1]), *family(postmaster(folder))]
+        pids = [*family(self._pid), *family(postmaster(folder))]
         return Footprint(disk=folder_megabytes(folder, without="models"), resident=resident_megabytes(pids))
 
     def _send(self, memories: Sequence[Memory], vectors: Matrix | None, workspace: str) -> list[str]:
@@ -67,13 +67,8 @@ class Priors:
     def _client(self, workspace: str) -> Client:
         clients: dict[str, Client] = self._threads.__dict__.setdefault("clients", {})
         if workspace not in clients:
-            clients[workspace] = Client(self._serving()[0], workspace)
+            clients[workspace] = Client(self._address, workspace)
         return clients[workspace]
-
-    def _serving(self) -> tuple[str, int]:
-        if self._served is None:
-            self._served = self._processes.enter_context(service(self._services.settings))
-        return self._served
 
 
 def _lines(memories: Sequence[Memory], vectors: Matrix | None, model: str) -> Iterator[bytes]:
