@@ -270,6 +270,10 @@ async def test_near_duplicates_of_a_task_join_or_supersede(client: httpx.AsyncCl
     assert len(live) == 1
     if better["memory_id"] != first["memory_id"]:
         assert (await get(client, f"/api/memories/{first['memory_id']}"))["retired_as"] == "superseded"
+        links = (await get(client, f"/api/memories/{first['memory_id']}/links"))["links"]
+        assert ("supersedes", "in", better["memory_id"]) in {
+            (link["relation"], link["direction"], link["memory_id"]) for link in links
+        }
     other = await observe(OUTPUT.replace("221", "305").replace("198", "150").replace("58", "44"), 7.0)
     assert other["outcome"] == "stored"
 

@@ -17,6 +17,7 @@ from app.embeddings.following import UNSETTLED_SECONDS, FollowingProvider, speak
 from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.embeddings.reembed import drop_retired, move_state, reembed
 from app.errors import ConfigurationError, EmbeddingUnavailable
+from app.links.derive import link_waiting
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.operations.doctor import diagnose
@@ -145,6 +146,26 @@ async def test_the_store_moves_while_queries_are_answered(
     assert (await found(database, provider)).mode == "lexical"
     assert await backfill_state(database) == 0
     await database.close()
+
+
+async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, provider: EmbeddingProvider) -> None:
+    async def similar() -> tuple[int, float]:
+        async with own.statements() as connection:
+            counted = "SELECT count(*), coalesce(min(weight), 0) FROM links WHERE relation = 'similar'"
+            return tuple((await connection.execute(text(counted))).one())
+
+    await link_waiting(own)
+    before = await similar()
+    assert before[0] > 0
+    async with own.transaction() as connection:
+        await connection.execute(text("UPDATE links SET weight = 0.01 WHERE relation = 'similar'"))
+    await reembed(own, Turned(provider), grace_seconds=0)
+    assert (await similar())[0] == 0
+    await link_waiting(own)
+    # The vectors are the same but for the order of their numbers, and so is what is near to what.
+    count, least = await similar()
+    assert abs(count - before[0]) <= before[0] / 10
+    assert least > 0.5
 
 
 async def test_what_was_killed_half_way_goes_on(
