@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from app.embeddings.factory import reranker_from
 from app.embeddings.reranker import RETRY_SECONDS, CrossEncoder
 from app.errors import RerankerUnavailable
+from app.settings import Settings
 from tests.embeddings.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 
@@ -21,6 +23,15 @@ async def encoder(tmp_path: Path) -> AsyncIterator[CrossEncoder]:
     encoder = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     yield encoder
     await encoder.close()
+
+
+async def test_it_is_off_unless_a_setting_names_one(tmp_path: Path) -> None:
+    assert reranker_from(Settings()) is None
+    folder = write_cross_encoder(tmp_path / "model")
+    named = reranker_from(Settings(data_dir=tmp_path, reranker=MODEL, reranker_folder=str(folder)))
+    assert named is not None
+    assert await named.scores("actor", ["actor"]) == [1 - OFFSET]
+    await named.close()
 
 
 async def test_each_text_is_scored_together_with_the_query(encoder: CrossEncoder) -> None:
