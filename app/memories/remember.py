@@ -15,7 +15,7 @@ from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import DatabaseUnavailable
-from app.memories import lexical_index, sources, store
+from app.memories import details, lexical_index, sources, store
 from app.memories.echoes import note_echoes
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
@@ -198,9 +198,9 @@ async def write(
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     again = {known[row.identity].memory_id: row for row in rows if row.identity in known}
-    detailed = await store.merge_observations(connection, workspace_id, again, known_first=known_first)
+    detailed = await details.merge_observations(connection, workspace_id, again, known_first=known_first)
     if inserted:
-        await store.insert_observations(connection, workspace_id, list(fresh.values()))
+        await details.insert_observations(connection, workspace_id, list(fresh.values()))
         await make_findable(connection, workspace_id, sorted(inserted))
     counts.stored += len(inserted)
     updated = detailed | {row.memory_id for row in changed}
