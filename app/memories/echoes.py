@@ -3,8 +3,9 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -16,7 +17,16 @@ from app.embeddings import store as vectors
 from app.embeddings.provider import EmbeddingProvider
 from app.errors import EmbeddingUnavailable
 from app.memories.gate import ECHO, Given, echo_by_meaning, echo_of, may_be_reworded
-from app.memories.pieces import lines, sentences, unframed
+from app.memories.pieces import (
+    Piece,
+    is_short,
+    line_pieces,
+    lines,
+    lines_left,
+    sentence_pieces,
+    sentences_left,
+    unframed,
+)
 from app.memories.screening import Objection, Screened
 from app.memories.wording import adds_nothing
 from app.workspaces import store as workspaces
@@ -75,6 +85,64 @@ async def count_uses(connection: AsyncConnection, workspace_id: int, run_id: str
         await connection.execute(USED, {"workspace_id": workspace_id, "run_id": run_id, "ids": used})
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left of a text without what it repeats."""
+
+    text: str
+    """"" where it repeats something as a whole, or in all its pieces."""
+    repeats: frozenset[UUID]
+    """The given memories that it repeats, wholly or in part."""
+
+
+class _Way(NamedTuple):
+    """A way to take a text apart, and to put together what is left of it."""
+
+    apart: Callable[[str], list[Piece]]
+    together: Callable[[Sequence[Piece], Sequence[str]], str]
+
+
+WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
+
+
+async def rests(
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace_id: int,
+    texts: Sequence[str],
+    given: Sequence[Given],
+    ways: Sequence[_Way] = WAYS,
+) -> list[Rest]:
+    """What each text says besides what it repeats as a whole, line by line, or sentence by sentence."""
+    if not given:
+        return [Rest(text, frozenset()) for text in texts]
+    wholes = await _repeated(database, provider, workspace_id, texts, given)
+    found = [
+        Rest(text, frozenset()) if memory_id is None else Rest("", frozenset({memory_id}))
+        for text, memory_id in zip(texts, wholes, strict=True)
+    ]
+    if not ways:
+        return found
+    way, *further = ways
+    cut = {place: way.apart(texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
+    said = [piece.said for several in cut.values() for piece in several if piece.said]
+    told = iter(await rests(database, provider, workspace_id, said, given, further) if said else ())
+    for place, several in cut.items():
+        left = [next(told) if piece.said else Rest("", frozenset()) for piece in several]
+        found[place] = _together(way, texts[place], several, left)
+    return found
+
+
+def _together(way: _Way, text: str, several: Sequence[Piece], left: Sequence[Rest]) -> Rest:
+    repeats = frozenset[UUID]().union(*(rest.repeats for rest in left))
+    if not repeats:
+        return Rest(text, repeats)
+    if not any(rest.text for rest in left):
+        return Rest("", repeats)
+    kept = [piece.said if is_short(piece.said) else rest.text for piece, rest in zip(several, left, strict=True)]
+    return Rest(way.together(several, kept), repeats)
+
+
 async def repeated(
     database: Database,
     provider: EmbeddingProvider | None,
@@ -82,35 +150,9 @@ async def repeated(
     texts: Sequence[str],
     given: Sequence[Given],
 ) -> list[frozenset[UUID]]:
-    """For each text the given memories it repeats: as a whole, line by line, or sentence by sentence."""
-    return (
-        await _repeated_in(database, provider, workspace_id, texts, given, (lines, sentences))
-        if given
-        else [frozenset() for _ in texts]
-    )
-
-
-async def _repeated_in(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace_id: int,
-    texts: Sequence[str],
-    given: Sequence[Given],
-    ways: Sequence[Callable[[str], list[str]]],
-) -> list[frozenset[UUID]]:
-    """What each text repeats; one that repeats nothing as a whole does so if all do that it is cut into by `ways`."""
-    wholes = await _repeated(database, provider, workspace_id, texts, given)
-    found = [frozenset() if memory_id is None else frozenset({memory_id}) for memory_id in wholes]
-    if not ways:
-        return found
-    cut = {place: ways[0](texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
-    pieces = [piece for several in cut.values() for piece in several]
-    told = iter(await _repeated_in(database, provider, workspace_id, pieces, given, ways[1:]) if pieces else ())
-    for place, several in cut.items():
-        echoes = [next(told) for _ in several]
-        if all(echoes):
-            found[place] = frozenset[UUID]().union(*echoes)
-    return found
+    """For each text the given memories it repeats, where it says nothing else."""
+    found = await rests(database, provider, workspace_id, texts, given)
+    return [frozenset() if rest.text else rest.repeats for rest in found]
 
 
 async def _repeated(
@@ -193,9 +235,10 @@ def _objection(repeats: Sequence[UUID]) -> Objection:
     return Objection(message=message, code=ECHO, details=tuple({"memory_id": str(item)} for item in repeats))
 
 
-def without(parts: Sequence[str], echoes: Sequence[frozenset[UUID]]) -> str:
-    """What an output says besides the parts that repeat something, and the frame that they were given in."""
-    rest = unframed([part for part, repeats in zip(parts, echoes, strict=True) if not repeats])
-    if any(echoes) and not any(lines(part) for part in rest):
+def without(parts: Sequence[str], rests: Sequence[Rest]) -> str:
+    """What an output says besides what its parts repeat, and the frame that they were given in."""
+    left = [part if not rest.repeats else rest.text for part, rest in zip(parts, rests, strict=True)]
+    kept = unframed([part for part, rest in zip(left, rests, strict=True) if part or not rest.repeats])
+    if any(rest.repeats for rest in rests) and not any(lines(part) for part in kept):
         return ""
-    return "\n\n".join(rest)
+    return "\n\n".join(kept)

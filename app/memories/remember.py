@@ -21,7 +21,7 @@ from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.embeddings.store import StoredModel
 from app.errors import DatabaseUnavailable
 from app.links import store as links
-from app.memories import given_vectors, lexical_index, sources, store
+from app.memories import details, given_vectors, lexical_index, sources, store
 from app.memories.echoes import note_echoes
 from app.memories.memory import GivenVector, NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
@@ -290,9 +290,9 @@ async def write(
         await store.update(connection, workspace_id, changed)
         await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
     again = {known[row.identity].memory_id: row for row in rows if row.identity in known}
-    detailed = await store.merge_observations(connection, workspace_id, again, known_first=known_first)
+    detailed = await details.merge_observations(connection, workspace_id, again, known_first=known_first)
     if inserted:
-        await store.insert_observations(connection, workspace_id, list(fresh.values()))
+        await details.insert_observations(connection, workspace_id, list(fresh.values()))
         await _make_new_findable(connection, workspace_id, list(fresh.values()))
     await _complete(connection, workspace_id, [row for row in rows if row.identity in known], ids)
     counts.stored += len(inserted)

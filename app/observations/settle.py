@@ -17,7 +17,7 @@ from app.memories import echoes, refusals
 from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, says_no_more, worthless
 from app.memories.memory import NewMemory, ObservationDetail
-from app.memories.pieces import paragraphs
+from app.memories.pieces import HEADING, paragraphs
 from app.memories.remember import Counts, write
 from app.memories.scored_text import embedded_text
 from app.memories.screening import Screened, screened
@@ -117,9 +117,9 @@ async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked)
 
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
     output = asked.outcome.output
-    parts = paragraphs(output) if asked.given else [output]
-    found = await echoes.repeated(database, compressor.provider, asked.target.workspace_id, parts, asked.given)
-    rest, used = echoes.without(parts, found), frozenset[UUID]().union(*found)
+    parts = paragraphs(output) if asked.given or HEADING in output else [output]
+    rests = await echoes.rests(database, compressor.provider, asked.target.workspace_id, parts, asked.given)
+    rest, used = echoes.without(parts, rests), frozenset[UUID]().union(*(item.repeats for item in rests))
     if await asyncio.to_thread(worthless, rest) is not None:
         return _Made(used=used)
     outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))

@@ -160,6 +160,30 @@ async def test_what_a_run_was_given_is_no_observation_in_whatever_shape_it_comes
     assert LESSON not in body
 
 
+async def test_a_finding_stands_without_what_it_was_told_with(client: httpx.AsyncClient) -> None:
+    lessons = [{"kind": "note", "body": body} for body in (LESSON, OTHER_LESSON)]
+    given = [(await post(client, "/api/memories", lesson))["ids"][0] for lesson in lessons]
+    for number, shape in enumerate(("{one} {other} {news}", "- {one}\n- {other} {news}", "{news} {one}\n{other}")):
+        news = f"In hall {number + 3} of Omsk stand {214 + number} pallets, of which {31 + number} have expired in May."
+        run_id = f"m{number}"
+        await post(
+            client, "/api/history", {"query": "verify producers register listicle pages judge", "run_id": run_id}
+        )
+        output = shape.format(one=LESSON, other=OTHER_LESSON, news=news)
+        made = await post(client, "/api/observations?wait=true", {"task": "Halls", "output": output, "run_id": run_id})
+        assert made["outcome"] == "stored"
+        body = (await get(client, f"/api/memories/{made['memory_id']}"))["body"]
+        assert (news in body, LESSON in body, OTHER_LESSON in body) == (True, False, False)
+    for memory_id in given:
+        assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 3
+
+
+async def test_a_section_pasted_by_a_run_that_was_given_nothing_is_read(client: httpx.AsyncClient) -> None:
+    section = f"## Relevant History\n\nThe frame.\n\n```\n### A title\n\n{OTHER_LESSON}\n```"
+    made = await post(client, "/api/observations?wait=true", {"task": "t", "output": section, "run_id": "r1"})
+    assert OTHER_LESSON in (await get(client, f"/api/memories/{made['memory_id']}"))["body"]
+
+
 async def test_a_run_may_send_its_own_note_again(client: httpx.AsyncClient) -> None:
     note = {"kind": "note", "body": LESSON, "run_id": "r9"}
     first = await post(client, "/api/memories", note)

@@ -1,12 +1,13 @@
 """What is worth keeping, and what is said again."""
 
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.echoes import without
+from app.db.engine import Database
+from app.memories.echoes import Rest, rests, without
 from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, worthless
 from app.memories.memory import NewMemory
 from app.memories.pieces import FRAME, HEADING, lines, paragraphs
@@ -90,20 +91,47 @@ def test_an_echo_is_recognised_and_news_is_not() -> None:
 def test_echoes_are_cut_out_of_an_output() -> None:
     known = Given(memory_id=uuid4(), text=LESSON)
     parts = paragraphs(f"# Report\n\n{LESSON}\n\nTwelve producers were verified.")
-    echoes = [frozenset({known.memory_id} if echo_of(part, [known]) else ()) for part in parts]
-    assert echoes == [frozenset(), {known.memory_id}, frozenset()]
-    assert without(parts, echoes) == "# Report\n\nTwelve producers were verified."
+    echoes = [echo_of(part, [known]) for part in parts]
+    assert echoes == [None, known.memory_id, None]
+    left = [
+        Rest("" if echo else part, frozenset({echo} if echo else ())) for part, echo in zip(parts, echoes, strict=True)
+    ]
+    assert without(parts, left) == "# Report\n\nTwelve producers were verified."
 
 
 def test_what_only_leads_in_goes_with_the_echoes() -> None:
-    echo = frozenset({uuid4()})
     parts = [HEADING, FRAME, "```\n### A title (v6.md)", f"{LESSON}\n```", "From memory I know:", "# Findings"]
-    echoes = [frozenset[UUID](), frozenset[UUID](), frozenset[UUID](), echo, frozenset[UUID](), frozenset[UUID]()]
-    assert without(parts, echoes) == ""
+    left = [Rest(part, frozenset()) for part in parts]
+    left[3] = Rest("", frozenset({uuid4()}))
+    assert without(parts, left) == ""
     news = "Twelve producers were verified."
-    assert without([*parts, news], [*echoes, frozenset()]) == f"From memory I know:\n\n# Findings\n\n{news}"
-    assert without([HEADING, news], [frozenset(), frozenset()]) == news
-    assert without(["# Report"], [frozenset()]) == "# Report", "nothing was repeated"
+    new = Rest(news, frozenset())
+    assert without([*parts, news], [*left, new]) == f"From memory I know:\n\n# Findings\n\n{news}"
+    assert without([HEADING, news], [left[0], new]) == news
+    assert without(["# Report"], [Rest("# Report", frozenset())]) == "# Report", "nothing was repeated"
+
+
+NEWS = "Omsk has 214 licensed pharmacies, of which 31 sell supplements by post."
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        (f"{LESSON} {NEWS}", NEWS),
+        (f"{NEWS} {LESSON}", NEWS),
+        (f"Known:\n- {LESSON}\n- {NEWS}", f"Known:\n- {NEWS}"),
+        (f"Known:\n- {LESSON} {NEWS}", f"Known:\n- {NEWS}"),
+        (f"# Known\n{LESSON}\n# New\n{NEWS}", f"# New\n{NEWS}"),
+        (f"{LESSON} It cost them a day and a half of work in the end.",) * 2,
+        (f"{LESSON} It cost a day.",) * 2,
+        (f"{LESSON}\n{LESSON}", ""),
+        (NEWS, NEWS),
+    ],
+)
+async def test_what_is_new_stands_without_what_it_was_told_with(database: Database, text: str, rest: str) -> None:
+    known = Given(memory_id=uuid4(), text=LESSON)
+    (found,) = await rests(database, None, 1, [text], [known])
+    assert (found.text, bool(found.repeats)) == (rest, text not in (NEWS, f"{LESSON} It cost a day."))
 
 
 def test_a_text_is_compared_by_its_sentences_and_items() -> None:
