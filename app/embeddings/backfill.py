@@ -19,9 +19,10 @@ from app.memories.scored_text import embedded_text
 BATCH = 256
 """Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
 
-QUIET_SECONDS = 2.0
-QUIET_GROWTH = 0.01
-"""Vectors that come within QUIET_SECONDS, as a share of those there are, that an index does not wait for."""
+POURING_SECONDS = 10.0
+POURING_BYTES = 1_000_000
+"""Of vectors that come within POURING_SECONDS: fewer, 120 a second of 384 dimensions, an index takes in one by one in a
+twentieth of a core's time. On a busy machine seconds lie between two batches of a stream."""
 UNDEFINED_TABLE = "42P01"
 """SQLSTATE: the vectors of a model that the store has moved away from are dropped."""
 
@@ -103,20 +104,19 @@ async def _written(
     return await again_after_deadlock(attempt)
 
 
-async def until_quiet(database: Database) -> None:
-    """Wait for as long as the served vectors grow so fast that an index of them would be of a part.
+async def pouring(database: Database) -> bool:
+    """Whether so many vectors come that an index is better built when they are over.
 
     Built at once, 100,000 take 20 s of two cores; added to an index one by one, 55 s of one (docs/adr/0006).
     """
+    before = await _vector_bytes(database)
+    await asyncio.sleep(POURING_SECONDS)
+    return await _vector_bytes(database) - before > POURING_BYTES
+
+
+async def _vector_bytes(database: Database) -> int:
     async with database.statements() as connection:
-        before = await store.vector_bytes(connection)
-    while True:
-        await asyncio.sleep(QUIET_SECONDS)
-        async with database.statements() as connection:
-            after = await store.vector_bytes(connection)
-        if after <= before * (1 + QUIET_GROWTH):
-            return
-        before = after
+        return await store.vector_bytes(connection)
 
 
 async def build_indexes(database: Database) -> int:

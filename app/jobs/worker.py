@@ -9,7 +9,7 @@ from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.blueprints import Blueprint
 
 from app.db.engine import libpq_url
-from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted, until_quiet
+from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted, pouring
 from app.embeddings.following import FollowingProvider
 from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
@@ -67,10 +67,16 @@ async def _embed_all(services: Services) -> None:
 
 @tasks.task(name="index_vectors", pass_context=True, retry=RETRY, queue="default")
 async def index_vectors_task(context: JobContext) -> None:
-    """Give workspaces that have outgrown the exact scan their index, once the memories that come are over."""
-    services = _services(context)
-    await until_quiet(services.database)
-    await build_indexes(services.database)
+    """Give workspaces that have outgrown the exact scan their index.
+
+    While vectors pour in nothing is done: the next that come ask for this job again.
+    """
+    await _index_vectors(_services(context))
+
+
+async def _index_vectors(services: Services) -> None:
+    if not await pouring(services.database):
+        await build_indexes(services.database)
 
 
 @tasks.task(name="link_waiting", pass_context=True, retry=RETRY, queue="default")
@@ -114,7 +120,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(services.database)
     await empty_trash(services.database, days=services.settings.trash_days)
     await _embed_all(services)
-    await build_indexes(services.database)
+    await _index_vectors(services)
     await refresh_all_statistics(services.database)
     await _link_all(services)
 

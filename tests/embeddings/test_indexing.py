@@ -1,6 +1,7 @@
 """Vector indexes: built once, after the vectors that pour in."""
 
 import asyncio
+import itertools
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.embeddings import backfill, store
-from app.embeddings.backfill import build_indexes, serving_model
+from app.embeddings.backfill import build_indexes, pouring, serving_model
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
@@ -20,7 +21,9 @@ from tests.jobs.test_worker import own_services, until_settled, working
 FEW = 20
 
 
-async def remember_with_vectors(database: Database, counter: TokenCounter, provider: EmbeddingProvider) -> None:
+async def remember_with_vectors(
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, start: int = 0
+) -> None:
     """As many as an index is built for, each told from the others by its vector alone."""
     await serving_model(database, provider)
     vectors = np.random.default_rng(7).normal(size=(FEW, provider.dimension)).astype("<f4")
@@ -30,7 +33,7 @@ async def remember_with_vectors(database: Database, counter: TokenCounter, provi
             body=f"note number {place} of many",
             embedding=GivenVector(model=provider.model_id, numbers=vector.tobytes()),
         )
-        for place, vector in enumerate(vectors)
+        for place, vector in enumerate(vectors, start)
     ]
     done = await remember(database, counter, workspace="w", language="english", memories=memories)
     assert done.stored == FEW
@@ -65,8 +68,30 @@ async def test_a_worker_builds_it_when_no_more_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
-    monkeypatch.setattr(backfill, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     async with own_services(own_database_url, settings, provider, counter) as services, working(services):
         await remember_with_vectors(services.database, counter, provider)
         await until_settled(services)
         assert len(await indexes(services.database)) == 1
+
+
+async def test_what_pours_in_is_noticed(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.2)
+    monkeypatch.setattr(backfill, "POURING_BYTES", 1)
+    database = Database(own_database_url, pool_size=4)
+    await serving_model(database, provider)
+    assert not await pouring(database)
+
+    async def pour() -> None:
+        for start in itertools.count(0, FEW):
+            await remember_with_vectors(database, counter, provider, start)
+
+    writing = asyncio.create_task(pour())
+    while not await pouring(database):
+        assert not writing.done()
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert not await pouring(database)
+    await database.close()
