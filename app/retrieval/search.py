@@ -39,7 +39,7 @@ SPARE = 12
 COMPARED_AT_ONCE = 100_000
 """Characters that are compared on the event loop: as many take 10 ms."""
 MASKED_AT_ONCE = 2_000
-"""Characters of a query that are masked on the event loop: as many take 0.2 ms."""
+"""Characters of a query that are masked on the event loop: as many take 0.9 ms at most, a short one 0.03 ms."""
 
 logger = structlog.get_logger()
 
