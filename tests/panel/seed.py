@@ -170,11 +170,11 @@ LINKED = (
 
 
 async def linked(client: httpx.AsyncClient) -> list[str]:
-    """The ids of the three notes, the first derived from the second and superseding the third."""
-    answer = await client.post(
-        "/api/memories:bulk?wait=embedded", content="\n".join(json.dumps(note) for note in LINKED).encode()
-    )
-    pump, spares, dough = answer.raise_for_status().json()["ids"]
+    """The ids of the three notes, oldest first; the first is derived from the second and supersedes the third."""
+    pump, spares, dough = [
+        (await client.post("/api/memories?wait=embedded", json=note)).raise_for_status().json()["ids"][0]
+        for note in LINKED
+    ]
     links = [
         {"from_id": pump, "to_id": spares, "relation": "derived_from", "weight": 0.5},
         {"from_id": pump, "to_id": dough, "relation": "supersedes"},
