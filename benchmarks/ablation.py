@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.embeddings.backfill import embed_waiting
+from app.links.derive import link_waiting
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
@@ -66,6 +67,7 @@ def ideas() -> dict[str, Preset]:
         "source": replace(DEFAULT, blend=replace(blend, source_lexical=0.0, source_vector=0.0)),
         "named": replace(DEFAULT, blend=replace(blend, named=0.0)),
         "dated": replace(DEFAULT, blend=replace(blend, dated=0.0)),
+        "links": replace(DEFAULT, blend=replace(blend, links={})),
         "phrases": replace(DEFAULT, hints=replace(hints, phrases=0.0)),
         "time": replace(DEFAULT, hints=replace(hints, time=0.0)),
         "own": replace(DEFAULT, hints=replace(hints, own=0.0)),
@@ -226,6 +228,7 @@ async def _stored(services: Services, work: Work) -> dict[Any, str]:
         raise RuntimeError(result.rejected)
     await embed_waiting(services.database, services.provider)
     await refresh_all_statistics(services.database)
+    await link_waiting(services.database)
     return {memory_id: name for memory_id, (name, _) in zip(result.ids, work.memories, strict=True)}
 
 

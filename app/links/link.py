@@ -28,7 +28,7 @@ class Linked:
 
     relation: str
     direction: str
-    """`out` where the memory asked for is the one that mentions, follows from, supersedes …; else `in`."""
+    """`out` where the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
     memory_id: UUID
     title: str
     kind: str

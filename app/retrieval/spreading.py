@@ -14,7 +14,7 @@ from app.links.link import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
 
 SPREADING: Mapping[str, float] = MappingProxyType({MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_ENTITY: 0.2})
 """Share of a giver's evidence that one link passes on (docs/retrieval.md has what other shares find). What callers set
-counts as much as a mention; `similar` is missing, because it costs up to five points."""
+counts as much as a mention; `similar` is missing, because it costs half a point."""
 
 
 class Tie(NamedTuple):
