@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
 from app.links.give import MOST_AT_ONCE, LinksGiven, give_links, take_back_link
-from app.links.link import GIVEN, Link, Linked
+from app.links.link import GIVEN, LEAST_WEIGHT, Link, Linked
 from app.links.show import links_of
 
 Relation = Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar"]
@@ -48,7 +48,7 @@ class LinkInput(Struct, forbid_unknown_fields=True):
     from_id: Annotated[UUID, Meta(description="the memory that is derived from the other, or supersedes it")]
     to_id: UUID
     relation: Annotated[str, Meta(description="the others are found", extra_json_schema={"enum": list(GIVEN)})]
-    weight: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    weight: Annotated[float, Meta(ge=LEAST_WEIGHT, le=1)] = 1.0
 
     def link(self) -> Link:
         """The value that the verb takes."""

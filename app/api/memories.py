@@ -281,12 +281,17 @@ async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterato
             sent.rejected.append(RejectedLine(line=number, reason=memory))
             continue
         batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
-        characters += len(memory.body)
+        characters += len(line or b"") - _vector_characters(memory)
         if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
     if batch:
         yield batch
+
+
+def _vector_characters(memory: NewMemory) -> int:
+    """What a line has for its vector: four characters for three bytes; it is small once it is read."""
+    return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
 
 
 def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
+from app.db.queue import enqueued_last
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 CONNECT_TIMEOUT_SECONDS = 5
@@ -85,13 +86,13 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """A connection inside BEGIN … COMMIT; an exception rolls back.
+        """A connection inside BEGIN … COMMIT; an exception rolls back. What it enqueues is added last.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         with _translated():
-            async with self._engine.begin() as connection:
+            async with self._engine.begin() as connection, enqueued_last(connection):
                 yield connection
 
     @asynccontextmanager

@@ -192,7 +192,6 @@ async def _drop_all(database: Database, held: AsyncConnection, *, for_seconds: f
     dropped = 0
     for model in await store.retired(held, for_seconds=for_seconds):
         try:
-            await _patiently(database, compare_all_anew, attempts)
             await _patiently(database, partial(_dropped, model), attempts)
         except OperationalError as error:
             if sqlstate_of(error) != LOCK_NOT_AVAILABLE:
@@ -205,6 +204,8 @@ async def _drop_all(database: Database, held: AsyncConnection, *, for_seconds: f
 
 
 async def _dropped(model: StoredModel, connection: AsyncConnection) -> None:
+    # Before the table is locked, and undone where it cannot be.
+    await compare_all_anew(connection)
     await store.drop_model(connection, model)
     served = await store.active_model(connection)
     if served is not None:

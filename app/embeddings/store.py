@@ -362,6 +362,15 @@ async def write(
     return True
 
 
+async def lacking_among(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these memories that wait for a vector."""
+    waiting = text(
+        "SELECT memory_id FROM pending_embeddings"
+        " WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[]))"
+    )
+    return set((await connection.execute(waiting, {"workspace_id": workspace_id, "ids": list(ids)})).scalars())
+
+
 async def insert(
     connection: AsyncConnection, model: StoredModel, workspace_id: int, ids: Sequence[UUID], literals: Sequence[str]
 ) -> None:

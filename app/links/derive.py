@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,8 +15,9 @@ from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR, Link
 from app.links.store import Phrase, Text
 from app.links.titles import Mention, mentioned, possible_mentions, title_key, without_brackets
 
-BATCH = 250
-"""Memories linked in one go: their possible mentions, about 100 each, are looked up together."""
+BATCH, BATCH_CHARACTERS = 250, 250_000
+"""Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
+up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
 RARE_TITLE = 1_000
 """Memories that may have the rarest word of a title, should earlier texts be searched for it: as many take 1 ms."""
 RARE_NAME = 2 * names.BEARERS
@@ -84,7 +86,7 @@ async def _waiting(database: Database, step: str) -> int | None:
 
 async def _link_by_words(database: Database, workspace_id: int) -> int:
     async with database.statements() as connection:
-        batch = await store.waiting_texts(connection, workspace_id, BATCH)
+        batch = _together(await store.waiting_texts(connection, workspace_id, BATCH))
     read = await asyncio.to_thread(_read, batch)
     # Committed before texts are searched: of two that are linked at once, one finds the other.
     await again_after_deadlock(lambda: _write_titles(database, workspace_id, read.keys))
@@ -96,6 +98,12 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
     )
     await again_after_deadlock(lambda: _write(database, workspace_id, found))
     return len(batch)
+
+
+def _together(waiting: Sequence[Text]) -> Sequence[Text]:
+    """The first of them, of at most BATCH_CHARACTERS; one at least."""
+    ends = accumulate(len(item.body) for item in waiting)
+    return waiting[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
 
 
 def _read(batch: Sequence[Text]) -> _Read:

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.db.engine import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound
 from app.links import store
-from app.links.link import GIVEN, RELATIONS, Link
+from app.links.link import GIVEN, LEAST_WEIGHT, RELATIONS, Link
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 
@@ -77,5 +77,5 @@ def _check(place: int, link: Link) -> None:
         )
     if link.from_id == link.to_id:
         raise InvalidInput(f"links[{place}].to_id", "is the memory itself; link two different ones")
-    if not 0 < link.weight <= 1:
-        raise InvalidInput(f"links[{place}].weight", "must be above 0 and at most 1")
+    if not LEAST_WEIGHT <= link.weight <= 1:
+        raise InvalidInput(f"links[{place}].weight", f"must be from {LEAST_WEIGHT} to 1")

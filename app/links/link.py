@@ -22,6 +22,10 @@ class Link(NamedTuple):
     """Above 0, at most 1."""
 
 
+LEAST_WEIGHT = 0.001
+"""Of a link: with less it passes nothing on that would be seen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
     """A memory at the other end of a link, as the one that was asked for sees it."""

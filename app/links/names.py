@@ -60,7 +60,8 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
             if run and not joined:
                 yield run
                 run = []
-            run, waiting = [*run, *(waiting if run else ()), word], []
+            run += [*(waiting if run else ()), word]
+            waiting = []
         elif run and joined and len(waiting) < MOST_LINKING and word.group() in (AFTER_LINKING if waiting else LINKING):
             waiting = [*waiting, word]
         elif run:

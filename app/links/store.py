@@ -15,6 +15,8 @@ from app.links.link import MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link
 
 OTHERS_AT_MOST = 64
 """Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
+READ_CHARACTERS = 10_000
+"""Of each text: who names something only after as many speaks of something else. A chunk has 1,500 at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,7 @@ class Text:
     kind: str
     title: str
     body: str
+    """Its first READ_CHARACTERS."""
     language: str
     asked: int = 0
     """How often it was asked to be linked when it was read."""
@@ -41,7 +44,7 @@ class Phrase(NamedTuple):
 WAITING_WORKSPACE = text("SELECT workspace_id FROM pending_links WHERE step = :step LIMIT 1")
 
 WAITING_TEXTS = text("""
-SELECT p.memory_id, m.kind, m.title, m.body, m.language, p.asked
+SELECT p.memory_id, m.kind, m.title, left(m.body, :characters) AS body, m.language, p.asked
 FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
 WHERE p.workspace_id = :workspace_id AND p.step = :step ORDER BY p.memory_id LIMIT :limit
 """)
@@ -67,7 +70,7 @@ async def waiting_workspace(connection: AsyncConnection, step: str) -> int | Non
 
 async def waiting_texts(connection: AsyncConnection, workspace_id: int, limit: int) -> list[Text]:
     """Memories that wait to be linked by their words, oldest first."""
-    given = {"workspace_id": workspace_id, "step": WORDS, "limit": limit}
+    given = {"workspace_id": workspace_id, "step": WORDS, "limit": limit, "characters": READ_CHARACTERS}
     return [_text_of(row) for row in await connection.execute(WAITING_TEXTS, given)]
 
 
@@ -84,14 +87,15 @@ async def done(connection: AsyncConnection, workspace_id: int, asked: Mapping[UU
 
 
 TEXTS = text("""
-SELECT memory_id, kind, title, body, language FROM memories
+SELECT memory_id, kind, title, left(body, :characters) AS body, language FROM memories
 WHERE workspace_id = :workspace_id AND memory_id = ANY(CAST(:ids AS uuid[])) AND valid_until IS NULL
 """)
 
 
 async def texts(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> dict[UUID, Text]:
     """The live ones of these memories, by id."""
-    rows = await connection.execute(TEXTS, {"workspace_id": workspace_id, "ids": list(ids)})
+    given = {"workspace_id": workspace_id, "ids": list(ids), "characters": READ_CHARACTERS}
+    rows = await connection.execute(TEXTS, given)
     return {row.memory_id: _text_of(row) for row in rows}
 
 
@@ -284,8 +288,10 @@ async def write_mentions(
 
 
 async def forget_found(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """Have memories whose text has changed linked anew. Who mentions one is kept: its title may be the same."""
-    await wait_for_links(connection, workspace_id, ids, step=WORDS)
+    """Have memories whose text has changed, and whose words are indexed anew, linked anew.
+
+    Who mentions one is kept: its title may be the same.
+    """
     await wait_for_links(connection, workspace_id, ids, step=VECTORS)
     given = {"workspace_id": workspace_id, "ids": list(ids), "both": [SAME_ENTITY, SIMILAR]}
     await connection.execute(FORGET_FOUND, {**given, "outward": [MENTIONS, SAME_ENTITY, SIMILAR]})

@@ -219,6 +219,13 @@ def _as_json(rows: Sequence[MemoryRow]) -> str:
     return msgspec.json.encode([row.json for row in rows]).decode()
 
 
+# They are found again when it comes back; until then they would count as names and stand in the way of live ones.
+FORGET_FOUND_LINKS = """
+DELETE FROM links WHERE workspace_id = :workspace_id AND relation IN ('mentions', 'same_entity', 'similar')
+    AND (from_id = ANY(CAST(:ids AS uuid[])) OR to_id = ANY(CAST(:ids AS uuid[])))
+"""
+
+
 async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, reason: str = GONE) -> int:
     """Take memories out of retrieval; they keep their row, ratings and provenance. How many were live."""
     if not ids:
@@ -226,6 +233,7 @@ async def retire(connection: AsyncConnection, workspace_id: int, ids: Sequence[U
     given = {"workspace_id": workspace_id, "ids": sorted(ids)}
     await lock(connection, workspace_id, ids)
     retired = (await connection.execute(text(RETIRE), {**given, "reason": reason})).rowcount
+    await connection.execute(text(FORGET_FOUND_LINKS), given)
     for table in ("lexical", "embeddings", "pending_embeddings", "titles", "pending_links"):
         await connection.execute(
             text(

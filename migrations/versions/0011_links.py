@@ -1,9 +1,7 @@
-"""Links between memories, the dictionary of titles they are found by, and what still waits to be linked.
+"""Links between memories, the dictionary of titles they are found by, and the list of what waits to be linked.
 
-Everything that is stored is put on the waiting list, so that a worker links it as it links what comes later.
-
-Locks: `memories` against writers for the moment in which foreign keys to it are added to empty tables; filling the list
-reads `lexical` and `embeddings` and holds nobody up.
+Locks: `memories` against writers for the moment in which foreign keys to it are added to empty tables. The list is
+filled by the revision after the next, when that lock is gone.
 """
 
 import sqlalchemy as sa
@@ -21,13 +19,6 @@ def upgrade() -> None:
     _links()
     _titles()
     _pending_links()
-    op.execute(
-        "INSERT INTO pending_links (workspace_id, memory_id, step) SELECT workspace_id, memory_id, 'words' FROM lexical"
-    )
-    op.execute(
-        "INSERT INTO pending_links (workspace_id, memory_id, step) SELECT e.workspace_id, e.memory_id, 'vectors'"
-        " FROM embeddings e JOIN embedding_models m USING (model_id) WHERE m.active"
-    )
 
 
 def downgrade() -> None:

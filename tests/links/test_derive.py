@@ -101,6 +101,27 @@ async def test_a_title_that_many_texts_name_is_common(store: Linked) -> None:
     assert await store.links(later) == []
 
 
+async def test_a_text_that_is_replaced_again_and_again_names_once(store: Linked) -> None:
+    (gateway,) = await store.notes({"Kestrel Gateway": GATEWAY})
+    for version in range(titles.MENTIONED + 2):
+        (status,) = await store.notes({f"Status {version}": f"Version {version} of the Kestrel Gateway is late."})
+        assert await mentions(store, gateway) == [("in", status)]
+        await delete_memories(store.database, workspace=store.workspace, ids=[status])
+    assert await mentions(store, gateway) == []
+    await restore_memories(store.database, workspace=store.workspace, ids=[status])
+    await link_waiting(store.database)
+    assert await mentions(store, gateway) == [("in", status)]
+
+
+async def test_only_the_beginning_of_a_long_text_is_read(store: Linked) -> None:
+    (gateway,) = await store.notes({"Kestrel Gateway": GATEWAY})
+    far = "so it goes on. " * (link_store.READ_CHARACTERS // 15)
+    await store.notes({"long": f"{far} Then the Kestrel Gateway failed."})
+    assert await mentions(store, gateway) == []
+    (near,) = await store.notes({"longer": f"Then the Kestrel Gateway failed. {far} {far}"})
+    assert await mentions(store, gateway) == [("in", near)]
+
+
 async def test_a_rare_name_in_common_links_each_pair(store: Linked) -> None:
     first, second, third = await store.notes(
         {

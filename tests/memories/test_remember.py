@@ -10,10 +10,13 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import Database
+from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.backfill import embed_waiting
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound
+from app.links import store as links
+from app.links.derive import link_waiting
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.identity import new_id
 from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference
@@ -231,6 +234,18 @@ async def test_what_the_text_index_cannot_hold_is_rejected_alone(
     assert [memory_id is None for memory_id in result.ids] == [False, True, False]
 
 
+async def test_a_writer_waits_for_no_other_to_ask_a_worker(database: Database) -> None:
+    lock = f"test:{new_id()}"
+    counted = text("SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock = :lock")
+    async with database.transaction() as one:
+        await enqueue(one, "embed_waiting", lock=lock)
+        async with database.transaction() as other:
+            await other.execute(text("SET LOCAL lock_timeout = '5s'"))
+            await enqueue(other, "embed_waiting", lock=lock)
+    async with database.transaction() as connection:
+        assert (await connection.execute(counted, {"lock": lock})).scalar_one() == 1
+
+
 async def test_metadata_has_a_limit(database: Database, counter: TokenCounter, workspace: str) -> None:
     note = NewMemory(kind="note", body="a lesson", metadata={"log": "x" * 100_001})
     result = await store(database, counter, workspace, note)
@@ -302,6 +317,10 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
             vectors.as_literals(made[None]),
         )  # fmt: skip
         assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
+    await link_waiting(database)
+    await store(database, counter, workspace, replace(late, embedding=brought))
+    async with database.transaction() as connection:
+        assert result.ids[2] not in await links.waiting_vectors(connection, waiting[0].workspace_id, 10)
 
 
 async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCounter, workspace: str) -> None:
