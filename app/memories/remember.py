@@ -362,8 +362,9 @@ async def _complete(
     came = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
     lacking = await vectors.lacking_among(connection, workspace_id, list(came))
     ready = {memory_id: given for memory_id, given in came.items() if memory_id in lacking}
-    literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
-    await vectors.write(connection, model, workspace_id, list(ready), literals)
+    if ready:
+        literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
+        await vectors.write(connection, model, workspace_id, list(ready), literals)
 
 
 async def _with_vectors(
