@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.db.engine import Database
 from app.embeddings import store as vectors
 from app.embeddings.backfill import build_indexes
+from app.memories.lexical_index import STALE_AT_WRITES
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
@@ -23,6 +24,8 @@ CHUNKS_A_SOURCE = 20
 CLUSTERS = 500
 TERMS = 8
 """Words of a query."""
+PORTION = 10_000
+"""Memories that are made and held at once."""
 
 
 class Corpus:
@@ -38,9 +41,9 @@ class Corpus:
         self._weights = weights / weights.sum()
         self._centres = self._random.normal(size=(CLUSTERS, 384))
 
-    def memories(self, count: int) -> Iterator[NewMemory]:
-        """Chunks of 30 to 130 words, 20 a source."""
-        for number in range(count):
+    def memories(self, count: int, start: int = 0) -> Iterator[NewMemory]:
+        """Chunks of 30 to 130 words, 20 a source, numbered from `start`."""
+        for number in range(start, start + count):
             source = SourceReference(kind="report", uri=f"reports/{number // CHUNKS_A_SOURCE}.md")
             yield NewMemory(
                 kind="chunk",
@@ -70,7 +73,11 @@ class Corpus:
 
 async def fill(services: Services, corpus: Corpus, workspace: str, count: int) -> None:
     """Store `count` memories with vectors, counted words and, where there are enough, a vector index."""
-    await load(services, workspace, list(corpus.memories(count)), corpus.vectors(count))
+    for start in range(0, count, PORTION):
+        size = min(PORTION, count - start)
+        await store(services, workspace, list(corpus.memories(size, start)), corpus.vectors(size))
+    await refresh_all_statistics(services.database)
+    await until_indexed(services.database)
     await vacuum(services)
 
 
@@ -80,10 +87,10 @@ async def vacuum(services: Services) -> None:
         await connection.execute("VACUUM ANALYZE")
 
 
-async def load(
+async def store(
     services: Services, workspace: str, memories: Sequence[NewMemory], made: NDArray[np.float32]
-) -> list[UUID | None]:
-    """Store memories whose vectors are ready, until both arms find the last of them; their ids."""
+) -> Sequence[UUID | None]:
+    """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
     model = services.provider.model_id
     done = await remember(
         services.database,
@@ -95,9 +102,8 @@ async def load(
             for memory, vector in zip(memories, made.astype("<f4"), strict=True)
         ],
     )
-    await refresh_all_statistics(services.database)
-    await until_indexed(services.database)
-    return list(done.ids)
+    await refresh_all_statistics(services.database, stale=STALE_AT_WRITES)
+    return done.ids
 
 
 async def until_indexed(database: Database) -> None:

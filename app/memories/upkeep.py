@@ -19,8 +19,8 @@ async def refresh_workspace_statistics(
         return await lexical_index.refresh_statistics(connection, workspace_id, force=force, stale=stale)
 
 
-async def refresh_all_statistics(database: Database) -> int:
-    """The same for every workspace. How many were stale."""
+async def refresh_all_statistics(database: Database, *, stale: float = lexical_index.STALE) -> int:
+    """The same for every workspace. How many were so stale."""
     async with database.statements() as connection:
         ids = (await connection.execute(text("SELECT workspace_id FROM workspaces ORDER BY 1"))).scalars().all()
-    return sum([await refresh_workspace_statistics(database, workspace_id) for workspace_id in ids])
+    return sum([await refresh_workspace_statistics(database, workspace_id, stale=stale) for workspace_id in ids])

@@ -44,7 +44,7 @@ def shingles(text: str) -> frozenset[str]:
     words = WORD.findall(text.casefold())
     if len(words) <= SHINGLE_WORDS:
         return frozenset({" ".join(words)} if words else ())
-    return frozenset(" ".join(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1))
+    return frozenset(map(" ".join, zip(*(words[at:] for at in range(SHINGLE_WORDS)), strict=False)))
 
 
 def resemblance(one: frozenset[str], other: frozenset[str]) -> float:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from app.db.identities import Ids
 from app.embeddings.store import StoredModel
 from app.links.link import SUPERSEDES
 from app.memories.store import JOINED
@@ -74,8 +75,8 @@ class Question:
     weights: str | None
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
-    kept: str | None
-    """Ids of the memories that pass the filters, as Postgres writes an array, where they are few."""
+    kept: Ids | None
+    """The memories that pass the filters, where they are few."""
     clauses: tuple[str, ...]
     """The filters' conditions over `memories m LEFT JOIN sources s`."""
     values: Mapping[str, Any]
@@ -128,7 +129,7 @@ def values_of(question: Question) -> dict[str, Any]:
         "vector": question.vector,
         "match": question.match,
         "weights": question.weights,
-        "kept": question.kept,
+        "kept": question.kept or Ids(b""),
         **(question.worded._asdict() if question.worded else {}),
     }
 
@@ -233,11 +234,13 @@ def vector_arm(shape: Shape) -> str:
     assert shape.model is not None, "the caller asks for it only with a model"  # noqa: S101
     distance = _distance(shape.model)
     workspace = "%(workspace_id)s" if shape.vector_workspace is None else f"{shape.vector_workspace:d}"
-    # Adding 0 keeps the planner from an index that would drop what the filter keeps.
-    order = distance if shape.vector_workspace is not None else f"({distance}) + 0, e.memory_id"
     source, kept = _filtered(shape, f"{shape.model.partition} e", "e")
-    return f"""SELECT e.memory_id, 1 - ({distance}) AS similarity FROM {source}
-        WHERE e.workspace_id = {workspace} AND {kept} ORDER BY {order} LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
+    measured = f"SELECT e.memory_id, {distance} AS distance FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"  # noqa: S608 - constants and numbers
+    if shape.vector_workspace is not None:
+        return f"SELECT memory_id, 1 - distance AS similarity FROM ({measured}) AS arm ORDER BY distance LIMIT {shape.limit:d}"  # noqa: S608, E501 - as above
+    # OFFSET keeps the planner from an index that would drop what the filter keeps, and measures each once.
+    return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} OFFSET 0) AS arm
+        ORDER BY distance, memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
 
 
 def lexical_arm(shape: Shape) -> str:

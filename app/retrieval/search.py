@@ -214,7 +214,7 @@ def _question(survey: Survey, query: Query, preset: Preset, words: LexicalQuery 
         clauses=tuple(clauses),
         values=values,
         least=query.k + SPARE,
-        linked=bool(preset.blend.links),
+        linked=survey.linked and bool(preset.blend.links),
     )
 
 

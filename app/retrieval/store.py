@@ -11,6 +11,7 @@ from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.db.identities import Ids, keep_ids
 from app.embeddings.store import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
@@ -40,9 +41,10 @@ class Survey:
     """Live memories of the workspace: exact up to COUNTED_EXACTLY, beyond it as of the last statistics."""
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
-    kept: str | None
-    """Ids of what the filters keep, as Postgres writes an array; None where that is more than KEPT_AT_MOST, or where
-    there are no filters."""
+    kept: Ids | None
+    """What the filters keep; None where that is more than KEPT_AT_MOST, or where there are no filters."""
+    linked: bool
+    """Whether the workspace has links."""
     terms: tuple[Term, ...]
 
 
@@ -54,7 +56,7 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
     ) AS indexed,
-    counted.live, {kept} AS kept,
+    counted.live, {kept} AS kept, EXISTS (SELECT 1 FROM links l WHERE l.workspace_id = w.workspace_id) AS linked,
     (
         SELECT json_agg(json_build_array(
             t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0), t.languages
@@ -76,7 +78,7 @@ CROSS JOIN LATERAL (
 WHERE w.name = %(workspace)s
 """
 
-KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} THEN few.ids::text END"
+KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} THEN few.ids END"
 FEW = f"""CROSS JOIN LATERAL (
     SELECT count(*), coalesce(array_agg(memory_id), ARRAY[]::uuid[]) AS ids FROM (
         SELECT m.memory_id FROM {JOINED}
@@ -136,13 +138,14 @@ async def survey(
     """
     clauses, values = conditions(filters)
     given = {**values, "workspace": workspace, "query": query}
-    kept, few, languages = "NULL", "", "w.languages"
+    kept, few, languages = "NULL::uuid[]", "", "w.languages"
     if clauses:
         kept, few = KEPT, FEW.format(conditions=" AND ".join(clauses))
     if language is not None:
         languages, given["language"] = "ARRAY[%(language)s::text]", language
     statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY)
-    async with connection.cursor(row_factory=namedtuple_row) as cursor:
+    async with connection.cursor(binary=True, row_factory=namedtuple_row) as cursor:
+        keep_ids(cursor)
         row = await (await cursor.execute(statement.encode(), given)).fetchone()
     return None if row is None else _survey_of(row)
 
@@ -158,6 +161,7 @@ def _survey_of(row: Any) -> Survey:  # noqa: ANN401 - a named tuple made of the 
         live=row.live,
         indexed=row.indexed,
         kept=row.kept,
+        linked=row.linked,
         terms=tuple(
             Term(lexeme=lexeme, dimension=dimension, document_count=count, languages=frozenset(languages))
             for lexeme, dimension, count, languages in row.terms or ()

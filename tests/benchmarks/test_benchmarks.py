@@ -15,6 +15,7 @@ from benchmarks import (
     injection,
     links,
     locomo,
+    million,
     multihop,
     panel,
     stable,
@@ -144,3 +145,10 @@ def test_a_figure_knows_whether_it_meets_its_target() -> None:
     assert Figure(name="a", value=1, at_least=0.5).met is True
     assert Figure(name="a", value=1, at_most=0.5).met is False
     assert Figure(name="a", value=1).met is None
+
+
+def test_million() -> None:
+    figures = by_name(million.main(["--size", "300", "--rounds", "5"]))
+    assert figures["vector recall@12 against exact"] == 1.0
+    assert figures["lexical overlap@12 with true BM25"] > 0.9
+    assert figures["search over HTTP, p50"] > 0

@@ -1,0 +1,164 @@
+"""One million memories: how fast they come in, how fast they are asked, and what each arm finds of what it should."""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+
+from app.embeddings.store import as_literal
+from app.memories.filters import Filters
+from app.retrieval import arms, store
+from app.retrieval.arms import Question, Shape
+from app.retrieval.lexical import lexical_query
+from app.wiring import Services
+from benchmarks.corpus import Corpus, fill
+from benchmarks.figures import Figure, percentile, report
+from benchmarks.history import Client
+from benchmarks.stage import service, stage
+
+SIZE = 1_000_000
+ROUNDS = 100
+WARM_UP = 20
+FIRST = 12
+"""Places in which an arm is compared with the truth."""
+WORKSPACE = "million"
+
+
+class Found(NamedTuple):
+    """What an arm gave for a query, beside what it should have given."""
+
+    share: float
+    """Of the true first places, those that it has among its own."""
+    milliseconds: float
+
+
+async def measure(size: int, rounds: int) -> list[Figure]:
+    """Fill a store, then ask it."""
+    corpus = Corpus()
+    async with stage() as services:
+        started = time.perf_counter()
+        await fill(services, corpus, WORKSPACE, size)
+        seconds = time.perf_counter() - started
+        return [
+            Figure(name="memories", value=size),
+            Figure(name="stored, indexed and vacuumed", value=size / seconds, unit="memories/s"),
+            *await asked(services, WORKSPACE, corpus, size, rounds),
+        ]
+
+
+async def asked(services: Services, workspace: str, corpus: Corpus, size: int, rounds: int) -> list[Figure]:
+    """The figures of a store that is filled from this corpus."""
+    async with services.database.direct() as connection:
+        vector = [await _vector_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
+        lexical = [await _lexical_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
+    whole, embedding = await _over_http(services, workspace, corpus, rounds)
+    beyond = percentile(whole, 50) - percentile(embedding, 50)
+    return [
+        Figure(name=f"vector recall@{FIRST} against exact", value=_mean(vector), at_least=0.95),
+        Figure(name="vector arm, p50", value=_p50(vector), unit="ms"),
+        Figure(
+            name=f"lexical overlap@{FIRST} with true BM25",
+            value=_mean(lexical),
+            at_least=0.97 if size <= SIZE // 10 else 0.90,
+        ),
+        Figure(name="lexical arm, p50", value=_p50(lexical), unit="ms", at_most=10 if size <= SIZE // 10 else 15),
+        Figure(name="search over HTTP, p50", value=percentile(whole, 50), unit="ms"),
+        Figure(name="search over HTTP, p95", value=percentile(whole, 95), unit="ms"),
+        Figure(name="the query's embedding, p50", value=percentile(embedding, 50), unit="ms"),
+        Figure(name="search beyond its query's embedding, p50", value=beyond, unit="ms", at_most=30),
+    ]
+
+
+async def _vector_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
+    """A query near one of the corpus' clusters, as questions about what is stored are."""
+    question = await _question(connection, workspace, corpus.queries(1)[0], as_literal(corpus.vectors(1)[0]))
+    shape = arms.shape_of(question)
+    exact = Shape(
+        model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), limit=FIRST, linked=False
+    )  # fmt: skip
+    return await _compared(connection, question, arms.vector_arm(shape), arms.vector_arm(exact))
+
+
+async def _lexical_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
+    """True BM25 scores every memory of the workspace."""
+    question = await _question(connection, workspace, corpus.queries(1)[0], None)
+    exact = arms.lexical_arm(arms.shape_of(question)).replace("l.terms @@ %(match)s::tsquery", "true")
+    return await _compared(connection, question, arms.lexical_arm(arms.shape_of(question)), exact)
+
+
+async def _question(connection: AsyncConnection, workspace: str, query: str, vector: str | None) -> Question:
+    survey = await store.survey(connection, workspace, query, filters=Filters(), language=None)
+    if survey is None:
+        raise RuntimeError("the corpus is not there")
+    words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+    return Question(
+        workspace_id=survey.workspace.workspace_id,
+        model=survey.model,
+        vector=vector,
+        match=words.match if words else None,
+        weights=words.weights if words else None,
+        indexed=survey.indexed,
+        kept=None,
+        clauses=(),
+        values={},
+        least=FIRST,
+    )
+
+
+async def _compared(connection: AsyncConnection, question: Question, arm: str, exact: str) -> Found:
+    values = arms.values_of(question)
+    started = time.perf_counter()
+    found = await _first(connection, arm, values)
+    milliseconds = (time.perf_counter() - started) * 1000
+    true = await _first(connection, exact, values)
+    return Found(len(found & true) / max(1, len(true)), milliseconds)
+
+
+async def _first(connection: AsyncConnection, statement: str, values: dict[str, Any]) -> set[Any]:
+    rows = await (await connection.execute(statement.encode(), values)).fetchall()
+    return {row[0] for row in rows[:FIRST]}
+
+
+async def _over_http(
+    services: Services, workspace: str, corpus: Corpus, rounds: int
+) -> tuple[list[float], list[float]]:
+    """Milliseconds of searches and of bare embeddings of other queries, in turn."""
+    whole, embedding = [], []
+    with service(services.settings) as (address, _):
+        client = Client(address, workspace)
+        for query, other in zip(corpus.queries(WARM_UP + rounds), corpus.queries(WARM_UP + rounds), strict=True):
+            started = time.perf_counter()
+            await asyncio.to_thread(client.post, "/api/search", json.dumps({"query": query, "k": 10}).encode())
+            answered = time.perf_counter()
+            await services.provider.embed_query(other)
+            whole.append((answered - started) * 1000)
+            embedding.append((time.perf_counter() - answered) * 1000)
+        client.close()
+    return whole[WARM_UP:], embedding[WARM_UP:]
+
+
+def _mean(found: Sequence[Found]) -> float:
+    return sum(item.share for item in found) / len(found)
+
+
+def _p50(found: Sequence[Found]) -> float:
+    return percentile([item.milliseconds for item in found], 50)
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=SIZE)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args(arguments)
+    figures = asyncio.run(measure(given.size, given.rounds))
+    report("million", figures)
+    return figures
+
+
+if __name__ == "__main__":
+    main()
