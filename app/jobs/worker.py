@@ -9,11 +9,12 @@ from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.blueprints import Blueprint
 
 from app.db.engine import libpq_url
+from app.db.queue import enqueue
 from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted, pouring
 from app.embeddings.following import FollowingProvider
 from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
-from app.links.derive import link_waiting
+from app.links.derive import link_waiting, many_wait
 from app.memories.lexical_index import STALE_AT_WRITES
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
@@ -75,8 +76,10 @@ async def index_vectors_task(context: JobContext) -> None:
 
 
 async def _index_vectors(services: Services) -> None:
-    if not await pouring(services.database):
-        await build_indexes(services.database)
+    if not await pouring(services.database) and await build_indexes(services.database):
+        # What was near had to wait for the index.
+        async with services.database.transaction() as connection:
+            await enqueue(connection, "link_waiting", lock="link_waiting")
 
 
 @tasks.task(name="link_waiting", pass_context=True, retry=RETRY, queue="default")
@@ -86,8 +89,13 @@ async def link_waiting_task(context: JobContext) -> None:
 
 
 async def _link_all(services: Services) -> None:
-    """One at a time in a process, and once more a moment later, as `_embed_all` does."""
+    """One at a time in a process, and once more a moment later, as `_embed_all` does.
+
+    While memories pour in only a few are linked: the next that come ask for this job again.
+    """
     async with _linking:
+        if await many_wait(services.database) and await pouring(services.database):
+            return
         done = await link_waiting(services.database)
         await asyncio.sleep(SETTLE_SECONDS)
         done += await link_waiting(services.database)

@@ -26,6 +26,8 @@ NEAREST = 5
 """Neighbours of a memory that are kept as `similar`."""
 SIMILAR_FROM = 0.7
 """Cosine similarity, of the bundled model: on LoCoMo dev one link a message; 0.6 gives three, 0.8 one in six."""
+MANY = 2_000
+"""Steps that wait: about 10 s of work."""
 VECTOR_BATCH = 100
 """Memories compared in one statement: below the vector index's size each takes up to 5 ms."""
 
@@ -67,21 +69,35 @@ class _Found(NamedTuple):
 
 
 async def link_waiting(database: Database) -> int:
-    """Link all that waits. How many memories.
+    """Link all that waits, by vectors where the workspace is small or has its index. How many memories, by words.
 
     Safe to kill and to run twice at once: what is found is written whole with the end of the waiting, and only once.
     """
     done = 0
     while (workspace_id := await _waiting(database, WORDS)) is not None:
         done += await _link_by_words(database, workspace_id)
-    while (workspace_id := await _waiting(database, VECTORS)) is not None:
+    unindexed = await _unindexed(database)
+    while (workspace_id := await _waiting(database, VECTORS, without=unindexed)) is not None:
         await _link_by_vectors(database, workspace_id)
     return done
 
 
-async def _waiting(database: Database, step: str) -> int | None:
+async def many_wait(database: Database) -> bool:
+    """Whether linking what waits takes so long that it is better done once no more come."""
     async with database.statements() as connection:
-        return await store.waiting_workspace(connection, step)
+        return await store.more_wait(connection, MANY)
+
+
+async def _waiting(database: Database, step: str, *, without: Collection[int] = ()) -> int | None:
+    async with database.statements() as connection:
+        return await store.waiting_workspace(connection, step, without=without)
+
+
+async def _unindexed(database: Database) -> Collection[int]:
+    """Large workspaces whose vectors have no index yet: comparing each memory with all others would take hours."""
+    async with database.statements() as connection:
+        model = await vectors.active_model(connection)
+        return [] if model is None else await vectors.crowded_workspaces(connection, model)
 
 
 async def _link_by_words(database: Database, workspace_id: int) -> int:

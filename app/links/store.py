@@ -41,7 +41,13 @@ class Phrase(NamedTuple):
     """It is looked for where its rarest word stands in no more memories than this."""
 
 
-WAITING_WORKSPACE = text("SELECT workspace_id FROM pending_links WHERE step = :step LIMIT 1")
+WAITING_WORKSPACE = text("""
+SELECT workspace_id FROM pending_links WHERE step = :step AND workspace_id <> ALL(CAST(:without AS bigint[])) LIMIT 1
+""")
+
+MORE_WAIT = text(
+    "SELECT count(*) > :count FROM (SELECT 1 FROM pending_links LIMIT CAST(:count AS integer) + 1) AS few"
+)
 
 WAITING_TEXTS = text("""
 SELECT p.memory_id, m.kind, m.title, left(m.body, :characters) AS body, m.language, p.asked
@@ -62,10 +68,16 @@ RETURNING p.memory_id
 """)
 
 
-async def waiting_workspace(connection: AsyncConnection, step: str) -> int | None:
-    """A workspace in which memories wait for this step; None where nothing waits."""
-    found = (await connection.execute(WAITING_WORKSPACE, {"step": step})).scalar_one_or_none()
+async def waiting_workspace(connection: AsyncConnection, step: str, *, without: Collection[int] = ()) -> int | None:
+    """A workspace, `without` these, in which memories wait for this step; None where nothing waits."""
+    given = {"step": step, "without": list(without)}
+    found = (await connection.execute(WAITING_WORKSPACE, given)).scalar_one_or_none()
     return None if found is None else int(found)
+
+
+async def more_wait(connection: AsyncConnection, count: int) -> bool:
+    """Whether more than so many steps wait."""
+    return bool((await connection.execute(MORE_WAIT, {"count": count})).scalar_one())
 
 
 async def waiting_texts(connection: AsyncConnection, workspace_id: int, limit: int) -> list[Text]:

@@ -11,6 +11,7 @@ from app.db.engine import Database
 from app.embeddings import backfill, store
 from app.embeddings.backfill import build_indexes, pouring, serving_model
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
+from app.links.derive import link_waiting
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
 from app.retrieval.query import Query
@@ -60,6 +61,25 @@ async def test_two_that_build_at_once_build_it_once(
     await database.close()
 
 
+async def test_what_is_near_is_found_once_there_is_an_index(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+
+    async def waiting() -> list[str]:
+        async with database.statements() as connection:
+            return list((await connection.execute(text("SELECT step FROM pending_links"))).scalars())
+
+    assert await link_waiting(database) == FEW
+    assert await waiting() == ["vectors"] * FEW
+    await build_indexes(database)
+    await link_waiting(database)
+    assert await waiting() == []
+    await database.close()
+
+
 async def test_a_worker_builds_it_when_no_more_come(
     own_database_url: str,
     settings: Settings,
@@ -73,6 +93,8 @@ async def test_a_worker_builds_it_when_no_more_come(
         await remember_with_vectors(services.database, counter, provider)
         await until_settled(services)
         assert len(await indexes(services.database)) == 1
+        async with services.database.statements() as connection:
+            assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
 
 
 async def test_what_pours_in_is_noticed(
