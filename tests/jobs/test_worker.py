@@ -88,7 +88,11 @@ async def test_many_writes_wait_for_one_job(
             )  # fmt: skip
         async with services.database.statements() as connection:
             names = text("SELECT task_name FROM procrastinate_jobs ORDER BY 1")
-            assert list((await connection.execute(names)).scalars()) == ["embed_waiting", "refresh_statistics"]
+            assert list((await connection.execute(names)).scalars()) == [
+                "embed_waiting",
+                "link_waiting",
+                "refresh_statistics",
+            ]
 
 
 async def test_a_worker_that_was_killed_leaves_nothing_undone(
