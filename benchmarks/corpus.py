@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.db.engine import Database
+from app.db.queue import enqueue
 from app.embeddings import store as vectors
 from app.embeddings.backfill import build_indexes
+from app.links.derive import many_wait
 from app.memories.lexical_index import STALE_AT_WRITES
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
@@ -115,3 +117,13 @@ async def until_indexed(database: Database) -> None:
             if model is None or not await vectors.crowded_workspaces(connection, model):
                 return
         await asyncio.sleep(0.1)
+
+
+async def until_linked(database: Database) -> None:
+    """Wait until a worker has found all links."""
+    async with database.transaction() as connection:
+        await enqueue(connection, "link_waiting", lock="link_waiting")
+    while True:
+        if not await many_wait(database, 0):
+            return
+        await asyncio.sleep(0.2)

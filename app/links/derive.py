@@ -82,10 +82,10 @@ async def link_waiting(database: Database) -> int:
     return done
 
 
-async def many_wait(database: Database) -> bool:
-    """Whether linking what waits takes so long that it is better done once no more come."""
+async def many_wait(database: Database, count: int = MANY) -> bool:
+    """Whether more than so many steps wait: linking MANY takes so long that it is better done once no more come."""
     async with database.statements() as connection:
-        return await store.more_wait(connection, MANY)
+        return await store.more_wait(connection, count)
 
 
 async def _waiting(database: Database, step: str, *, without: Collection[int] = ()) -> int | None:

@@ -45,9 +45,7 @@ WAITING_WORKSPACE = text("""
 SELECT workspace_id FROM pending_links WHERE step = :step AND workspace_id <> ALL(CAST(:without AS bigint[])) LIMIT 1
 """)
 
-MORE_WAIT = text(
-    "SELECT count(*) > :count FROM (SELECT 1 FROM pending_links LIMIT CAST(:count AS integer) + 1) AS few"
-)
+MORE_WAIT = text("SELECT count(*) > :count FROM (SELECT 1 FROM pending_links LIMIT CAST(:count AS integer) + 1) AS few")
 
 WAITING_TEXTS = text("""
 SELECT p.memory_id, m.kind, m.title, left(m.body, :characters) AS body, m.language, p.asked

@@ -23,9 +23,9 @@ KNOWN_ITEMS_TEXT = """**Known items** of the report files: {count:.0f} questions
 reasons by the rule in `peers/known_items.py`; the share for which the chunk came back."""
 SPEED_TEXT = """Synthetic chunks (Zipf-like words, 20 a source) with ready vectors; queries of eight random words, about
 40 model tokens, their embedding included. Clients are threads that ask without a pause. `stored a second` runs from the
-first byte until the last memory is found by every arm that the system has. Priors has no public way to bring vectors,
-so its memories come in by the verb that stands behind the API; its queries go over HTTP. Before questions
-are timed, a Postgres is vacuumed and analysed, as it does by itself within a minute."""
+first byte until the last memory is found by every arm that the system has, its index built; of Priors that is one bulk
+call over HTTP, each memory screened. Before questions are timed, a Postgres is vacuumed and analysed, as it does by
+itself within a minute, and Priors' worker has found the links between the memories."""
 SPEED_ROWS = {
     "stored a second": "memories stored a second",
     **{
