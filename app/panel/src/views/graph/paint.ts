@@ -91,8 +91,9 @@ export class Painter {
     this.#font = "";
   }
 
-  /** A map that is `moving` may be stretched a little; the next one at rest is drawn anew. */
+  /** A map that is `moving` may be stretched a little; the next one at rest is drawn anew. Without a size there is none. */
   paint(scene: Scene, transform: ZoomTransform, moving: boolean): void {
+    if (scene.size.width === 0 || scene.size.height === 0) return;
     this.#fit(scene.size);
     if (!this.#covered(scene, transform, moving)) this.#drawLayer(scene, transform);
     const context = this.#context;
