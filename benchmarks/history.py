@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -143,7 +144,8 @@ async def measure(size: int, rounds: int) -> list[Figure]:
     corpus = Corpus()
     async with stage() as services:
         await fill(services, corpus, workspace, size)
-        with service(services.settings) as (address, pid):
+        # A worker would look for links between all that has just been stored, beside the questions.
+        with service(replace(services.settings, embedded_worker=False)) as (address, pid):
             whole, embedding, sql = await latencies(services, address, workspace, corpus, rounds)
             p50, raw = percentile(whole, 50), percentile(embedding, 50) + percentile(sql, 50)
             alone = await asyncio.to_thread(throughput, address, workspace, corpus.queries(2 * rounds), 1)
