@@ -27,6 +27,8 @@ REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "screenshots"
 IMAGES = REPOSITORY / "docs" / "images"
 SHOWN = {"search-light-1280": "panel-memories.png", "ask-dark-1280": "panel-ask.png"}
+MAP_PATIENCE = 900.0
+"""Seconds that the first map may take on a busy machine."""
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
 VIEWS = {
     "memories": "/",
@@ -34,6 +36,7 @@ VIEWS = {
     "search": "/?q=which+sources+count+for+the+judge&memory={memory}&min_score=4",
     "review": "/review",
     "quarantine": "/review?tab=quarantined",
+    "graph": "/graph",
     "runs": "/runs",
     "run": "/runs?run=run-024",
     "ask": "/ask?q=scout+actors+results+BADs+Russia&agent=director",
@@ -62,8 +65,9 @@ async def seeded_service() -> AsyncIterator[str]:
 
 async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
-    async with httpx.AsyncClient(base_url=where) as client:
+    async with httpx.AsyncClient(base_url=where, timeout=MAP_PATIENCE) as client:
         given = (await client.get("/api/runs/run-024")).json()["given"]
+        (await client.get("/api/graph")).raise_for_status()
     for theme in ("light", "dark"):
         for size, (width, height) in SIZES.items():
             context = await browser.new_context(
