@@ -199,7 +199,7 @@ def _linked(shape: Shape, givers: str) -> str:
     outward = ", ".join(f"'{relation}'" for relation in SPREADING if relation != SUPERSEDES)
     inward = ", ".join(f"'{relation}'" for relation in SPREADING)
     return f""", givers AS MATERIALIZED (
-        SELECT memory_id, row_number() OVER ()::integer AS giver FROM ({givers}) AS best
+        SELECT memory_id, row_number() OVER (ORDER BY memory_id)::integer AS giver FROM ({givers}) AS best
     ), read AS MATERIALIZED (
         SELECT g.giver, either.* FROM givers g CROSS JOIN LATERAL (
             (SELECT l.to_id AS other, l.relation, 'in' AS direction, l.weight FROM links l
@@ -224,7 +224,7 @@ def _linked(shape: Shape, givers: str) -> str:
         ORDER BY new.passed DESC, m.memory_id LIMIT {BROUGHT_BY_LINKS}
     ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
     tied AS MATERIALIZED (
-        SELECT other AS memory_id, json_agg(json_build_array(giver, relation, direction, weight, degree)) AS ties
+        SELECT other AS memory_id, json_agg(json_build_array(giver, relation, direction, weight, degree) ORDER BY giver) AS ties
         FROM tie JOIN pool ON pool.memory_id = tie.other GROUP BY other
     )"""  # noqa: S608 - constants and the filters' conditions
 
