@@ -115,16 +115,8 @@ class Database:
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
-        async with self.statements() as connection:
-            driver = (await connection.get_raw_connection()).driver_connection
-            assert isinstance(driver, psycopg.AsyncConnection), "the URL names psycopg"  # noqa: S101
-            try:
-                yield driver
-            except psycopg.OperationalError as error:
-                if driver.broken or driver.closed:
-                    await connection.invalidate()
-                    raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
-                raise
+        async with self.statements() as connection, _driver_of(connection) as driver:
+            yield driver
 
     async def close(self) -> None:
         """Close every connection."""
@@ -137,11 +129,21 @@ async def copy(connection: AsyncConnection, statement: str, rows: bytes) -> None
     Raises:
         DatabaseUnavailable: the connection was lost.
     """
+    async with (
+        _driver_of(connection) as driver,
+        driver.cursor() as cursor,
+        cursor.copy(statement.encode()) as copying,
+    ):
+        await copying.write(rows)
+
+
+@asynccontextmanager
+async def _driver_of(connection: AsyncConnection) -> AsyncIterator[psycopg.AsyncConnection]:
+    """The driver's connection inside SQLAlchemy's, which learns of it when it is lost."""
     driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, psycopg.AsyncConnection), "the URL names psycopg"  # noqa: S101
     try:
-        async with driver.cursor() as cursor, cursor.copy(statement.encode()) as copying:
-            await copying.write(rows)
+        yield driver
     except psycopg.OperationalError as error:
         if driver.broken or driver.closed:
             await connection.invalidate()

@@ -41,10 +41,8 @@ class CrossEncoder:
             RerankerUnavailable: the model is not loaded, yet or at all, or fails.
         """
         encoder = await self._loaded()
-        asked, read = (
-            well_formed(query[:QUERY_CHARACTERS]),
-            [well_formed(text[:TEXT_CHARACTERS]) for text in texts],
-        )
+        asked = well_formed(query[:QUERY_CHARACTERS])
+        read = [well_formed(text[:TEXT_CHARACTERS]) for text in texts]
 
         def run() -> list[float]:
             return [float(score) for score in encoder.rerank(asked, read, batch_size=max(1, len(read)))]

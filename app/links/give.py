@@ -47,7 +47,7 @@ async def give_links(database: Database, *, workspace: str, links: Sequence[Link
             known = set[UUID]() if target is None else await store.known(connection, target.workspace_id, ids)
             if target is None or known != ids:
                 raise NotFound(f"there is no memory {min(ids - known)} in workspace {workspace}, so nothing is linked")
-            created, updated = await store.add_given(connection, target.workspace_id, list(wanted.values()))
+            created, updated = await store.add(connection, target.workspace_id, list(wanted.values()))
             return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
 
     return await again_after_deadlock(attempt)

@@ -228,6 +228,7 @@ JOIN memories b ON b.workspace_id = :workspace_id AND b.memory_id = given.to_id
 ORDER BY given.from_id, given.relation, given.to_id
 ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
 WHERE links.weight <> EXCLUDED.weight
+RETURNING xmax = 0 AS new
 """)
 
 # Named by too many: a word of everybody's, which says nothing of who uses it.
@@ -246,10 +247,15 @@ WHERE workspace_id = :workspace_id AND relation = :mentions AND to_id IN (SELECT
 """)
 
 
-async def add(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> None:
-    """Write links between memories that are there; a known one takes the new weight."""
-    if links:
-        await connection.execute(ADD, _columns(workspace_id, links))
+async def add(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> tuple[int, int]:
+    """Write links between memories that are there; a known one takes the new weight.
+
+    How many are new, and how many got another weight.
+    """
+    if not links:
+        return 0, 0
+    written = (await connection.execute(ADD, _columns(workspace_id, links))).scalars().all()
+    return sum(written), len(written) - sum(written)
 
 
 REMOVE = text("""
@@ -381,17 +387,6 @@ SELECT memory_id FROM memories WHERE workspace_id = :workspace_id AND memory_id 
 ORDER BY memory_id FOR KEY SHARE
 """)
 
-ADD_GIVEN = text("""
-INSERT INTO links (workspace_id, from_id, to_id, relation, weight)
-SELECT :workspace_id, given.from_id, given.to_id, given.relation, given.weight
-FROM unnest(CAST(:froms AS uuid[]), CAST(:tos AS uuid[]), CAST(:relations AS text[]), CAST(:weights AS real[]))
-    AS given(from_id, to_id, relation, weight)
-ORDER BY given.from_id, given.relation, given.to_id
-ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
-WHERE links.weight <> EXCLUDED.weight
-RETURNING from_id, to_id, relation, xmax = 0 AS fresh
-""")
-
 
 async def links_of(connection: AsyncConnection, workspace_id: int, memory_id: UUID, limit: int) -> list[Linked]:
     """The memories that a memory is linked with, those next to it in its source first; at most `limit`."""
@@ -403,10 +398,3 @@ async def links_of(connection: AsyncConnection, workspace_id: int, memory_id: UU
 async def known(connection: AsyncConnection, workspace_id: int, ids: Collection[UUID]) -> set[UUID]:
     """Those of these memories that can be linked; they are not destroyed before the transaction ends."""
     return set((await connection.execute(KNOWN, {"workspace_id": workspace_id, "ids": list(ids)})).scalars())
-
-
-async def add_given(connection: AsyncConnection, workspace_id: int, links: Collection[Link]) -> tuple[int, int]:
-    """Write links between `known` memories; how many are new, and how many got another weight."""
-    rows = (await connection.execute(ADD_GIVEN, _columns(workspace_id, links))).all()
-    created = sum(row.fresh for row in rows)
-    return created, len(rows) - created

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.memories.store import MemoryRow
 
-INSERT_OBSERVATIONS = text("""
-INSERT INTO observations (
+INSERT_GIVEN = """
+INSERT INTO observations AS o (
     workspace_id, memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt
 )
 SELECT :workspace_id, memory_id, task, task_type, narrative, ARRAY(SELECT jsonb_array_elements_text(facts)),
@@ -21,8 +21,8 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS given(
     memory_id uuid, task text, task_type text, narrative text, facts jsonb, output_path text, verdict text,
     compressor text, model text, prompt text
 )
-ON CONFLICT DO NOTHING
-""")
+"""
+INSERT_OBSERVATIONS = text(f"{INSERT_GIVEN} ON CONFLICT DO NOTHING")
 
 DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
 # What is given goes before what is known, or the other way round; neither puts nothing in the place of something.
@@ -36,19 +36,11 @@ MERGED = {
             THEN EXCLUDED.facts ELSE o.facts END""",
 }
 MERGE_OBSERVATIONS = text(f"""
-INSERT INTO observations AS o (
-    workspace_id, memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt
-)
-SELECT :workspace_id, memory_id, task, task_type, narrative, ARRAY(SELECT jsonb_array_elements_text(facts)),
-    output_path, verdict, compressor, model, prompt
-FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS given(
-    memory_id uuid, task text, task_type text, narrative text, facts jsonb, output_path text, verdict text,
-    compressor text, model text, prompt text
-)
+{INSERT_GIVEN}
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in MERGED.items())}
 WHERE (o.{", o.".join(MERGED)}) IS DISTINCT FROM ({", ".join(MERGED.values())})
 RETURNING memory_id
-""")  # noqa: S608 - constants
+""")
 
 
 async def insert_observations(connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]) -> None:

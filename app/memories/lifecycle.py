@@ -1,10 +1,12 @@
 """The verbs by which people take memories out, bring them back and tag them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
 from app.errors import InvalidInput
@@ -44,12 +46,13 @@ class Changed:
 
 async def delete_memories(database: Database, *, workspace: str, ids: Sequence[UUID]) -> Changed:
     """Take memories out of every answer, all in one transaction; they can be restored until the trash is emptied."""
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
-        found = [] if target is None else await store.lock_deletable(connection, target.workspace_id, ids)
-        if target is not None:
-            await store.mark_retired(connection, target.workspace_id, found, reason=DELETED)
-    return _changed(ids, found)
+
+    async def delete(connection: AsyncConnection, workspace_id: int) -> Sequence[UUID]:
+        found = await store.lock_deletable(connection, workspace_id, ids)
+        await store.mark_retired(connection, workspace_id, found, reason=DELETED)
+        return found
+
+    return await _all_at_once(database, workspace, ids, delete)
 
 
 async def restore_memories(database: Database, *, workspace: str, ids: Sequence[UUID]) -> Changed:
@@ -67,14 +70,13 @@ async def restore_memories(database: Database, *, workspace: str, ids: Sequence[
 
 
 async def _restored(database: Database, workspace: str, ids: Sequence[UUID]) -> Changed:
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
-        if target is None:
-            return _changed(ids, ())
-        live, caught = await store.restore(connection, target.workspace_id, ids)
+    async def restore(connection: AsyncConnection, workspace_id: int) -> Sequence[UUID]:
+        live, caught = await store.restore(connection, workspace_id, ids)
         if live:
-            await make_findable(connection, target.workspace_id, sorted(live))
-    return _changed(ids, (*live, *caught))
+            await make_findable(connection, workspace_id, sorted(live))
+        return (*live, *caught)
+
+    return await _all_at_once(database, workspace, ids, restore)
 
 
 async def tag_memories(
@@ -85,11 +87,8 @@ async def tag_memories(
     Raises:
         InvalidInput: a tag that none can have, or too many memories at once.
     """
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
-        wanted = _tag(tag, mask=mask)
-        found = [] if target is None else await store.tag(connection, target.workspace_id, ids, wanted, most=TAGS_LIMIT)
-    return _changed(ids, found)
+    wanted = _tag(tag, mask=mask)
+    return await _all_at_once(database, workspace, ids, partial(store.tag, ids=ids, tag=wanted, most=TAGS_LIMIT))
 
 
 async def untag_memories(
@@ -100,10 +99,23 @@ async def untag_memories(
     Raises:
         InvalidInput: a tag that none can have, or too many memories at once.
     """
+    wanted = _tag(tag, mask=mask)
+    return await _all_at_once(database, workspace, ids, partial(store.untag, ids=ids, tag=wanted))
+
+
+async def _all_at_once(
+    database: Database,
+    workspace: str,
+    ids: Sequence[UUID],
+    change: Callable[[AsyncConnection, int], Awaitable[Sequence[UUID]]],
+) -> Changed:
+    """What one transaction changed of the memories that were named."""
+    if not 1 <= len(ids) <= MOST_AT_ONCE:
+        raise InvalidInput("ids", f"1 to {MOST_AT_ONCE:,} are taken at once")
+    checked_name(workspace)
     async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(_checked(ids, workspace)))
-        wanted = _tag(tag, mask=mask)
-        found = [] if target is None else await store.untag(connection, target.workspace_id, ids, wanted)
+        target = await workspaces.find(connection, workspace)
+        found = () if target is None else await change(connection, target.workspace_id)
     return _changed(ids, found)
 
 
@@ -152,12 +164,6 @@ async def empty_trash(database: Database, *, days: int) -> int:
     """Destroy what was deleted longer ago than `days`. How many memories."""
     async with database.transaction() as connection:
         return await store.empty_trash(connection, days)
-
-
-def _checked(ids: Sequence[UUID], workspace: str) -> str:
-    if not 1 <= len(ids) <= MOST_AT_ONCE:
-        raise InvalidInput("ids", f"1 to {MOST_AT_ONCE:,} are taken at once")
-    return workspace
 
 
 def _changed(ids: Sequence[UUID], found: Sequence[UUID]) -> Changed:

@@ -204,9 +204,7 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     (memory_id,) = await write(connection, target, [row], Counts(), known_first=not better)
     older = said or _that_says_less(memory, siblings)
     if older is not None and older.memory_id != memory_id:
-        await store.supersede(connection, target.workspace_id, older.memory_id, memory_id)
-        await memories.retire(connection, target.workspace_id, [older.memory_id], reason=SUPERSEDED)
-        await links.add(connection, target.workspace_id, [Link(memory_id, older.memory_id, SUPERSEDES)])
+        await _give_way(connection, target.workspace_id, older.memory_id, memory_id)
     return memory_id, STORED if memory_id == row.memory_id else JOINED
 
 
@@ -214,9 +212,13 @@ async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked
     """What was made of an earlier output of the run gives way to what is made of its new one. It can be restored."""
     older = asked.memory_id
     if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
-        await store.supersede(connection, workspace_id, older, memory_id)
-        await memories.retire(connection, workspace_id, [older], reason=SUPERSEDED)
-        await links.add(connection, workspace_id, [Link(memory_id, older, SUPERSEDES)])
+        await _give_way(connection, workspace_id, older, memory_id)
+
+
+async def _give_way(connection: AsyncConnection, workspace_id: int, older: UUID, newer: UUID) -> None:
+    await store.supersede(connection, workspace_id, older, newer)
+    await memories.retire(connection, workspace_id, [older], reason=SUPERSEDED)
+    await links.add(connection, workspace_id, [Link(newer, older, SUPERSEDES)])
 
 
 def _words(memory: NewMemory) -> str:

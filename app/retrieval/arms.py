@@ -224,7 +224,8 @@ def _linked(shape: Shape, givers: str) -> str:
         ORDER BY new.passed DESC, m.memory_id LIMIT {BROUGHT_BY_LINKS}
     ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
     tied AS MATERIALIZED (
-        SELECT other AS memory_id, json_agg(json_build_array(giver, relation, direction, weight, degree) ORDER BY giver) AS ties
+        SELECT other AS memory_id,
+            json_agg(json_build_array(giver, relation, direction, weight, degree) ORDER BY giver) AS ties
         FROM tie JOIN pool ON pool.memory_id = tie.other GROUP BY other
     )"""  # noqa: S608 - constants and the filters' conditions
 
