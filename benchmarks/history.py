@@ -11,11 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from psycopg import AsyncConnection
+
 from app.embeddings.store import as_literal
-from app.memories.filters import Filters
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
 from app.retrieval.lexical import lexical_query
+from app.retrieval.presets import DEFAULT
+from app.retrieval.query import Query
+from app.retrieval.search import question_of
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
@@ -24,6 +28,8 @@ from benchmarks.stage import service, stage
 SIZES = (10_000, 100_000)
 ROUNDS = 200
 CLIENTS = 16
+HITS = 3
+"""Memories that a history has where nothing else is asked for."""
 
 
 class Client:
@@ -58,29 +64,25 @@ class Client:
         self._connection.close()
 
 
+async def question(connection: AsyncConnection, workspace: str, query: str) -> Question:
+    """What the arms are asked for a query, without its vector."""
+    asked = Query(text=query, k=HITS)
+    survey = await store.survey(connection, workspace, query, filters=asked.filters, language=None)
+    if survey is None:
+        raise RuntimeError("the corpus is not there")
+    words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+    return question_of(survey, asked, DEFAULT, words)
+
+
 async def raw_parts(services: Services, workspace: str, query: str) -> tuple[float, float]:
     """Milliseconds of the query's embedding and of both arms' bare SQL, the survey not counted."""
     async with services.database.direct() as connection:
-        survey = await store.survey(connection, workspace, query, filters=Filters(), language=None)
-        if survey is None:
-            raise RuntimeError("the corpus is not there")
+        wordy = await question(connection, workspace, query)
         started = time.perf_counter()
         vector = await services.provider.embed_query(query)
         embedded = time.perf_counter()
-        words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-        question = Question(
-            workspace_id=survey.workspace.workspace_id,
-            model=survey.model,
-            vector=as_literal(vector),
-            match=words.match if words else None,
-            weights=words.weights if words else None,
-            indexed=survey.indexed,
-            kept=survey.kept,
-            clauses=(),
-            values={},
-            least=15,
-        )
-        shape, values = arms.shape_of(question), arms.values_of(question)
+        both = replace(wordy, vector=as_literal(vector))
+        shape, values = arms.shape_of(both), arms.values_of(both)
         asking = time.perf_counter()
         for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
             await (await connection.execute(arm.encode(), values)).fetchall()

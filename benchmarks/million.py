@@ -5,19 +5,18 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
 from app.embeddings.store import as_literal
-from app.memories.filters import Filters
-from app.retrieval import arms, store
+from app.retrieval import arms
 from app.retrieval.arms import Question, Shape
-from app.retrieval.lexical import lexical_query
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
-from benchmarks.history import Client
+from benchmarks.history import Client, question
 from benchmarks.stage import service, stage
 
 SIZE = 1_000_000
@@ -75,38 +74,20 @@ async def asked(services: Services, workspace: str, corpus: Corpus, size: int, r
 
 async def _vector_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
     """A query near one of the corpus' clusters, as questions about what is stored are."""
-    question = await _question(connection, workspace, corpus.queries(1)[0], as_literal(corpus.vectors(1)[0]))
-    shape = arms.shape_of(question)
+    vector = as_literal(corpus.vectors(1)[0])
+    asked = replace(await question(connection, workspace, corpus.queries(1)[0]), vector=vector)
+    shape = arms.shape_of(asked)
     exact = Shape(
         model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), limit=FIRST, linked=False
     )  # fmt: skip
-    return await _compared(connection, question, arms.vector_arm(shape), arms.vector_arm(exact))
+    return await _compared(connection, asked, arms.vector_arm(shape), arms.vector_arm(exact))
 
 
 async def _lexical_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
     """True BM25 scores every memory of the workspace."""
-    question = await _question(connection, workspace, corpus.queries(1)[0], None)
-    exact = arms.lexical_arm(arms.shape_of(question)).replace("l.terms @@ %(match)s::tsquery", "true")
-    return await _compared(connection, question, arms.lexical_arm(arms.shape_of(question)), exact)
-
-
-async def _question(connection: AsyncConnection, workspace: str, query: str, vector: str | None) -> Question:
-    survey = await store.survey(connection, workspace, query, filters=Filters(), language=None)
-    if survey is None:
-        raise RuntimeError("the corpus is not there")
-    words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-    return Question(
-        workspace_id=survey.workspace.workspace_id,
-        model=survey.model,
-        vector=vector,
-        match=words.match if words else None,
-        weights=words.weights if words else None,
-        indexed=survey.indexed,
-        kept=None,
-        clauses=(),
-        values={},
-        least=FIRST,
-    )
+    asked = await question(connection, workspace, corpus.queries(1)[0])
+    arm = arms.lexical_arm(arms.shape_of(asked))
+    return await _compared(connection, asked, arm, arm.replace("l.terms @@ %(match)s::tsquery", "true"))
 
 
 async def _compared(connection: AsyncConnection, question: Question, arm: str, exact: str) -> Found:

@@ -6,8 +6,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.links import store
 from app.links.link import Linked
-from app.memories.browse import get_memory
-from app.workspaces import store as workspaces
+from app.memories.browse import with_memory
 
 MOST_SHOWN = 200
 
@@ -20,8 +19,5 @@ async def links_of(database: Database, *, workspace: str, memory_id: UUID) -> Se
     Raises:
         NotFound: the workspace has no such memory.
     """
-    await get_memory(database, workspace=workspace, memory_id=memory_id)
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, workspace)
-        assert target is not None, "the memory is in it"  # noqa: S101
-        return await store.links_of(connection, target.workspace_id, memory_id, MOST_SHOWN)
+    async with with_memory(database, workspace, memory_id) as (connection, workspace_id, _):
+        return await store.links_of(connection, workspace_id, memory_id, MOST_SHOWN)

@@ -1,10 +1,13 @@
 """The verbs that show what is stored."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
@@ -47,12 +50,25 @@ async def get_memory(database: Database, *, workspace: str, memory_id: UUID) -> 
     Raises:
         NotFound: the workspace has no such memory.
     """
+    async with with_memory(database, workspace, memory_id) as (_, _, memory):
+        return memory
+
+
+@asynccontextmanager
+async def with_memory(
+    database: Database, workspace: str, memory_id: UUID
+) -> AsyncIterator[tuple[AsyncConnection, int, Memory]]:
+    """A connection for what else is to be read of a memory, live or retired; its workspace's id; and the memory.
+
+    Raises:
+        NotFound: the workspace has no such memory.
+    """
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         found = None if target is None else await shown.get(connection, target.workspace_id, memory_id)
-    if found is None:
-        raise NotFound(f"there is no memory {memory_id} in workspace {workspace}")
-    return found
+        if target is None or found is None:
+            raise NotFound(f"there is no memory {memory_id} in workspace {workspace}")
+        yield connection, target.workspace_id, found
 
 
 async def list_memories(
@@ -113,12 +129,9 @@ async def neighbours_of(database: Database, *, workspace: str, memory_id: UUID) 
     Raises:
         NotFound: the workspace has no such memory.
     """
-    await get_memory(database, workspace=workspace, memory_id=memory_id)
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, workspace)
-        assert target is not None, "the memory is in it"  # noqa: S101
+    async with with_memory(database, workspace, memory_id) as (connection, workspace_id, _):
         return await shown.neighbours(
-            connection, target.workspace_id, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS
+            connection, workspace_id, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS
         )
 
 

@@ -81,6 +81,14 @@ class _Ready(NamedTuple):
     tokens: int
 
 
+class _Came(NamedTuple):
+    """Vectors that came with memories."""
+
+    model: StoredModel
+    """The one that is served and made them."""
+    vectors: dict[UUID, GivenVector]
+
+
 async def remember(
     database: Database,
     counter: TokenCounter,
@@ -293,7 +301,8 @@ async def write(
     detailed = await details.merge_observations(connection, workspace_id, again, known_first=known_first)
     if inserted:
         await details.insert_observations(connection, workspace_id, list(fresh.values()))
-        await _make_new_findable(connection, workspace_id, list(fresh.values()))
+        came = await _with_vectors(connection, list(fresh.values()))
+        await make_findable(connection, workspace_id, sorted(row.memory_id for row in fresh.values()), came)
     await _complete(connection, workspace_id, [row for row in rows if row.identity in known], ids)
     counts.stored += len(inserted)
     updated = detailed | {row.memory_id for row in changed}
@@ -327,60 +336,51 @@ def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row[Any]], *, k
     return [row for row in joined if row is not None]
 
 
-async def make_findable(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """Index new live memories by their words and ask a worker for their vectors and for fresh statistics."""
+async def make_findable(
+    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], came: _Came | None = None
+) -> None:
+    """Index new live memories by their words, and by the vectors that came with them, if any; ask a worker for the
+    vectors of the others and for fresh statistics."""
     await lexical_index.index(connection, workspace_id, ids)
-    await _ask_for_vectors(connection, workspace_id, ids)
-    await enqueue_statistics(connection, workspace_id)
-
-
-async def _make_new_findable(connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]) -> None:
-    """`make_findable` for memories that this transaction has made, which may have brought their vectors."""
-    given = await _with_vectors(connection, rows)
-    if given is None:
-        await make_findable(connection, workspace_id, sorted(row.memory_id for row in rows))
-        return
-    model, ready = given
-    await lexical_index.index(connection, workspace_id, sorted(row.memory_id for row in rows))
-    await copy_new(connection, model, workspace_id, list(ready), given_vectors.matrix(list(ready.values())))
-    await wait_for_links(connection, workspace_id, list(ready), step=VECTORS)
-    await enqueue(connection, "index_vectors", lock="index_vectors")
-    lacking = sorted(row.memory_id for row in rows if row.memory_id not in ready)
+    if came is not None:
+        await _write_new(connection, workspace_id, came)
+    lacking = ids if came is None else [memory_id for memory_id in ids if memory_id not in came.vectors]
     if lacking:
-        await _ask_for_vectors(connection, workspace_id, lacking)
+        await vectors.wait_for_vectors(connection, workspace_id, lacking)
+        await enqueue(connection, "embed_waiting", lock="embed_waiting")
     await enqueue_statistics(connection, workspace_id)
+
+
+async def _write_new(connection: AsyncConnection, workspace_id: int, came: _Came) -> None:
+    """The vectors of memories that this transaction has made."""
+    ids, matrix = list(came.vectors), given_vectors.matrix(list(came.vectors.values()))
+    await copy_new(connection, came.model, workspace_id, ids, matrix)
+    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
+    await enqueue(connection, "index_vectors", lock="index_vectors")
 
 
 async def _complete(
     connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]
 ) -> None:
     """Known memories that still wait for a vector get the one that came now."""
-    given = await _with_vectors(connection, rows)
-    if given is None:
+    came = await _with_vectors(connection, rows)
+    if came is None:
         return
-    model, _ = given
-    came = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    lacking = await vectors.lacking_among(connection, workspace_id, list(came))
-    ready = {memory_id: given for memory_id, given in came.items() if memory_id in lacking}
+    given = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    lacking = await vectors.lacking_among(connection, workspace_id, list(given))
+    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
     if ready:
         literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
-        await vectors.write(connection, model, workspace_id, list(ready), literals)
+        await vectors.write(connection, came.model, workspace_id, list(ready), literals)
 
 
-async def _with_vectors(
-    connection: AsyncConnection, rows: Sequence[MemoryRow]
-) -> tuple[StoredModel, dict[UUID, GivenVector]] | None:
-    """The served model and the vectors that came for it; None where none came, or the store has moved meanwhile."""
+async def _with_vectors(connection: AsyncConnection, rows: Sequence[MemoryRow]) -> _Came | None:
+    """The vectors that came with these; None where none came, or the store has moved to another model meanwhile."""
     given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
     model = await vectors.active_model(connection, held=True) if given else None
     if model is None or any(item.model != model.name for item in given.values()):
         return None
-    return model, given
-
-
-async def _ask_for_vectors(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    await vectors.wait_for_vectors(connection, workspace_id, ids)
-    await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    return _Came(model, given)
 
 
 async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:

@@ -237,11 +237,10 @@ def vector_arm(shape: Shape) -> str:
     workspace = "%(workspace_id)s" if shape.vector_workspace is None else f"{shape.vector_workspace:d}"
     source, kept = _filtered(shape, f"{shape.model.partition} e", "e")
     measured = f"SELECT e.memory_id, {distance} AS distance FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"  # noqa: S608 - constants and numbers
-    if shape.vector_workspace is not None:
-        return f"SELECT memory_id, 1 - distance AS similarity FROM ({measured}) AS arm ORDER BY distance LIMIT {shape.limit:d}"  # noqa: S608, E501 - as above
     # OFFSET keeps the planner from an index that would drop what the filter keeps, and measures each once.
-    return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} OFFSET 0) AS arm
-        ORDER BY distance, memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
+    fence, ties = ("", "") if shape.vector_workspace is not None else ("OFFSET 0", ", memory_id")
+    return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} {fence}) AS arm
+        ORDER BY distance{ties} LIMIT {shape.limit:d}"""  # noqa: S608 - as above
 
 
 def lexical_arm(shape: Shape) -> str:

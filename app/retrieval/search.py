@@ -197,11 +197,12 @@ async def _asked(database: Database, workspace: str, query: Query, preset: Prese
         if survey is None or not survey.live:
             return None
         words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-        question = _question(survey, query, preset, words)
+        question = question_of(survey, query, preset, words)
         return _Asked(survey, words, replace(question, worded=await arms.worded(connection, question)))
 
 
-def _question(survey: Survey, query: Query, preset: Preset, words: LexicalQuery | None) -> Question:
+def question_of(survey: Survey, query: Query, preset: Preset, words: LexicalQuery | None) -> Question:
+    """What the arms are asked for a query; what the lexical arm finds and the vector are still to come."""
     clauses, values = conditions(query.filters)
     return Question(
         workspace_id=survey.workspace.workspace_id,

@@ -9,7 +9,7 @@ from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
 from app.masking import masked
 from app.memories.admission import unstorable
-from app.memories.browse import LARGEST_PAGE, get_memory
+from app.memories.browse import LARGEST_PAGE, with_memory
 from app.runs import store
 from app.runs.record import name_reasons
 from app.runs.run import MemoryUses, Run, RunPoint, RunStory
@@ -95,13 +95,10 @@ async def memory_uses(database: Database, *, workspace: str, memory_id: UUID) ->
     Raises:
         NotFound: the workspace has no such memory.
     """
-    memory = await get_memory(database, workspace=workspace, memory_id=memory_id)
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, workspace)
-        assert target is not None, "the memory is in it"  # noqa: S101
-        maker = None if memory.run_id is None else await store.find(connection, target.workspace_id, memory.run_id)
-        said_by = await store.said_by(connection, target.workspace_id, memory_id)
-        given = await store.uses_of(connection, target.workspace_id, memory_id)
+    async with with_memory(database, workspace, memory_id) as (connection, workspace_id, memory):
+        maker = None if memory.run_id is None else await store.find(connection, workspace_id, memory.run_id)
+        said_by = await store.said_by(connection, workspace_id, memory_id)
+        given = await store.uses_of(connection, workspace_id, memory_id)
     return MemoryUses(
         memory_id=memory_id,
         made_by=memory.run_id,

@@ -133,4 +133,4 @@ def test_no_words_and_no_moment_break_it(query: str, now: datetime, moment: date
 
 @given(st.text(max_size=200))
 def test_any_text_is_taken(query: str) -> None:
-    periods(query, NOW)
+    assert all(period.since <= period.until for period in periods(query, NOW))

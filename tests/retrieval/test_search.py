@@ -20,13 +20,13 @@ from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.memories.upkeep import refresh_all_statistics
 from app.retrieval import arms
-from app.retrieval.arms import Question
 from app.retrieval.browse import get_recall
 from app.retrieval.history import history
 from app.retrieval.lexical import lexical_query
+from app.retrieval.presets import DEFAULT
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
-from app.retrieval.search import search
+from app.retrieval.search import question_of, search
 from app.retrieval.store import survey as surveyed
 from tests.embeddings.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
@@ -413,18 +413,15 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
         *(NewMemory(kind="message", title=f"m{place}", body=f"market talk {place}") for place in range(9)),
     )
     words = "a market report"
-    clauses, values = conditions(filters)
+    clauses, _ = conditions(filters)
     async with store.database.direct() as connection:
         survey = await surveyed(connection, store.workspace, words, filters=filters, language=None)
         assert survey is not None
         assert survey.kept is not None
         query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
         assert query is not None
-        once = Question(
-            workspace_id=survey.workspace.workspace_id, model=survey.model, indexed=survey.indexed, kept=survey.kept,
-            vector=as_literal(await store.provider.embed_query(words)), match=query.match, weights=query.weights,
-            clauses=tuple(clauses), values=values, least=5,
-        )  # fmt: skip
+        asked = question_of(survey, Query(text=words, k=3, filters=filters), DEFAULT, query)
+        once = replace(asked, vector=as_literal(await store.provider.embed_query(words)))
         by_clauses = replace(once, kept=None)
         pools = [
             await arms.candidates(connection, replace(question, worded=await arms.worded(connection, question)))
