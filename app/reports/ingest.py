@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -34,6 +34,8 @@ from app.workspaces.workspace import Workspace, checked_name
 
 WINDOW = 256
 """Chunks embedded together, so that there are texts of like length to share a run, and written together."""
+FIRST_WINDOW = 64
+"""Of an ingestion: the model has nothing to do before it is chunked."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
 
@@ -207,45 +209,60 @@ class _Embedding(NamedTuple):
     window: Sequence[Prepared]
     vectors: asyncio.Task[_Vectors]
 
+    @property
+    def digests(self) -> set[bytes]:
+        """The content hashes of its chunks."""
+        return {row.content_hash for prepared in self.window for row in prepared.rows}
+
 
 class _Pipeline:
-    """Embeds one window of chunks while the one before is written and the files of the next are read and chunked."""
+    """Embeds one window of chunks while the one before is written and the files of the next are read and chunked.
+
+    The next begins to be embedded before one is done, so that no core waits between them.
+    """
 
     def __init__(self, run: _Run) -> None:
         self._run = run
         self._window: list[Prepared] = []
+        self._size = FIRST_WINDOW
         self._embedding: _Embedding | None = None
         self._vectors = _Vectors()
-        """Of the window that is written at this moment, whose texts the next one may repeat."""
+        """Of the window that is written at this moment."""
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
         """Take a file in; a full window is handed on."""
         self._window.append(prepared)
-        if sum(len(item.rows) for item in self._window) >= WINDOW:
+        if sum(len(item.rows) for item in self._window) >= self._size:
+            self._size = WINDOW
             await self._hand_on()
 
     async def finish(self) -> None:
         """Embed and write what is left."""
         try:
             await self._hand_on()
-            await self._embedded()
+            await self._embedded(None)
         finally:
             await self._written()
 
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
-        await self._embedded()
-        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors))
-        self._embedding = _Embedding(window, vectors)
+        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, self._embedding))
+        try:
+            await self._embedded(_Embedding(window, vectors))
+        except BaseException:
+            vectors.cancel()
+            await asyncio.gather(vectors, return_exceptions=True)
+            raise
 
-    async def _embedded(self) -> None:
+    async def _embedded(self, following: _Embedding | None) -> None:
+        """The window that is being embedded is written once it is; the `following` one takes its place."""
         embedding, self._embedding = self._embedding, None
-        if embedding is None:
-            return
-        self._vectors = await embedding.vectors
-        await self._written()
-        self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
+        if embedding is not None:
+            self._vectors = await embedding.vectors
+            await self._written()
+            self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
+        self._embedding = following
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None
@@ -344,8 +361,11 @@ def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
     )
 
 
-async def _vectors(run: _Run, window: Sequence[Prepared], before: _Vectors | None = None) -> _Vectors:
-    """A vector for each text of the window; what is stored, or was made for the window `before`, is not embedded again.
+async def _vectors(
+    run: _Run, window: Sequence[Prepared], written: _Vectors | None = None, coming: _Embedding | None = None
+) -> _Vectors:
+    """A vector for each text of the window. What is stored is not embedded again, nor what was made for the window
+    that is being `written`, or is made for the one before this that is still `coming`.
 
     The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
     """
@@ -356,18 +376,28 @@ async def _vectors(run: _Run, window: Sequence[Prepared], before: _Vectors | Non
     speaker = None if model is None else pinned(run.provider, model.name)
     if model is None or speaker is None or not rows:
         return _Vectors()
-    held = before.literals if before is not None and before.model == model else {}
-    literals = {digest: held[digest] for digest in rows.keys() & held.keys()}
-    literals |= await _stored_vectors(run, model, [row for digest, row in rows.items() if digest not in literals])
-    fresh = [row for digest, row in rows.items() if digest not in literals]
+    repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
+    literals = _of_model(written, model, rows.keys() - repeated)
+    missing = [row for digest, row in rows.items() if digest not in literals and digest not in repeated]
+    literals |= await _stored_vectors(run, model, missing)
+    fresh = [row for row in missing if row.content_hash not in literals]
     try:
         matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
     except EmbeddingUnavailable as error:
         run.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
-        return _Vectors(model=model, literals=literals)
-    made = {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
-    return _Vectors(model=model, literals=literals | made)
+    else:
+        literals |= {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
+    if coming is not None and repeated:
+        literals |= _of_model(await coming.vectors, model, repeated)
+    return _Vectors(model=model, literals=literals)
+
+
+def _of_model(held: _Vectors | None, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
+    """Those of the vectors that are the model's, for these content hashes."""
+    if held is None or held.model != model:
+        return {}
+    return {digest: held.literals[digest] for digest in digests & held.literals.keys()}
 
 
 async def _stored_vectors(run: _Run, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
