@@ -113,7 +113,8 @@ async def find(
         degraded = _degradations(provider, survey, refusal, words, query.text)
         if any(item.arm == VECTOR and item.silent for item in degraded):
             vector = None
-        mode = HYBRID if vector is not None and words else VECTOR if vector is not None else LEXICAL
+        both = words is not None and preset.nearest is None
+        mode = LEXICAL if vector is None else HYBRID if both else VECTOR
         hits, missing = await _found(database, asked, query, preset, vector, reranker)
         degraded = (*degraded, *missing)
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)

@@ -395,7 +395,7 @@ async def test_nothing_is_found_in_another_workspace(store: Store) -> None:
 
 async def test_the_classic_preset_is_the_original_recipe(store: Store) -> None:
     recall = await store.ask("scout returned zero actors", preset="classic", k=10)
-    assert len(recall.hits) == 4
+    assert (len(recall.hits), recall.mode) == (4, "vector")
     for hit in recall.hits:
         similarity = hit.explain["similarity"]
         assert similarity is not None
