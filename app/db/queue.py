@@ -46,13 +46,15 @@ async def enqueue(connection: AsyncConnection, task: str, *, lock: str, **argume
 async def enqueued_last(connection: AsyncConnection) -> AsyncIterator[None]:
     """What is enqueued within is added at the end, in the order of the locks, so that no two wait for each other."""
     later: dict[str, _Job] = {}
-    connection.info[LATER] = later
+    # Asked for once: a connection that was lost gives nothing away any more.
+    info = connection.info
+    info[LATER] = later
     try:
         yield
         for _, job in sorted(later.items()):
             await _add(connection, job)
     finally:
-        connection.info.pop(LATER, None)
+        info.pop(LATER, None)
 
 
 async def _add(connection: AsyncConnection, job: _Job) -> None:
