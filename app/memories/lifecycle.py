@@ -13,8 +13,8 @@ from app.errors import InvalidInput
 from app.masking import masked
 from app.memories import shown, store
 from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
+from app.memories.findable import make_findable
 from app.memories.memory import Memory
-from app.memories.remember import make_findable
 from app.memories.store import DELETED, QUARANTINED
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name

@@ -1,33 +1,27 @@
 """The verb that stores memories."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database, again_after_deadlock, sqlstate_of
-from app.db.queue import enqueue
-from app.db.waiting import VECTORS, wait_for_links
 from app.embeddings import store as vectors
-from app.embeddings.copying import copy_new
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.embeddings.store import StoredModel
-from app.errors import DatabaseUnavailable
-from app.links import store as links
-from app.memories import details, given_vectors, lexical_index, sources, store
+from app.memories import given_vectors, sources
 from app.memories.echoes import note_echoes
-from app.memories.memory import GivenVector, NewMemory, Rejection, Remembered
+from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
 from app.memories.scored_text import embedded_text
 from app.memories.screening import INVALID, Objection, Screened, screened
-from app.memories.store import Identity, MemoryRow, row_of
+from app.memories.store import MemoryRow, row_of
+from app.memories.write import Counts, write
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -39,26 +33,7 @@ BATCH_CHARACTERS = 4_000_000
 """Of a batch's bodies: it is sent as one document, and held in memory a few times over."""
 TSVECTOR_TOO_LARGE = "54000"
 """SQLSTATE program_limit_exceeded."""
-ATTEMPTS = 3
-"""To find or insert what others insert and retire at the same moment."""
-
-
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Counts:
-    """What became of memories so far."""
-
-    stored: int = 0
-    updated: int = 0
-    unchanged: int = 0
-
-    def add(self, other: "Counts") -> None:
-        """Count what became of others as well."""
-        self.stored += other.stored
-        self.updated += other.updated
-        self.unchanged += other.unchanged
 
 
 class Door(NamedTuple):
@@ -81,14 +56,6 @@ class _Ready(NamedTuple):
     tokens: int
 
 
-class _Came(NamedTuple):
-    """Vectors that came with memories."""
-
-    model: StoredModel
-    """The one that is served and made them."""
-    vectors: dict[UUID, GivenVector]
-
-
 async def remember(
     database: Database,
     counter: TokenCounter,
@@ -104,9 +71,10 @@ async def remember(
 
     Known text (same kind, source, ordinal, title and body) is not stored twice: tags and metadata are added to what
     such a memory has, its score, date and an observation's details become those given here (or stay, with
-    `known_first`), and the run that first said it stays its run. What cannot be stored, would be worthless or
-    instructs its reader is rejected with its reason, and so is what a run was given and says again: that counts as a
-    use of the memory which it came from. The rest goes on. Secrets are masked unless `mask` is off.
+    `known_first`, or where another run that was not judged better says it), and the run that first said it stays its
+    run. What cannot be stored, would be worthless or instructs its reader is rejected with its reason, and so is what
+    a run was given and says again: that counts as a use of the memory which it came from. The rest goes on. Secrets are
+    masked unless `mask` is off.
     One that brings its vector, of the model that is served, is findable by its meaning at once as well.
     `language` is that of a workspace which this call makes. With a `provider` an echo is also known in other words.
 
@@ -275,123 +243,3 @@ async def _rows(connection: AsyncConnection, target: Workspace, batch: Sequence[
 
 def _rejection(index: int, objection: Objection) -> Rejection:
     return Rejection(index=index, reason=objection.message, code=objection.code, details=objection.details)
-
-
-async def write(
-    connection: AsyncConnection,
-    target: Workspace,
-    rows: Sequence[MemoryRow],
-    counts: Counts,
-    *,
-    known_first: bool = False,
-) -> list[UUID]:
-    """Store memories or find those that they are already; the id of each. Counts what became of them."""
-    workspace_id = target.workspace_id
-    known, fresh = await _found_or_inserted(connection, workspace_id, rows)
-    ids = {identity: row.memory_id for identity, row in (known | fresh).items()}
-    inserted = [row.memory_id for row in fresh.values()]
-    changed = _changed(rows, known, known_first=known_first)
-    if changed:
-        # Read again under their locks: another writer may have given them something in between.
-        await store.lock(connection, workspace_id, [row.memory_id for row in changed])
-        changed = _changed(rows, await store.find_known(connection, workspace_id, changed), known_first=known_first)
-        await store.update(connection, workspace_id, changed)
-        await lexical_index.index(connection, workspace_id, [row.memory_id for row in changed])
-    again = {known[row.identity].memory_id: row for row in rows if row.identity in known}
-    detailed = await details.merge_observations(connection, workspace_id, again, known_first=known_first)
-    if inserted:
-        await details.insert_observations(connection, workspace_id, list(fresh.values()))
-        came = await _with_vectors(connection, list(fresh.values()))
-        await make_findable(connection, workspace_id, sorted(row.memory_id for row in fresh.values()), came)
-    await _complete(connection, workspace_id, [row for row in rows if row.identity in known], ids)
-    counts.stored += len(inserted)
-    updated = detailed | {row.memory_id for row in changed}
-    counts.updated += len(updated)
-    counts.unchanged += len(rows) - len(inserted) - len(updated)
-    return [ids[row.identity] for row in rows]
-
-
-async def _found_or_inserted(
-    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow]
-) -> tuple[dict[Identity, Row[Any]], dict[Identity, MemoryRow]]:
-    """The live memories that these rows are already, and those that they have become."""
-    known = await store.find_known(connection, workspace_id, rows)
-    fresh: dict[Identity, MemoryRow] = {}
-    for _ in range(ATTEMPTS):
-        lacking = {row.identity: row for row in rows if row.identity not in known and row.identity not in fresh}
-        if not lacking:
-            return known, fresh
-        inserted = await store.insert(connection, workspace_id, list(lacking.values()))
-        fresh |= {identity: row for identity, row in lacking.items() if row.memory_id in inserted}
-        # What was not inserted somebody else has inserted, and may have retired since.
-        others = [row for row in lacking.values() if row.memory_id not in inserted]
-        known |= await store.find_known(connection, workspace_id, others) if others else {}
-    raise DatabaseUnavailable("others store and retire the same memories at this moment; try again")
-
-
-def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row[Any]], *, known_first: bool) -> list[MemoryRow]:
-    """What known memories become; of rows with one identity the last is heard."""
-    last = {row.identity: row for row in rows if row.identity in known}
-    joined = (store.joined(row, known[identity], known_first=known_first) for identity, row in last.items())
-    return [row for row in joined if row is not None]
-
-
-async def make_findable(
-    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], came: _Came | None = None
-) -> None:
-    """Index new live memories by their words, and by the vectors that came with them, if any; ask a worker for the
-    vectors of the others and for fresh statistics."""
-    await lexical_index.index(connection, workspace_id, ids)
-    if came is not None:
-        await _write_new(connection, workspace_id, came)
-    lacking = ids if came is None else [memory_id for memory_id in ids if memory_id not in came.vectors]
-    if lacking:
-        await vectors.wait_for_vectors(connection, workspace_id, lacking)
-        await enqueue(connection, "embed_waiting", lock="embed_waiting")
-    await enqueue_statistics(connection, workspace_id)
-
-
-async def _write_new(connection: AsyncConnection, workspace_id: int, came: _Came) -> None:
-    """The vectors of memories that this transaction has made."""
-    ids, matrix = list(came.vectors), given_vectors.matrix(list(came.vectors.values()))
-    await copy_new(connection, came.model, workspace_id, ids, matrix)
-    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
-    await enqueue(connection, "index_vectors", lock="index_vectors")
-
-
-async def _complete(
-    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]
-) -> None:
-    """Known memories that still wait for a vector get the one that came now."""
-    came = await _with_vectors(connection, rows)
-    if came is None:
-        return
-    given = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    lacking = await vectors.lacking_among(connection, workspace_id, list(given))
-    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
-    if ready:
-        literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
-        await vectors.write(connection, came.model, workspace_id, list(ready), literals)
-
-
-async def _with_vectors(connection: AsyncConnection, rows: Sequence[MemoryRow]) -> _Came | None:
-    """The vectors that came with these; None where none came, or the store has moved to another model meanwhile."""
-    given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    model = await vectors.active_model(connection, held=True) if given else None
-    if model is None or any(item.model != model.name for item in given.values()):
-        return None
-    return _Came(model, given)
-
-
-async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """The same for live memories whose text has changed: no vector and no link of what they said before stays."""
-    await vectors.drop(connection, workspace_id, ids)
-    await make_findable(connection, workspace_id, ids)
-    await links.forget_found(connection, workspace_id, ids)
-
-
-async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:
-    """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
-    await enqueue(
-        connection, "refresh_statistics", lock=f"refresh_statistics:{workspace_id}", workspace_id=workspace_id
-    )

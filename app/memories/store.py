@@ -75,9 +75,10 @@ def joined(row: MemoryRow, known: Row[Any], *, known_first: bool) -> MemoryRow |
     """What a stored memory becomes when it is given again, under its own id; None where that changes nothing.
 
     Nothing is lost: tags and metadata come together, the run that first said it stays, and what is not given now is
-    kept. A score and a date are replaced by new ones, unless `known_first`.
+    kept. A score and a date are replaced by new ones, unless what is known `goes_first`.
     """
     given = row.memory
+    known_first = goes_first(known, row, known_first=known_first)
     memory = replace(
         given,
         tags=tuple(dict.fromkeys((*known.tags, *given.tags))),
@@ -89,6 +90,14 @@ def joined(row: MemoryRow, known: Row[Any], *, known_first: bool) -> MemoryRow |
     if _changeable(memory) == _changeable(known):
         return None
     return replace(row, memory_id=known.memory_id, memory=memory)
+
+
+def goes_first(known: Row[Any], row: MemoryRow, *, known_first: bool) -> bool:
+    """Whether what is known goes before what is given: where the caller says so, and where another run that was not
+    judged better says the same. Of several runs the best judged one speaks."""
+    if known_first or not known.run_id or row.memory.run_id in {None, known.run_id}:
+        return known_first
+    return row.memory.final_score is None or row.memory.final_score <= (known.final_score or 0.0)
 
 
 def _first(given: T | None, known: T | None, known_first: bool) -> T | None:  # noqa: FBT001 - of the caller's

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
 from app.injection import blocking, scan
+from app.memories.findable import make_findable_anew
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
-from app.memories.remember import make_findable_anew
 from app.memories.scored_text import embedded_text
 from app.observations import store
 from app.observations.observation import as_judged, is_issue_fact, issue_facts

@@ -18,10 +18,10 @@ from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Given, says_no_more, worthless
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.pieces import HEADING, paragraphs
-from app.memories.remember import Counts, write
 from app.memories.scored_text import embedded_text
 from app.memories.screening import Screened, screened
 from app.memories.store import SUPERSEDED, row_of
+from app.memories.write import Counts, write
 from app.observations import store
 from app.observations.compress import compressed
 from app.observations.issues import safe_issues

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
+from app.memories.findable import make_findable_anew
 from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
-from app.memories.remember import make_findable_anew
 from app.memories.scored_text import embedded_text
 from app.reports import store
 from app.reports.chunk import TRAIL_SEPARATOR

@@ -14,7 +14,7 @@ from app.links import store as links
 from app.links.link import SUPERSEDES, Link
 from app.memories import lexical_index
 from app.memories import store as memories
-from app.memories.remember import enqueue_statistics
+from app.memories.findable import enqueue_statistics
 from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.matching import Matching, matched

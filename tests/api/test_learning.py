@@ -366,3 +366,44 @@ async def test_what_a_database_cannot_hold_is_named(client: httpx.AsyncClient, f
     assert (await client.get("/api/runs?task_type=a%00b")).status_code == 400
     assert (await client.get("/api/runs/a%00b")).status_code in {400, 404}
     assert (await client.patch("/api/runs/a%00b", json={})).status_code in {400, 404}
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_runs_that_say_one_text_are_all_known(client: httpx.AsyncClient, *, together: bool) -> None:
+    def line(run_id: str, score: float, tag: str) -> str:
+        detail = {"task": "theta task", "facts": [f"fact {tag}"], "verdict": f"verdict {tag}"}
+        return json.dumps(
+            {
+                "kind": "observation", "body": "Theta used 7 GB on 3 nodes in Lima.", "run_id": run_id,
+                "final_score": score, "tags": [tag], "metadata": {tag: 1}, "observation": detail,
+            }
+        )  # fmt: skip
+
+    lines = [line("r1", 9.0, "a"), line("r2", 2.0, "b"), line("r2", 2.0, "b")]
+    for body in ["\n".join(lines)] if together else lines:
+        answer = await client.post("/api/memories:bulk", content=body, headers={"content-type": "application/x-ndjson"})
+        assert answer.status_code == 200, answer.text
+    (memory,) = (await get(client, "/api/memories"))["memories"]
+    assert (memory["run_id"], memory["final_score"], memory["tags"]) == ("r1", 9.0, ["a", "b"])
+    assert memory["metadata"] == {"a": 1, "b": 1}
+    assert (memory["observation"]["verdict"], memory["observation"]["facts"]) == ("verdict a", ["fact a"])
+    uses = await get(client, f"/api/memories/{memory['id']}/runs")
+    assert [(said["run_id"], said["final_score"], said["verdict"]) for said in uses["said_by"]] == [
+        ("r1", 9.0, "verdict a"), ("r2", 2.0, "verdict b"),
+    ]  # fmt: skip
+    for run_id in ("r1", "r2"):
+        story = await get(client, f"/api/runs/{run_id}")
+        assert [observation["id"] for observation in story["observations"]] == [memory["id"]]
+
+
+async def test_the_best_judged_of_the_runs_that_say_one_text_speaks(client: httpx.AsyncClient) -> None:
+    for run_id, score, verdict in (("low", 3.0, "poor"), ("high", 8.0, "good"), ("middle", 5.0, "fair")):
+        line = {
+            "kind": "observation", "body": "Iota used 9 GB on 4 nodes.", "run_id": run_id, "final_score": score,
+            "observation": {"task": f"task of {run_id}", "verdict": verdict},
+        }  # fmt: skip
+        await post(client, "/api/memories", line)
+    (memory,) = (await get(client, "/api/memories"))["memories"]
+    assert (memory["run_id"], memory["final_score"], memory["observation"]["verdict"]) == ("low", 8.0, "good")
+    said_by = (await get(client, f"/api/memories/{memory['id']}/runs"))["said_by"]
+    assert [(said["run_id"], said["final_score"]) for said in said_by] == [("high", 8.0), ("middle", 5.0), ("low", 3.0)]

@@ -12,9 +12,9 @@ from app.links import names, titles
 from app.links import store as link_store
 from app.links.derive import link_waiting
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
+from app.memories.findable import make_findable_anew
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
-from app.memories.remember import make_findable_anew
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."

@@ -1,0 +1,86 @@
+"""What makes stored memories findable: by their words at once, by their meaning when they have a vector."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.queue import enqueue
+from app.db.waiting import VECTORS, wait_for_links
+from app.embeddings import store as vectors
+from app.embeddings.copying import copy_new
+from app.embeddings.store import StoredModel
+from app.links import store as links
+from app.memories import given_vectors, lexical_index
+from app.memories.memory import GivenVector
+from app.memories.store import Identity, MemoryRow
+
+
+class Came(NamedTuple):
+    """Vectors that came with memories."""
+
+    model: StoredModel
+    """The one that is served and made them."""
+    vectors: dict[UUID, GivenVector]
+
+
+async def make_findable(
+    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], came: Came | None = None
+) -> None:
+    """Index new live memories by their words, and by the vectors that came with them, if any; ask a worker for the
+    vectors of the others and for fresh statistics."""
+    await lexical_index.index(connection, workspace_id, ids)
+    if came is not None:
+        await _write_new(connection, workspace_id, came)
+    lacking = ids if came is None else [memory_id for memory_id in ids if memory_id not in came.vectors]
+    if lacking:
+        await vectors.wait_for_vectors(connection, workspace_id, lacking)
+        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    await enqueue_statistics(connection, workspace_id)
+
+
+async def _write_new(connection: AsyncConnection, workspace_id: int, came: Came) -> None:
+    """The vectors of memories that this transaction has made."""
+    ids, matrix = list(came.vectors), given_vectors.matrix(list(came.vectors.values()))
+    await copy_new(connection, came.model, workspace_id, ids, matrix)
+    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
+    await enqueue(connection, "index_vectors", lock="index_vectors")
+
+
+async def complete(
+    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]
+) -> None:
+    """Known memories that still wait for a vector get the one that came now."""
+    came = await came_with(connection, rows)
+    if came is None:
+        return
+    given = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    lacking = await vectors.lacking_among(connection, workspace_id, list(given))
+    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
+    if ready:
+        literals = vectors.as_literals(given_vectors.matrix(list(ready.values())))
+        await vectors.write(connection, came.model, workspace_id, list(ready), literals)
+
+
+async def came_with(connection: AsyncConnection, rows: Sequence[MemoryRow]) -> Came | None:
+    """The vectors that came with these; None where none came, or the store has moved to another model meanwhile."""
+    given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    model = await vectors.active_model(connection, held=True) if given else None
+    if model is None or any(item.model != model.name for item in given.values()):
+        return None
+    return Came(model, given)
+
+
+async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
+    """The same for live memories whose text has changed: no vector and no link of what they said before stays."""
+    await vectors.drop(connection, workspace_id, ids)
+    await make_findable(connection, workspace_id, ids)
+    await links.forget_found(connection, workspace_id, ids)
+
+
+async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:
+    """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
+    await enqueue(
+        connection, "refresh_statistics", lock=f"refresh_statistics:{workspace_id}", workspace_id=workspace_id
+    )
