@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -31,12 +31,16 @@ MORE = {
     "access token": re.compile(
         r"\b(?:npm_[A-Za-z0-9]{30,80}|glsa_[A-Za-z0-9]{20,80}(?:_[0-9a-fA-F]{8})?|do[opr]_v1_[0-9a-f]{32,128}"
         r"|GOCSPX-[A-Za-z0-9_-]{20,80}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|dapi[0-9a-f]{32}|gsk_[A-Za-z0-9]{32,80}"
-        r"|nvapi-[A-Za-z0-9_-]{40,100}|ya29\.[A-Za-z0-9_-]{20,1000})\b"
+        r"|nvapi-[A-Za-z0-9_-]{40,100}|xai-[A-Za-z0-9]{40,120}|ya29\.[A-Za-z0-9_-]{20,1000})\b"
     ),
     "GitHub token": re.compile(r"\bgithub_pat_[0-9A-Za-z_]{22,255}\b"),
-    "bearer token": re.compile(r"(?i)\bauthorization:\s{0,3}(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"),
+    "bearer token": re.compile(
+        r"(?i)\bauthorization:\s{0,3}(?:bearer|basic|token)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"
+    ),
     "password": re.compile(r"(?i)\b(?:password|passwd|pwd)\b[\"']?\s{0,3}[:=]\s{0,3}[\"']([^\s\"']{6,200})[\"']"),
-    "password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/]{1,200})@(?=[^\s/@])"),
+    "password in an address": re.compile(
+        r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/]{1,200})@(?=[^\s/@])"
+    ),
     "secret in an address": re.compile(
         r"(?i)[?&;](?:(?:access|auth|id|refresh|session|api|client|private)[_-]?)?"
         r"(?:token|apikey|api[_-]?key|(?<=[a-z_-])key|secret|password|passwd|signature|sig)=([^\s&;\"'<>#()\[\]{}]{8,2048})"
@@ -59,7 +63,7 @@ MORE = {
         r"\bcurl\s[^\n;|&]{0,200}?(?<=\s)(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'$<{]{1,100}:(?![$<{])([^\s\"']{1,200})"
     ),
     "password in a setting": re.compile(
-        r"\b(?:[a-z][a-z0-9_.-]{0,60}[_.-])?(?:password|passwd|pwd|passphrase)(?:=|:\s?)(?![$<{\[])"
+        r"\b(?:[a-z][a-z0-9_.-]{0,60}[_.-])?(?:[Pp]assword|passwd|pwd|[Pp]assphrase)(?:=|:\s?)(?![$<{\[])"
         r"(?=[^\s\"'`,;()]{0,60}[0-9])(?=[^\s\"'`,;()]{0,60}[A-Za-z])([^\s\"'`,;()]{8,200})"
     ),
 }
@@ -69,6 +73,8 @@ LEFT_OUT = frozenset(
 )
 """Of the library's: an address is no secret, passwords in addresses and private keys are masked whole here, and words
 such as `secret:` stand in innocent prose."""
+PIECE_CHARACTERS = 16_384
+"""Expressions that look ahead hold the interpreter while they read: 1 ms for as much of a report, 0.1 s at worst."""
 REPEATED_CHARACTERS = 256
 """Texts up to that long come again and again: a file's path and headings with each of its chunks."""
 
@@ -108,9 +114,27 @@ def _mask(text: str) -> Masked:
         whole = match.string
         return f"{whole[match.start() : start]}{MASK.format(kind=kind)}{whole[end : match.end()]}"
 
-    for kind, pattern in (("private key", PRIVATE_KEY), *MORE.items(), *_detectors()):
+    text = PRIVATE_KEY.sub(functools.partial(replaced, "private key"), text)
+    pieces = list(_pieces(text))
+    for kind, pattern in MORE.items():
+        pieces = [pattern.sub(functools.partial(replaced, kind), piece) for piece in pieces]
+    text = "".join(pieces)
+    for kind, pattern in _detectors():
         text = pattern.sub(functools.partial(replaced, kind), text)
     return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces of about PIECE_CHARACTERS, cut at the ends of lines; at blanks or commas where a line is
+    longer, and anywhere in what has neither."""
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        stop = start + PIECE_CHARACTERS
+        cuts = (text.rfind(mark, start, stop) + 1 for mark in ("\n", " ", ","))
+        end = next((cut for cut in cuts if cut > start), stop)
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def masked(text: str) -> str:

@@ -1,5 +1,6 @@
 """The verb that stores a run, and what it must be to be stored."""
 
+import asyncio
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,8 +44,7 @@ async def record_run(
         InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
         NotFound: `must_exist`, and it does not.
     """
-    check_run(run)
-    run = _counted(masked_values(run) if mask else run)
+    run = await asyncio.to_thread(_storable, run, mask=mask)
     async with database.transaction() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
         if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
@@ -59,6 +59,16 @@ async def record_run(
             await memories.lock(connection, target.workspace_id, held)
             await store.judge(connection, target.workspace_id, held, known_first=known_first)
     return saved, is_new
+
+
+def _storable(run: NewRun, *, mask: bool) -> NewRun:
+    """The run as it is stored. Its output may be megabytes, so no event loop does this.
+
+    Raises:
+        InvalidInput: a field cannot be taken.
+    """
+    check_run(run)
+    return _counted(masked_values(run) if mask else run)
 
 
 def _counted(run: NewRun) -> NewRun:
