@@ -206,15 +206,17 @@ async def test_a_slow_model_is_given_up(endpoint: Endpoint, provider: EmbeddingP
 
 
 async def test_a_reply_that_drips_is_given_up(endpoint: Endpoint, provider: EmbeddingProvider) -> None:
+    dripped = []
+
     def drip() -> Iterator[bytes]:
-        for _ in range(100):
+        for drop in range(100):
             time.sleep(0.05)
+            dripped.append(drop)
             yield b" "
 
     endpoint.answers = [lambda: (200, drip()), said(GOOD)]
-    started = time.perf_counter()
     assert (await made(endpoint, provider, timeout=0.3)).compressor == LLM
-    assert time.perf_counter() - started < 4
+    assert len(dripped) < 100
     assert len(endpoint.requests) == 2
 
 

@@ -1,13 +1,13 @@
 """Every output has its sentences, however it is wrapped."""
 
 import json
-import time
 
 import pytest
 
 from app.observations.extractive import extracted
 from app.observations.observation import Compressed, Outcome
 from app.observations.sentences import heading_of, sentences
+from tests.growth import assert_linear
 
 REPORT = "# Market\n\nThe market grew to 221 billion rubles. Pharmacies sell 58 % of it.\n\n- Evalar leads with 17 %.\n"
 TOLD = ["The market grew to 221 billion rubles.", "Pharmacies sell 58 % of it.", "Evalar leads with 17 %."]
@@ -96,6 +96,4 @@ def test_deep_json_is_read_as_far_as_it_can_be() -> None:
 
 @pytest.mark.parametrize("line", ["```p\n", "```\n", "```md\n", "~~~ x\n```\n", "{\n", "````md\n```py\n"])
 def test_fences_cost_what_their_lines_cost(line: str) -> None:
-    started = time.perf_counter()
-    sentences(line * (400_000 // len(line)))
-    assert time.perf_counter() - started < 5
+    assert_linear(sentences, line)
