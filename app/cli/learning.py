@@ -1,6 +1,7 @@
 """`import`, `export`, `prune`, `quarantine`, `reembed`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -99,13 +100,16 @@ def _write(rows: list[Any], output: Path | None) -> None:
     import msgspec  # noqa: PLC0415 - heavy
 
     lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-    if output is None:
-        typer.echo(lines.decode(), nl=False)
-        return
     try:
-        output.write_bytes(lines)
+        if output is None:
+            sys.stdout.buffer.write(lines)
+            sys.stdout.flush()
+        else:
+            output.write_bytes(lines)
+    except BrokenPipeError:
+        raise  # whoever read has seen enough
     except OSError as error:
-        typer.echo(f"{output} cannot be written: {error.strerror or error}", err=True)
+        typer.echo(f"{output or 'the output'} cannot be written: {error.strerror or error}", err=True)
         raise typer.Exit(2) from error
 
 

@@ -1,6 +1,5 @@
 """What a memory must be to be stored."""
 
-import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +21,8 @@ METADATA_LIMIT = 100_000
 NAME_LIMIT = 200
 TASK_LIMIT = 20_000
 LARGEST_ORDINAL = 2**31 - 1
-LARGEST_SCORE = 10
+SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
+"""Of a score that is not 0: the database's numbers do not know what is far smaller."""
 
 
 def reason_to_reject(memory: NewMemory) -> str | None:
@@ -66,6 +66,12 @@ def _metadata_reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
 
 
+def score_reasons(field: str, score: float) -> Iterator[str]:
+    """Why this is no score of an evaluator."""
+    if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
+        yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
+
+
 def _too_long(field: str, text: str, limit: int) -> Iterator[str]:
     if len(text) > limit:
         yield f"{field}: has {len(text):,} characters; at most {limit:,} are taken, so split it"
@@ -97,8 +103,8 @@ def _number_reasons(memory: NewMemory) -> Iterator[str]:
     if memory.ordinal is not None and memory.source is None:
         yield "ordinal: is a place in a source, so it needs a source"
     score = memory.final_score
-    if score is not None and not (math.isfinite(score) and 0 <= score <= LARGEST_SCORE):
-        yield f"final_score: must be from 0 to {LARGEST_SCORE}"
+    if score is not None:
+        yield from score_reasons("final_score", score)
     if memory.occurred_at is not None and not in_calendar(memory.occurred_at):
         yield "occurred_at: is outside the years 1 to 9999"
 

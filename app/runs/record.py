@@ -1,15 +1,14 @@
 """The verb that stores a run, and what it must be to be stored."""
 
 import asyncio
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound
 from app.masking import masked_values
 from app.memories import store as memories
-from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, unstorable
+from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
 from app.workspaces import store as workspaces
@@ -19,7 +18,6 @@ from app.workspaces.workspace import checked_name
 LARGEST_OUTPUT = 5_000_000
 """Characters."""
 LIST_LIMIT = 1_000
-LARGEST_SCORE = 10
 TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
 LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
 
@@ -45,20 +43,25 @@ async def record_run(
         NotFound: `must_exist`, and it does not.
     """
     run = await asyncio.to_thread(_storable, run, mask=mask)
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-        if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
-            raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
-        target = target or await workspaces.ensure(connection, workspace, configuration(language))
-        await store.take_turn(connection, target.workspace_id, run.run_id)
-        saved, is_new = await store.save(connection, target.workspace_id, run)
-        if needs_output and not saved.output:
-            raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
-        if run.final_score is not None or run.verdict:
-            held = await store.held_by(connection, target.workspace_id, run.run_id)
-            await memories.lock(connection, target.workspace_id, held)
-            await store.judge(connection, target.workspace_id, held, known_first=known_first)
-    return saved, is_new
+    checked_name(workspace)
+
+    async def attempt() -> tuple[Run, bool]:
+        async with database.transaction() as connection:
+            target = await workspaces.find(connection, workspace)
+            if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
+                raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
+            target = target or await workspaces.ensure(connection, workspace, configuration(language))
+            await store.take_turn(connection, target.workspace_id, run.run_id)
+            saved, is_new = await store.save(connection, target.workspace_id, run)
+            if needs_output and not saved.output:
+                raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
+            if run.final_score is not None or run.verdict:
+                held = await store.held_by(connection, target.workspace_id, run.run_id)
+                await memories.lock(connection, target.workspace_id, held)
+                await store.judge(connection, target.workspace_id, held, known_first=known_first)
+            return saved, is_new
+
+    return await again_after_deadlock(attempt)
 
 
 def _storable(run: NewRun, *, mask: bool) -> NewRun:
@@ -104,9 +107,10 @@ def _reasons(run: NewRun) -> Iterator[str]:
 
 
 def _number_reasons(run: NewRun) -> Iterator[str]:
-    for score in (*(run.round_scores or ()), *((run.final_score,) if run.final_score is not None else ())):
-        if not (math.isfinite(score) and 0 <= score <= LARGEST_SCORE):
-            yield f"final_score: every score must be from 0 to {LARGEST_SCORE}"
+    for score in run.round_scores or ():
+        yield from score_reasons("round_scores", score)
+    if run.final_score is not None:
+        yield from score_reasons("final_score", run.final_score)
     for name, largest in (("lines", LARGEST_INT), ("bytes", LARGEST_BIGINT)):
         if not 0 <= (getattr(run, name) or 0) <= largest:
             yield f"{name}: must be from 0 to {largest}"

@@ -350,6 +350,23 @@ async def test_an_instruction_is_refused_with_its_rule_and_span(client: httpx.As
     assert "````\n### Note\n\nThe page said:" in history["markdown"]
 
 
+async def test_a_score_that_the_database_does_not_know_is_named(client: httpx.AsyncClient) -> None:
+    tiny = 1e-46
+    for path, body, field in (
+        ("/api/runs", {"run_id": "tiny", "final_score": tiny}, "final_score"),
+        ("/api/runs", {"run_id": "tiny", "round_scores": [tiny, 10.0]}, "round_scores"),
+        ("/api/observations?wait=true", {"task": "t", "output": OUTPUT, "final_score": tiny}, "final_score"),
+        ("/api/memories", {"kind": "note", "body": "It grew.", "final_score": tiny}, "final_score"),
+    ):
+        answer = await client.post(path, json=body)
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field), answer.text
+    lines = [{"kind": "note", "body": f"It grew by {score}.", "final_score": score} for score in (3.0, tiny)]
+    ndjson = "\n".join(map(json.dumps, lines))
+    answer = await client.post("/api/memories:bulk", content=ndjson, headers={"content-type": "application/x-ndjson"})
+    assert (answer.status_code, answer.json()["stored"]) == (200, 1), answer.text
+    assert "final_score: must be" in answer.json()["rejected"][0]["reason"]
+
+
 @pytest.mark.parametrize("field", ["task", "output", "verdict", "output_path", "run_id"])
 async def test_what_a_database_cannot_hold_is_named(client: httpx.AsyncClient, field: str) -> None:
     for path, body in (
