@@ -143,18 +143,6 @@ def _together(way: _Way, text: str, several: Sequence[Piece], left: Sequence[Res
     return Rest(way.together(several, kept), repeats)
 
 
-async def repeated(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace_id: int,
-    texts: Sequence[str],
-    given: Sequence[Given],
-) -> list[frozenset[UUID]]:
-    """For each text the given memories it repeats, where it says nothing else."""
-    found = await rests(database, provider, workspace_id, texts, given)
-    return [frozenset() if rest.text else rest.repeats for rest in found]
-
-
 async def _repeated(
     database: Database,
     provider: EmbeddingProvider | None,
@@ -205,7 +193,10 @@ async def _nearest(
 async def note_echoes(
     database: Database, provider: EmbeddingProvider | None, workspace: str, batch: Sequence[Screened]
 ) -> list[Screened]:
-    """The batch with an objection to each memory that repeats one its run was given; those are counted as used."""
+    """The batch with an objection to each memory that only repeats what its run was given.
+
+    Whatever is repeated counts as used, also by a note that says more: that is kept whole, in its writer's words.
+    """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(batch):
         # A turn of a conversation is kept as it was said.
@@ -220,12 +211,13 @@ async def note_echoes(
     for run_id in given:
         assert target is not None, "without a workspace nothing was given"  # noqa: S101
         texts = [batch[place].memory.body for place in places[run_id]]
-        echoes = await repeated(database, provider, target.workspace_id, texts, given[run_id])
-        for place, repeats in zip(places[run_id], echoes, strict=True):
-            if repeats:
-                noted[place] = replace(batch[place], objection=_objection(sorted(repeats)))
+        echoes = await rests(database, provider, target.workspace_id, texts, given[run_id])
+        for place, rest in zip(places[run_id], echoes, strict=True):
+            if not rest.text:
+                noted[place] = replace(batch[place], objection=_objection(sorted(rest.repeats)))
         async with database.transaction() as connection:
-            await count_uses(connection, target.workspace_id, run_id, frozenset[UUID]().union(*echoes))
+            used = frozenset[UUID]().union(*(rest.repeats for rest in echoes))
+            await count_uses(connection, target.workspace_id, run_id, used)
     return noted
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.masking import masked
+from app.masking import mask
 from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, with_memory
 from app.runs import store
@@ -39,7 +39,7 @@ async def get_run(database: Database, *, workspace: str, run_id: str) -> RunStor
         run = await store.find(connection, target.workspace_id, run_id)
         if run is None:
             # Where its name holds a secret, every trace of it is stored without.
-            run_id = masked(run_id)
+            run_id = mask(run_id).text
             run = await store.find(connection, target.workspace_id, run_id)
         given = await store.given_to(connection, target.workspace_id, run_id)
         compression = await store.compression_of(connection, target.workspace_id, run_id)

@@ -178,6 +178,15 @@ async def test_a_finding_stands_without_what_it_was_told_with(client: httpx.Asyn
         assert (await get(client, f"/api/memories/{memory_id}"))["uses"] == 3
 
 
+async def test_a_note_that_says_more_is_kept_whole_and_counts_a_use(client: httpx.AsyncClient) -> None:
+    (given,) = (await post(client, "/api/memories", {"kind": "note", "body": LESSON}))["ids"]
+    await post(client, "/api/history", {"query": "verify producers register", "run_id": "n1"})
+    note = f"{LESSON} In hall 3 of Omsk stand 214 pallets, of which 31 have expired in May."
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": note, "run_id": "n1"}))["ids"]
+    assert (await get(client, f"/api/memories/{memory_id}"))["body"] == note
+    assert (await get(client, f"/api/memories/{given}"))["uses"] == 1
+
+
 async def test_a_section_pasted_by_a_run_that_was_given_nothing_is_read(client: httpx.AsyncClient) -> None:
     section = f"## Relevant History\n\nThe frame.\n\n```\n### A title\n\n{OTHER_LESSON}\n```"
     made = await post(client, "/api/observations?wait=true", {"task": "t", "output": section, "run_id": "r1"})
