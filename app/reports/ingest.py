@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -101,7 +102,7 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
     recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
     with its reason, keeps what was stored of it, and does not stop the rest. Files are written together,
-    each of them whole or not at all.
+    each of them whole or not at all. Whoever cancels it waits for the write under way; nothing more is embedded.
 
     `language` is that of the files, None for the workspace's; `default_language` that of a workspace made here.
 
@@ -225,7 +226,8 @@ class _Pipeline:
         self._run = run
         self._window: list[Prepared] = []
         self._size = FIRST_WINDOW
-        self._embedding: _Embedding | None = None
+        self._embeddings: deque[_Embedding] = deque()
+        """Two at most, the earlier one first."""
         self._vectors = _Vectors()
         """Of the window that is written at this moment."""
         self._writing: asyncio.Task[None] | None = None
@@ -239,35 +241,48 @@ class _Pipeline:
 
     async def finish(self) -> None:
         """Embed and write what is left."""
-        try:
+        if self._window:
             await self._hand_on()
-            await self._embedded(None)
-        finally:
-            await self._written()
+        while self._embeddings:
+            await self._write_next()
+        await _ended(self._writing)
+
+    async def abandon(self) -> None:
+        """Embed and write nothing more; the write under way comes to its end first.
+
+        No task of the pipeline is left once this returns, or is itself cancelled: that cancels the write, too.
+        """
+        for embedding in self._embeddings:
+            embedding.vectors.cancel()
+        left = [embedding.vectors for embedding in self._embeddings]
+        writing = [] if self._writing is None else [self._writing]
+        await asyncio.gather(*left, *writing, return_exceptions=True)
 
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
-        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, self._embedding))
-        try:
-            await self._embedded(_Embedding(window, vectors))
-        except BaseException:
-            vectors.cancel()
-            await asyncio.gather(vectors, return_exceptions=True)
-            raise
+        coming = self._embeddings[-1] if self._embeddings else None
+        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, coming))
+        self._embeddings.append(_Embedding(window, vectors))
+        if coming is not None:
+            await self._write_next()
 
-    async def _embedded(self, following: _Embedding | None) -> None:
-        """The window that is being embedded is written once it is; the `following` one takes its place."""
-        embedding, self._embedding = self._embedding, None
-        if embedding is not None:
-            self._vectors = await embedding.vectors
-            await self._written()
-            self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
-        self._embedding = following
+    async def _write_next(self) -> None:
+        """The first of the windows that are being embedded is written once it is."""
+        embedding = self._embeddings[0]
+        await _ended(embedding.vectors, self._writing)
+        self._embeddings.popleft()
+        self._vectors = embedding.vectors.result()
+        self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
 
-    async def _written(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            await writing
+
+async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
+    """All of them are done. The first that fails raises its error here; whoever is cancelled here leaves them going."""
+    under_way = [task for task in tasks if task is not None]
+    if not under_way:
+        return
+    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
 
 
 async def _take_in(run: _Run, found: Discovery) -> None:
@@ -281,8 +296,10 @@ async def _take_in(run: _Run, found: Discovery) -> None:
             prepared = await _prepared(run, file)
             if prepared is not None:
                 await pipeline.add(prepared)
-    finally:
         await pipeline.finish()
+    except BaseException:
+        await pipeline.abandon()
+        raise
     moved = {outcome.reason for outcome in run.outcomes if outcome.status == MOVED}
     await _retire(run, [file for file in missing if file.uri not in moved])
 

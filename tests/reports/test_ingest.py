@@ -22,7 +22,7 @@ from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
-from app.reports.ingest import ingest, ingest_content
+from app.reports.ingest import FIRST_WINDOW, ingest, ingest_content
 from app.reports.outcome import Ingestion
 from app.reports.watch import watch
 from app.retrieval.query import Query
@@ -376,6 +376,91 @@ async def test_without_the_provider_files_are_taken_in_and_wait_for_vectors(tree
     assert statuses(result) == {"a.md": "new"}
     assert (result.waiting, result.degraded) == (result.stored, "the provider is down")
     assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
+
+
+class Stuck(NoopProvider):
+    """A provider whose model is right and which never answers its second call."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+    dimension = 384
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        """How many texts each call had."""
+        self.stuck, self.abandoned = asyncio.Event(), asyncio.Event()
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        self.asked.append(len(texts))
+        if len(self.asked) != 2:
+            return await super().embed_documents(texts)
+        self.stuck.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.abandoned.set()
+        raise AssertionError
+
+
+def _many_chunks(tree: Tree, files: int) -> None:
+    for number in range(files):
+        sections = "\n".join(
+            f"## Part {part}\n\nFinding {number}-{part} of the judge. " + "The market was sized by guessing. " * 12
+            for part in range(8)
+        )
+        tree.write(f"case/r{number:03}.md", f"# Report {number}\n\n{sections}")
+
+
+async def _waits_for_a_lock(tree: Tree) -> bool:
+    statement = text("""
+        SELECT EXISTS (
+            SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'
+            AND datname = current_database()
+        )
+    """)
+    async with tree.database.statements() as connection:
+        return bool((await connection.execute(statement)).scalar())
+
+
+async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing(tree: Tree) -> None:
+    tree.write("case/r000.md", REPORT)
+    await tree.ingest()
+    _many_chunks(tree, 90)
+    stuck = Stuck()
+    lock = text("SELECT 1 FROM sources WHERE uri = :uri FOR NO KEY UPDATE")
+    async with tree.database.transaction() as connection:
+        await connection.execute(lock, {"uri": str(tree.folder / "case" / "r000.md")})
+        before = asyncio.all_tasks()
+        working = asyncio.create_task(tree.ingest(provider=stuck))
+        await stuck.stuck.wait()
+        while not await _waits_for_a_lock(tree):
+            await asyncio.sleep(0.01)
+        working.cancel()
+        await stuck.abandoned.wait()
+        assert not working.done()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert asyncio.all_tasks() == before
+    sources = await list_sources(tree.database, workspace=tree.workspace, limit=200)
+    assert 0 < len(sources) * 8 <= FIRST_WINDOW
+    assert (await tree.ingest()).counts["failed"] == 0
+
+
+async def test_an_ingestion_that_fails_leaves_no_task(tree: Tree) -> None:
+    _many_chunks(tree, 90)
+    stuck = Stuck()
+    before = asyncio.all_tasks()
+
+    def fail(done: int, _total: int, _path: str) -> None:
+        if done == 3:
+            raise RuntimeError("the terminal is gone")
+
+    working = asyncio.create_task(tree.ingest(provider=stuck, on_progress=fail))
+    await stuck.stuck.wait()
+    with pytest.raises(RuntimeError):
+        await working
+    assert asyncio.all_tasks() == before
+    assert stuck.abandoned.is_set()
 
 
 async def test_two_at_once_store_each_file_once(tree: Tree) -> None:
