@@ -332,10 +332,8 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
                 await _rename(run, known, file)
             run.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
             return None
-        if known is None and run.by_hash.get(digest):
-            known = run.by_hash[digest].pop()
-            await _rename(run, known, file)
-            run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+        if run.by_hash.get(digest):
+            await _moved(run, run.by_hash[digest].pop(), file, over=known)
             return None
         return await asyncio.to_thread(
             prepare,
@@ -351,9 +349,22 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
         return None
 
 
-async def _rename(run: _Run, known: KnownFile, file: ReportFile) -> None:
-    if not run.dry_run:
-        run.retitled += await rename(run.database, run.counter, run.target, known, file)
+async def _moved(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
+    """`over` is what stood at the path that the file was moved to."""
+    retired = await _rename(run, known, file, over=over)
+    if over is not None:
+        reason = f"{known.title} was moved over it"
+        run.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
+    run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+
+
+async def _rename(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
+    """How many live chunks stood at the file's path before."""
+    if run.dry_run:
+        return 0
+    renamed = await rename(run.database, run.counter, run.target, known, file, over=over)
+    run.retitled += renamed.retitled
+    return renamed.retired
 
 
 async def _write(run: _Run, window: Sequence[Prepared], vectors: _Vectors) -> None:
