@@ -201,7 +201,7 @@ async def test_a_file_moved_over_another_one_keeps_its_memories(tree: Tree) -> N
     path, other = tree.write("v5/a.md", REPORT), tree.write("v5/b.md", REPORT.replace("zero actors", "nobody at all"))
     await tree.ingest()
     before = {
-        body: memory.memory_id for body, memory in (await tree.memories()).items() if "v5/a" in memory.source_title
+        body: memory.memory_id for body, memory in (await tree.memories()).items() if memory.source_title == "v5/a.md"
     }
     path.rename(other)
     foreseen = await tree.ingest(dry_run=True)
