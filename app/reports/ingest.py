@@ -24,11 +24,11 @@ from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.reports.log import log_ingestion
-from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
+from app.reports.outcome import FAILED, MOVED, RETIRED, UNCHANGED, FileOutcome, Ingestion
 from app.reports.prepare import Prepared, file_hash, prepare
 from app.reports.rename import rename
 from app.reports.store import KnownFile
-from app.reports.write import write_files
+from app.reports.write import foreseen, write_files
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -68,8 +68,8 @@ class _Run:
     dry_run: bool
     total: int = 0
     on_progress: OnProgress = lambda _done, _total, _path: None
-    live: dict[str, KnownFile] = field(default_factory=dict)
-    """Live files by path."""
+    known: dict[str, KnownFile] = field(default_factory=dict)
+    """Files by path: the live one, or else the one retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files whose path is empty now, by content: where a moved file came from."""
     outcomes: list[FileOutcome] = field(default_factory=list)
@@ -309,7 +309,7 @@ async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
     async with run.database.statements() as connection:
         files = await store.known_files(connection, run.target.workspace_id)
     live = [file for file in files if file.live]
-    run.live = {file.uri: file for file in live}
+    run.known = {file.uri: file for file in files}
     absolute = [file.uri for file in live if file.uri.startswith("/") and Path(file.uri) not in found.files]
     empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
     for file in live:
@@ -326,7 +326,8 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=run.max_file_bytes)
         digest = file_hash(content, run.language)
-        known = run.live.get(uri)
+        known = run.known.get(uri)
+        known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
             if known.title != str(file.shown):
                 await _rename(run, known, file)
@@ -369,24 +370,13 @@ async def _rename(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownF
 
 async def _write(run: _Run, window: Sequence[Prepared], vectors: _Vectors) -> None:
     if run.dry_run:
-        outcomes = tuple(_foreseen(run, prepared) for prepared in window)
+        outcomes = await foreseen(run.database, run.target.workspace_id, window, run.known)
     else:
         written = await write_files(run.database, run.target, window, model=vectors.model, literals=vectors.literals)
         run.waiting += written.waiting
         outcomes = written.outcomes
     for outcome in outcomes:
         run.note(outcome)
-
-
-def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
-    return FileOutcome(
-        path=prepared.title,
-        status=CHANGED if prepared.uri in run.live else NEW,
-        chunks=len(prepared.rows),
-        stored=len(prepared.rows),
-        tokens=sum(row.tokens for row in prepared.rows),
-        left_out=prepared.left_out,
-    )
 
 
 async def _vectors(

@@ -71,8 +71,6 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
         return list(_chunks([summary], counter, max_tokens))[:1]
     pieces = list(_pieces(document, trail, "", date, score))
     chunks = list(_chunks(pieces, counter, max_tokens))
-    if not chunks:
-        raise InvalidInput("", "is empty: it has no value that says anything")
     if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
     return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})

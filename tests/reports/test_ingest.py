@@ -332,6 +332,10 @@ def _file(name: str, content: bytes) -> Callable[[Path], Path]:
         (_file("binary.md", b"\x00\x01\x02" * 100), "binary|NUL"),
         (_file("empty.md", b""), "empty"),
         (_file("blank.json", b" \n"), "empty"),
+        (_file("brackets.md", b"[" * 50_000), "is empty: nothing in it says anything"),
+        (_file("headings.md", b"#\n" * 50_000), "is empty: nothing in it says anything"),
+        (_file("emoji.md", "🎉🎉 🎉\n".encode()), "is empty: nothing in it says anything"),
+        (_file("nothing.json", b"[[], {}]"), "is empty: nothing in it says anything"),
         (_file("huge.md", b"word " * 300_000), "larger than 1,000,000 bytes"),
         (_pipe, "not a regular file"),
         (_dangling, "link to nothing"),
@@ -372,6 +376,23 @@ async def test_a_dry_run_changes_nothing(tree: Tree) -> None:
     assert (statuses(result), result.dry_run) == ({"a.md": "new"}, True)
     assert result.chunks > 0
     assert await list_sources(tree.database, workspace=tree.workspace) == []
+
+
+async def test_a_dry_run_says_of_a_changed_file_what_would_be_stored(tree: Tree) -> None:
+    path = tree.write("a.md", REPORT)
+    gone = tree.write("b.md", REPORT.replace("v6", "v7"))
+    await tree.ingest()
+    path.write_text(REPORT + "\n## Coda\n\nThe last word was the judge's, and it was short this time.\n")
+    gone.unlink()
+    foreseen = await tree.ingest(dry_run=True)
+    result = await tree.ingest()
+    assert (foreseen.counts, foreseen.stored, foreseen.tokens) == (result.counts, result.stored, result.tokens)
+    assert (result.stored, result.chunks) == (1, 3)
+    gone.write_text(REPORT.replace("v6", "v7"))
+    assert [(outcome.status, outcome.stored) for outcome in (await tree.ingest(dry_run=True)).outcomes] == [
+        ("unchanged", 0),
+        ("new", 0),
+    ]
 
 
 class Refusing(NoopProvider):
@@ -549,6 +570,24 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
     assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
     stop.set()
     await follower
+
+
+async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) -> None:
+    _many_chunks(tree, 90)
+    stop, stuck = asyncio.Event(), Stuck()
+
+    async def follow() -> list[Ingestion]:
+        found = watch(
+            tree.database, stuck, tree.counter, workspace=tree.workspace, paths=[tree.folder],
+            max_file_bytes=10_000, stop=stop,
+        )  # fmt: skip
+        return [ingestion async for ingestion in found]
+
+    follower = asyncio.create_task(follow())
+    await stuck.stuck.wait()
+    stop.set()
+    assert await follower == []
+    assert stuck.abandoned.is_set()
 
 
 KILLED = """
