@@ -11,7 +11,9 @@ from app.cli.options import JsonOption, LanguageOption, PathsArgument, Workspace
 from app.cli.running import with_services
 
 if TYPE_CHECKING:
-    from app.reports.outcome import Ingestion
+    from collections.abc import Set
+
+    from app.reports.outcome import FileOutcome, Ingestion
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -87,16 +89,17 @@ async def _follow(services: "Services", options: dict[str, Any], *, as_json: boo
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    failed = False
-    first = True
+    said: frozenset[FileOutcome] | None = None
     async for result in follow(services.database, services.provider, services.counter, stop=stop, **options):
-        if first or any(outcome.status != "unchanged" for outcome in result.outcomes):
-            _show(result, as_json=as_json)
-        failed, first = bool(result.failed), False
-    return failed
+        failed = frozenset(result.failed)
+        if failed != said or any(outcome.status not in {"unchanged", "failed"} for outcome in result.outcomes):
+            _show(result, as_json=as_json, said=said or frozenset())
+        said = failed
+    return bool(said)
 
 
-def _show(result: "Ingestion", *, as_json: bool) -> None:
+def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = frozenset()) -> None:
+    """`said` are failures that the one before this named already: a file that stays bad is named once."""
     if as_json:
         typer.echo(json.dumps(_summary(result), ensure_ascii=False))
     else:
@@ -104,7 +107,7 @@ def _show(result: "Ingestion", *, as_json: bool) -> None:
     for outcome in result.outcomes:
         if outcome.quarantined:
             typer.echo(f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors quarantine`", err=True)
-    for outcome in result.failed:
+    for outcome in (outcome for outcome in result.failed if outcome not in said):
         typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     if result.degraded:
         typer.echo(f"{result.waiting} chunks wait for their vector: {result.degraded}", err=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 import queue
 import threading
 import time
@@ -17,6 +16,7 @@ import numpy as np
 from app.embeddings.batching import batches
 from app.embeddings.bundled import DEFAULT_MODEL, WINDOW, discard, write_onnx
 from app.embeddings.bundled import DIMENSION as DEFAULT_DIMENSION
+from app.embeddings.cores import usable_cores
 from app.embeddings.provider import Matrix, TokenCounter, Vector
 from app.embeddings.tokens import BundledTokenCounter, well_formed
 from app.errors import EmbeddingUnavailable
@@ -58,7 +58,7 @@ class LocalProvider:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model_id, self.dimension = model, dimension
-        self._folder, self._threads = data_dir / "models", threads or min(_cores(), DOCUMENT_THREADS)
+        self._folder, self._threads = data_dir / "models", threads or min(usable_cores(), DOCUMENT_THREADS)
         self._model: TextEmbedding | None = None
         self._counter: TokenCounter | None = None
         self._loading = threading.Lock()
@@ -213,11 +213,6 @@ class LocalProvider:
                 f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
             )
         return model
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _unit(vectors: Matrix) -> Matrix:

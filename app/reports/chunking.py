@@ -34,12 +34,15 @@ def chunk_report(
     text = _decoded(content)
     chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
     try:
-        return chunker(text, readable(path), _Bounded(counter), max_tokens)
+        chunks = chunker(text, readable(path), _Bounded(counter), max_tokens)
     except InvalidInput:
         raise
     except Exception as error:  # one document that nobody thought of must not stop the others
         logger.exception("a report could not be chunked", path=str(path))
         raise InvalidInput("", f"could not be chunked ({type(error).__name__}: {error}); please report it") from error
+    if not chunks:
+        raise InvalidInput("", "is empty: nothing in it says anything")
+    return chunks
 
 
 class _Bounded:

@@ -16,6 +16,10 @@ SHOWN_FOLDERS = 2
 """Folders that a file's name shows at least: which case, which version. More where more lie below the given folder."""
 
 
+Folder = tuple[int, int]
+"""A folder's device and inode: the same by whatever path it is reached."""
+
+
 class UnreadableFile(Exception):
     """A file that cannot be read; the message says why."""
 
@@ -39,6 +43,10 @@ class Discovery:
     """Path to reason."""
     roots: list[Path] = field(default_factory=list)
     """The given paths that exist, resolved."""
+    walked: set[Folder] = field(default_factory=set)
+    """Folders that are known; links may lead to one by very many ways."""
+    looped: set[Folder] = field(default_factory=set)
+    """Those of them that a link below them leads back to."""
 
     @contextmanager
     def naming(self, path: Path) -> Iterator[None]:
@@ -71,11 +79,20 @@ def _discover(path: Path, found: Discovery) -> None:
         _add(root, (), found)
 
 
-def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[tuple[int, int], ...]) -> None:
-    """`below` are the folders between the one that was named and this one's entries."""
-    identity = folder.stat().st_dev, folder.stat().st_ino
-    if identity in above:
+def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[Folder, ...]) -> None:
+    """Each folder once. `below` are the folders between the one that was named and this one's entries.
+
+    Raises:
+        UnreadableFile: it is a folder above itself, and no other link to it was named before.
+    """
+    status = folder.stat()
+    identity = status.st_dev, status.st_ino
+    if identity in above and identity not in found.looped:
+        found.looped.add(identity)
         raise UnreadableFile("is a link to a folder above it; the loop is not followed")
+    if identity in found.walked:
+        return
+    found.walked.add(identity)
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = Path(entry.path)
         with found.naming(path):

@@ -11,12 +11,18 @@ DATE_KEYS = (
     "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
 )  # fmt: skip
 """Where a document says when it happened; the first of these that can be read is taken."""
-SCORE_KEYS = ("final_score", "overall_score", "score")
+FINAL_SCORE = "final_score"
+"""From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
+SCORE_KEYS = ("overall_score", "score")
+"""What may be on any scale."""
+SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
+"""Beside a score, the number that it is out of."""
 SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 MILLISECONDS = range(10**11, 10**14)
 FRACTION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?)|(%))?\s*")
 LARGEST = 10.0
+LARGEST_SCALE = 1_000
 PERCENT = 100.0
 
 
@@ -29,9 +35,15 @@ def found_date(facts: Mapping[str, Any]) -> datetime | None:
 def found_score(facts: Mapping[str, Any]) -> float | None:
     """The evaluator's score on the scale from 0 to 10.
 
-    A fraction at most 1 (0.96) is a share of ten, a number beyond ten a percentage; `7.5/10` and `75%` say so.
+    `final_score` is on it. Of others, `7.5/10` and `75%` say their scale, and so does a greatest score beside them;
+    where nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
     """
-    found = (_score(facts[key]) for key in SCORE_KEYS if key in facts)
+    if (score := _on_scale(facts.get(FINAL_SCORE), LARGEST)) is not None:
+        return score
+    whole = next(
+        (facts[key] for key in SCALE_KEYS if _is_number(facts.get(key)) and 1 <= facts[key] <= LARGEST_SCALE), None
+    )
+    found = (_score(facts[key], whole) for key in SCORE_KEYS if key in facts)
     return next((score for score in found if score is not None), None)
 
 
@@ -63,16 +75,23 @@ def _epoch(value: float) -> datetime | None:
     return datetime.fromtimestamp(value / 1000, UTC) if int(value) in MILLISECONDS else None
 
 
-def _score(value: Any) -> float | None:  # noqa: ANN401 - any JSON or YAML value
-    if isinstance(value, bool):
-        return None
+def _score(value: Any, whole: float | None) -> float | None:  # noqa: ANN401 - any JSON or YAML value
+    if whole is not None:
+        return _on_scale(value, whole)
+    if isinstance(value, float) and value <= 1:
+        return _on_scale(value, 1)
+    return _on_scale(value, PERCENT if _is_number(value) and value > LARGEST else LARGEST)
+
+
+def _on_scale(value: Any, whole: float) -> float | None:  # noqa: ANN401 - any JSON or YAML value
+    """A number of at most `whole` as a share of ten; a text says its own scale."""
     if isinstance(value, str):
         return _written_score(value)
-    if not isinstance(value, int | float) or not finite(value) or not 0 <= value <= PERCENT:
-        return None
-    if isinstance(value, float) and value <= 1:
-        return value * LARGEST
-    return value / LARGEST if value > LARGEST else float(value)
+    return value * LARGEST / whole if _is_number(value) and 0 <= value <= whole else None
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    return isinstance(value, int | float) and not isinstance(value, bool) and finite(value)
 
 
 def finite(value: float) -> bool:

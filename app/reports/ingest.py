@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -23,11 +24,11 @@ from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.reports.log import log_ingestion
-from app.reports.outcome import CHANGED, FAILED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, Ingestion
+from app.reports.outcome import FAILED, MOVED, RETIRED, UNCHANGED, FileOutcome, Ingestion
 from app.reports.prepare import Prepared, file_hash, prepare
 from app.reports.rename import rename
 from app.reports.store import KnownFile
-from app.reports.write import write_files
+from app.reports.write import foreseen, write_files
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
@@ -67,8 +68,8 @@ class _Run:
     dry_run: bool
     total: int = 0
     on_progress: OnProgress = lambda _done, _total, _path: None
-    live: dict[str, KnownFile] = field(default_factory=dict)
-    """Live files by path."""
+    known: dict[str, KnownFile] = field(default_factory=dict)
+    """Files by path: the live one, or else the one retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files whose path is empty now, by content: where a moved file came from."""
     outcomes: list[FileOutcome] = field(default_factory=list)
@@ -101,7 +102,7 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
     recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
     with its reason, keeps what was stored of it, and does not stop the rest. Files are written together,
-    each of them whole or not at all.
+    each of them whole or not at all. Whoever cancels it waits for the write under way; nothing more is embedded.
 
     `language` is that of the files, None for the workspace's; `default_language` that of a workspace made here.
 
@@ -225,7 +226,8 @@ class _Pipeline:
         self._run = run
         self._window: list[Prepared] = []
         self._size = FIRST_WINDOW
-        self._embedding: _Embedding | None = None
+        self._embeddings: deque[_Embedding] = deque()
+        """Two at most, the earlier one first."""
         self._vectors = _Vectors()
         """Of the window that is written at this moment."""
         self._writing: asyncio.Task[None] | None = None
@@ -239,35 +241,48 @@ class _Pipeline:
 
     async def finish(self) -> None:
         """Embed and write what is left."""
-        try:
+        if self._window:
             await self._hand_on()
-            await self._embedded(None)
-        finally:
-            await self._written()
+        while self._embeddings:
+            await self._write_next()
+        await _ended(self._writing)
+
+    async def abandon(self) -> None:
+        """Embed and write nothing more; the write under way comes to its end first.
+
+        No task of the pipeline is left once this returns, or is itself cancelled: that cancels the write, too.
+        """
+        for embedding in self._embeddings:
+            embedding.vectors.cancel()
+        left = [embedding.vectors for embedding in self._embeddings]
+        writing = [] if self._writing is None else [self._writing]
+        await asyncio.gather(*left, *writing, return_exceptions=True)
 
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
-        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, self._embedding))
-        try:
-            await self._embedded(_Embedding(window, vectors))
-        except BaseException:
-            vectors.cancel()
-            await asyncio.gather(vectors, return_exceptions=True)
-            raise
+        coming = self._embeddings[-1] if self._embeddings else None
+        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, coming))
+        self._embeddings.append(_Embedding(window, vectors))
+        if coming is not None:
+            await self._write_next()
 
-    async def _embedded(self, following: _Embedding | None) -> None:
-        """The window that is being embedded is written once it is; the `following` one takes its place."""
-        embedding, self._embedding = self._embedding, None
-        if embedding is not None:
-            self._vectors = await embedding.vectors
-            await self._written()
-            self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
-        self._embedding = following
+    async def _write_next(self) -> None:
+        """The first of the windows that are being embedded is written once it is."""
+        embedding = self._embeddings[0]
+        await _ended(embedding.vectors, self._writing)
+        self._embeddings.popleft()
+        self._vectors = embedding.vectors.result()
+        self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
 
-    async def _written(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            await writing
+
+async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
+    """All of them are done. The first that fails raises its error here; whoever is cancelled here leaves them going."""
+    under_way = [task for task in tasks if task is not None]
+    if not under_way:
+        return
+    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
 
 
 async def _take_in(run: _Run, found: Discovery) -> None:
@@ -281,8 +296,10 @@ async def _take_in(run: _Run, found: Discovery) -> None:
             prepared = await _prepared(run, file)
             if prepared is not None:
                 await pipeline.add(prepared)
-    finally:
         await pipeline.finish()
+    except BaseException:
+        await pipeline.abandon()
+        raise
     moved = {outcome.reason for outcome in run.outcomes if outcome.status == MOVED}
     await _retire(run, [file for file in missing if file.uri not in moved])
 
@@ -292,7 +309,7 @@ async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
     async with run.database.statements() as connection:
         files = await store.known_files(connection, run.target.workspace_id)
     live = [file for file in files if file.live]
-    run.live = {file.uri: file for file in live}
+    run.known = {file.uri: file for file in files}
     absolute = [file.uri for file in live if file.uri.startswith("/") and Path(file.uri) not in found.files]
     empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
     for file in live:
@@ -309,16 +326,15 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=run.max_file_bytes)
         digest = file_hash(content, run.language)
-        known = run.live.get(uri)
+        known = run.known.get(uri)
+        known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
             if known.title != str(file.shown):
                 await _rename(run, known, file)
             run.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
             return None
-        if known is None and run.by_hash.get(digest):
-            known = run.by_hash[digest].pop()
-            await _rename(run, known, file)
-            run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+        if run.by_hash.get(digest):
+            await _moved(run, run.by_hash[digest].pop(), file, over=known)
             return None
         return await asyncio.to_thread(
             prepare,
@@ -334,31 +350,33 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
         return None
 
 
-async def _rename(run: _Run, known: KnownFile, file: ReportFile) -> None:
-    if not run.dry_run:
-        run.retitled += await rename(run.database, run.counter, run.target, known, file)
+async def _moved(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
+    """`over` is what stood at the path that the file was moved to."""
+    retired = await _rename(run, known, file, over=over)
+    if over is not None:
+        reason = f"{known.title} was moved over it"
+        run.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
+    run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+
+
+async def _rename(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
+    """How many live chunks stood at the file's path before."""
+    if run.dry_run:
+        return 0
+    renamed = await rename(run.database, run.counter, run.target, known, file, over=over)
+    run.retitled += renamed.retitled
+    return renamed.retired
 
 
 async def _write(run: _Run, window: Sequence[Prepared], vectors: _Vectors) -> None:
     if run.dry_run:
-        outcomes = tuple(_foreseen(run, prepared) for prepared in window)
+        outcomes = await foreseen(run.database, run.target.workspace_id, window, run.known)
     else:
         written = await write_files(run.database, run.target, window, model=vectors.model, literals=vectors.literals)
         run.waiting += written.waiting
         outcomes = written.outcomes
     for outcome in outcomes:
         run.note(outcome)
-
-
-def _foreseen(run: _Run, prepared: Prepared) -> FileOutcome:
-    return FileOutcome(
-        path=prepared.title,
-        status=CHANGED if prepared.uri in run.live else NEW,
-        chunks=len(prepared.rows),
-        stored=len(prepared.rows),
-        tokens=sum(row.tokens for row in prepared.rows),
-        left_out=prepared.left_out,
-    )
 
 
 async def _vectors(

@@ -28,7 +28,7 @@ NUMBERS_SHOWN = 12
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """A letter of a script that puts no blanks between words; two of them count as a word."""
 WITHOUT_PROSE = 12
-"""Chunks that a document without a sentence may have: enough to be found, too few to flood the store."""
+"""Chunks that a document without a sentence may have beside its issues: enough to be found, too few to flood."""
 ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 """An element of a list that has one of these is quoted by itself, however short it is."""
 LEAST_ROOM = 64
@@ -56,7 +56,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     """The chunks of a JSON text; `name` is its title where it has none of its own.
 
     A list whose elements speak (sentences) gives a chunk an element; the rest is packed up to the window. A plot's
-    specification gives one chunk, of what it shows. A document without any sentence gives a few.
+    specification gives one chunk, of what it shows. A document without any sentence gives a few, and all its issues.
 
     Raises:
         InvalidInput: the text is not JSON, or too deep.
@@ -71,12 +71,19 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
         return list(_chunks([summary], counter, max_tokens))[:1]
     pieces = list(_pieces(document, trail, "", date, score))
     chunks = list(_chunks(pieces, counter, max_tokens))
-    if not chunks:
-        raise InvalidInput("", "is empty: it has no value that says anything")
     if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
-    left_out = len(chunks) - WITHOUT_PROSE
-    return [*chunks[: WITHOUT_PROSE - 1], replace(chunks[WITHOUT_PROSE - 1], left_out=left_out)]
+    return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
+
+
+def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
+    """The issues (by pointer), and the first few of all else."""
+    noise = [place for place, chunk in enumerate(chunks) if chunk.pointer not in issues]
+    if len(noise) <= WITHOUT_PROSE:
+        return list(chunks)
+    last, dropped = noise[WITHOUT_PROSE - 1], set(noise[WITHOUT_PROSE:])
+    kept = [(place, chunk) for place, chunk in enumerate(chunks) if place not in dropped]
+    return [replace(chunk, left_out=len(dropped)) if place == last else chunk for place, chunk in kept]
 
 
 def _is_title(value: object) -> bool:

@@ -16,7 +16,7 @@ from app.reports.chunk import Chunk
 from app.reports.chunking import chunk_report
 from app.reports.path_tags import path_tags
 
-CHUNKER_VERSION = 2
+CHUNKER_VERSION = 3
 """Part of every file's hash: raising it chunks everything anew at the next ingestion."""
 HASH_BYTES = 16
 

@@ -1,5 +1,6 @@
 """A file that stands at another path now, its content unchanged."""
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from uuid import UUID
 
@@ -18,13 +19,29 @@ from app.reports.store import KnownFile, LiveChunk, Retitled
 from app.workspaces.workspace import Workspace
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """What a new path changed."""
+
+    retitled: tuple[UUID, ...] = ()
+    """Chunks that wait for the vector of their new title."""
+    retired: int = 0
+    """Live chunks of what stood at that path before."""
+
+
 async def rename(
-    database: Database, counter: TokenCounter, target: Workspace, known: KnownFile, file: ReportFile
-) -> list[UUID]:
+    database: Database,
+    counter: TokenCounter,
+    target: Workspace,
+    known: KnownFile,
+    file: ReportFile,
+    *,
+    over: KnownFile | None = None,
+) -> Renamed:
     """Give a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
 
     Where a file has no title of its own its chunks are called by its path, and that changes with it: they are indexed
-    anew. The ids of those that wait for a new vector.
+    anew. What stood at the new path before, `over`, is retired with it.
     """
     old, new = readable(PurePosixPath(known.title)), readable(file.shown)
     async with database.statements() as connection:
@@ -32,6 +49,7 @@ async def rename(
     retitled = [_retitled(chunk, new, counter) for chunk in chunks if chunk.trail[:1] == (old,)] if old != new else []
     ids = [chunk.memory_id for chunk in retitled]
     async with database.transaction() as connection:
+        retired = await store.retire(connection, target.workspace_id, over.source_id) if over is not None else 0
         await store.move(
             connection,
             target.workspace_id,
@@ -43,7 +61,7 @@ async def rename(
         if ids:
             await store.retitle(connection, target.workspace_id, retitled)
             await make_findable_anew(connection, target.workspace_id, ids)
-    return ids
+    return Renamed(retitled=tuple(ids), retired=retired)
 
 
 def _retitled(chunk: LiveChunk, name: str, counter: TokenCounter) -> Retitled:

@@ -1,7 +1,7 @@
 """The verb that keeps the store level with report files as they are saved."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 
 import structlog
@@ -36,13 +36,14 @@ async def watch(  # noqa: PLR0913 - one an option of the command
     stop: asyncio.Event,
     on_progress: OnProgress = lambda _done, _total, _path: None,
 ) -> AsyncIterator[Ingestion]:
-    """Ingest, then ingest again after every burst of changes below `paths`, until `stop` is set.
+    """Ingest, then ingest again after every burst of changes below `paths`, until `stop` is set: that ends an ingestion
+    under way, too, as a cancellation does.
 
     A database that is away for a while delays an ingestion; it loses none.
     """
 
-    async def once() -> Ingestion:
-        return await ingest(
+    def once() -> Coroutine[None, None, Ingestion]:
+        return ingest(
             database,
             provider,
             counter,
@@ -58,21 +59,41 @@ async def watch(  # noqa: PLR0913 - one an option of the command
     # A file is replaced by many editors, so it is its folder that is watched.
     watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
     if not watched:
-        yield await once()
+        if (ingestion := await _unless(stop, once())) is not None:
+            yield ingestion
         return
     changes = awatch(*watched, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
     # The watch stands before the first look, so that nothing saved between them is missed.
     pending = asyncio.ensure_future(anext(changes, None))
-    yield await once()
+    if (ingestion := await _unless(stop, once())) is not None:
+        yield ingestion
     while await pending is not None:
         pending = asyncio.ensure_future(anext(changes, None))
-        while not stop.is_set():
-            try:
-                yield await once()
-                break
-            except DatabaseUnavailable as error:
-                logger.warning("changes wait for the database", reason=str(error))
-                await asyncio.sleep(RETRY_SECONDS)
+        if (ingestion := await _once_it_can(stop, once)) is not None:
+            yield ingestion
+
+
+async def _once_it_can(stop: asyncio.Event, once: Callable[[], Coroutine[None, None, Ingestion]]) -> Ingestion | None:
+    """An ingestion, as soon as the database is there; None where it was told to stop before."""
+    while not stop.is_set():
+        try:
+            return await _unless(stop, once())
+        except DatabaseUnavailable as error:
+            logger.warning("changes wait for the database", reason=str(error))
+            await asyncio.sleep(RETRY_SECONDS)
+    return None
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -> Ingestion | None:
+    """The work's result; None where it was told to stop before the work was done."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.wait((working, stopping))
+    return None if working.cancelled() else working.result()
 
 
 def _is_report(change: Change, path: str) -> bool:

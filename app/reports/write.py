@@ -76,6 +76,22 @@ async def write_files(
     )
 
 
+async def foreseen(
+    database: Database, workspace_id: int, files: Sequence[Prepared], sources: Mapping[str, KnownFile]
+) -> tuple[FileOutcome, ...]:
+    """What `write_files` would make of these files, whose known `sources` are given by path; nothing is written."""
+    ids = [sources[file.uri].source_id for file in files if file.uri in sources]
+    async with database.statements() as connection:
+        known = await store.known_chunks(connection, workspace_id, ids)
+
+    def outcome(file: Prepared) -> FileOutcome:
+        source = sources.get(file.uri)
+        plan = matched(file.rows, known[source.source_id] if source is not None else ())
+        return _outcome(CHANGED if source is not None and source.live else NEW, file, plan.new)
+
+    return tuple(outcome(file) for file in files)
+
+
 async def _changes(connection: AsyncConnection, workspace_id: int, files: Sequence[Prepared]) -> list[_Change]:
     sources = await store.locked_files(connection, workspace_id, {file.uri: file.title for file in files})
     differing = [

@@ -38,7 +38,7 @@ def vector_degradation(
 
 
 def _unembedded(waiting: int, live: int) -> Degradation:
-    reason = f"{waiting:,} of {live:,} memories have no vector yet and are found by their words alone"
+    reason = f"{waiting:,} of {max(live, waiting):,} memories have no vector yet and are found by their words alone"
     return Degradation(arm=VECTOR, reason=reason, silent=waiting > TOLERATED_WAITING * live)
 
 

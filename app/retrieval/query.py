@@ -12,7 +12,8 @@ from app.retrieval.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.ranking import Weights
 
 QUERY_LIMIT = 300_000
-"""Characters: a task text of 10,000 long words is taken, a pasted log is not."""
+"""Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
+log is not (docs/retrieval.md)."""
 LARGEST_K = 200
 
 

@@ -79,7 +79,8 @@ def ranked(
         pool, found = _by_place(pool, found)
     values = found.values
     ranks = {
-        place: _rank(pool[place], values[place], preset, now) for place in _relevant(pool, found, preset.threshold)
+        place: _rank(pool[place], values[place], preset, now)
+        for place in _relevant(pool, found, preset.threshold, worded=full_match > 0)
     }
     for place in sorted(ranks, key=lambda place: (-ranks[place].value, pool[place].memory_id)):
         relevance = found[place]
@@ -132,10 +133,19 @@ def _hinted(relevance: Relevance, reading: Reading, hints: Hints) -> Relevance:
     return relevance._replace(evidence=evidence, phrases=phrases, time=time, own=own, turn=turn)
 
 
-def _relevant(pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None) -> Sequence[int]:
-    """The places of what the threshold leaves: nothing at all where nothing in the pool speaks to the query."""
+def _relevant(
+    pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, worded: bool
+) -> Sequence[int]:
+    """The places of what the threshold leaves: nothing at all where nothing in the pool speaks to the query.
+
+    Where the query is `worded` and nobody has a word of it, a hit stands by its own similarity alone: what stands
+    beside it, or is linked with it, was found by nothing better.
+    """
     if threshold is None or not pool:
         return range(len(pool))
+    if worded and not any(item.bm25 > 0 for item in pool):
+        near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unworded]
+        return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
     least_lexical = threshold.lexical if similarities else threshold.lexical_alone
     if max(similarities, default=-1.0) < threshold.similarity and all(value < least_lexical for value in found.lexical):

@@ -17,6 +17,7 @@ from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
 from app.retrieval.arms import KEPT_AT_MOST
+from app.retrieval.degradation import TOLERATED_WAITING
 from app.retrieval.lexical import Term
 from app.retrieval.prefix import ShownBlock
 from app.retrieval.query import Query
@@ -26,6 +27,10 @@ from app.workspaces.workspace import Workspace
 
 COUNTED_EXACTLY = 2_000
 """Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
+
+BEARABLE = round(1 / TOLERATED_WAITING)
+"""Live memories that one may wait for: as many are counted while others wait, so that statistics that are late cannot
+silence the vector arm. Reads 10 rows of an index for each that waits, and nothing where few do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,8 @@ class Survey:
     waiting: int
     """Live memories of the workspace that have no vector of it yet."""
     live: int
-    """Live memories of the workspace: exact up to COUNTED_EXACTLY, beyond it as of the last statistics."""
+    """Live memories of the workspace: exact up to COUNTED_EXACTLY, and as far as it decides whether too many are
+    `waiting`; beyond it as of the last statistics."""
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
     kept: Ids | None
@@ -51,7 +57,7 @@ class Survey:
 SURVEY = """
 SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean_length,
     e.model_id, e.name AS model_name, e.dimension,
-    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting,
+    pending.waiting,
     EXISTS (
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
@@ -71,7 +77,20 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
     ) AS terms
 FROM workspaces w LEFT JOIN embedding_models e ON e.active
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN count(*) <= {exactly} THEN count(*) ELSE greatest(count(*), w.document_count) END AS live
+    SELECT count(*) AS waiting FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id
+) AS pending
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN count(*) <= {exactly} THEN count(*)
+        WHEN pending.waiting * {bearable} <= {exactly} THEN greatest(count(*), w.document_count)
+        ELSE (
+            SELECT CASE WHEN count(*) < pending.waiting * {bearable} THEN count(*)
+                ELSE greatest(count(*), w.document_count) END
+            FROM (
+                SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT pending.waiting * {bearable}
+            ) AS more
+        )
+    END AS live
     FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS few
 ) AS counted
 {few}
@@ -143,7 +162,7 @@ async def survey(
         kept, few = KEPT, FEW.format(conditions=" AND ".join(clauses))
     if language is not None:
         languages, given["language"] = "ARRAY[%(language)s::text]", language
-    statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY)
+    statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=BEARABLE)
     async with connection.cursor(binary=True, row_factory=namedtuple_row) as cursor:
         keep_ids(cursor)
         row = await (await cursor.execute(statement.encode(), given)).fetchone()

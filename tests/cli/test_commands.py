@@ -112,6 +112,35 @@ def test_a_dry_run_is_not_watched(folder: Path, reports: Path) -> None:
     assert "leave out --dry-run" in found.stderr
 
 
+def save(path: Path, content: str) -> None:
+    """At once, so that nobody reads half of it."""
+    path.with_suffix(".tmp").write_text(content)
+    path.with_suffix(".tmp").replace(path)
+
+
+def test_a_watch_names_a_bad_file_once(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "good.md").write_text("# One\n\nThe first of the reports says little.\n")
+    words = [str(PRIORS), "ingest", str(tmp_path), "--watch", "--workspace", "watched", "--json"]
+    with subprocess.Popen(
+        words, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["failed"] == 1
+        (tmp_path / "good.md").touch()
+        save(tmp_path / "other.md", "# Two\n\nThe second of the reports says more.\n")
+        said = json.loads(process.stdout.readline())
+        assert (said["new"], said["failed"]) == (1, 1)
+        save(tmp_path / "bad.json", "[")
+        assert json.loads(process.stdout.readline())["failed"] == 1
+        (tmp_path / "bad.json").unlink()
+        assert json.loads(process.stdout.readline())["failed"] == 0
+        process.send_signal(signal.SIGTERM)
+        rest, errors = process.communicate()
+    assert (process.returncode, rest) == (0, "")
+    assert [line.split(": ")[0] for line in errors.splitlines() if "bad.json" in line] == ["failed", "failed"]
+
+
 def test_brackets_in_a_memory_are_no_markup(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "route.md").write_text("# Route [/api] [red]\n\nThe zeppelin route answered with nothing.\n")
     assert call(folder, "ingest", str(tmp_path)).returncode == 0

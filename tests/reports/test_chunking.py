@@ -187,7 +187,9 @@ def test_any_json_is_chunked_or_refused(value: object, counter: TokenCounter) ->
     [
         ({"score": 0.96}, 9.6), ({"score": 7}, 7.0), ({"score": 85}, 8.5), ({"score": "7.5/10"}, 7.5),
         ({"score": "75%"}, 7.5), ({"score": True}, None), ({"score": "A"}, None), ({"final_score": 3, "score": 9}, 3.0),
-        ({"score": -1}, None), ({"score": 1000}, None),
+        ({"score": -1}, None), ({"score": 1000}, None), ({"score": 10**400}, None),
+        ({"final_score": 1.0}, 1.0), ({"final_score": 0.5}, 0.5), ({"final_score": 85, "score": 7}, 7.0),
+        ({"score": 0.9, "max_score": 10}, 0.9), ({"score": 3, "max": 5}, 6.0), ({"score": 0.5, "max": 0.9}, 5.0),
     ],
 )  # fmt: skip
 def test_scores_are_put_on_the_scale_of_ten(facts: dict[str, object], score: float | None) -> None:
@@ -336,3 +338,15 @@ def test_what_is_left_out_is_told(counter: TokenCounter) -> None:
     chunks = chunks_of("x.json", json.dumps(rows), counter)
     assert [chunk.left_out for chunk in chunks[:-1]] == [0] * (len(chunks) - 1)
     assert chunks[-1].left_out > 50
+
+
+def test_no_issue_is_dropped_as_noise(counter: TokenCounter) -> None:
+    issues = [{"severity": "P1", "issue": f"Short issue {number} found"} for number in range(20)]
+    chunks = chunks_of("x.json", json.dumps({"score": 4.2, "issues": issues}), counter)
+    assert [chunk.text for chunk in chunks[1:]] == [f"severity: P1\nissue: Short issue {n} found" for n in range(20)]
+    assert sum(chunk.left_out for chunk in chunks) == 0
+    noise = {f"table {number}": {f"cell {cell}": [cell] * 9 for cell in range(60)} for number in range(30)}
+    mixed = chunks_of("x.json", json.dumps({"noise": noise, "issues": issues}), counter)
+    assert sum(chunk.pointer.startswith("/issues/") for chunk in mixed) == 20
+    assert sum(not chunk.pointer.startswith("/issues/") for chunk in mixed) == 12
+    assert sum(chunk.left_out for chunk in mixed) > 0

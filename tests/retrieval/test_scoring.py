@@ -102,3 +102,16 @@ def test_what_ranks_alike_is_in_the_order_of_its_id(name: str, pool: list[Candid
     ids = [item.candidate.memory_id for item in found]
     assert ids == [item.memory_id for item in ALIKE][: len(ids)]
     assert len(ids) == (preset.nearest or len(ALIKE))
+
+
+def test_where_no_word_is_found_each_hit_stands_by_its_own_similarity() -> None:
+    near, beside, linked_source = (
+        candidate(place, similarity=similarity)._replace(bm25=0.0, ordinal=place)
+        for place, similarity in ((1, 0.5), (2, 0.35), (9, 0.4))
+    )
+    pool = [near, beside, linked_source]
+    assert places(best("zzzz qqqq", DEFAULT, *pool)) == [1]
+    assert places(best("zzzz qqqq", DEFAULT, beside, linked_source)) == []
+    wordless = ranked(pool, DEFAULT, query="the of", full_match=0.0, now=NOW)
+    assert len(places(list(wordless))) == 3
+    assert len(best("qqqq", DEFAULT, near._replace(bm25=1.0), beside, linked_source)) == 3

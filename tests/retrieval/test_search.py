@@ -1,5 +1,6 @@
 """Finding, with a real Postgres and the real model."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -325,6 +326,23 @@ async def test_what_has_no_vector_yet_is_found_by_its_words(store: Store) -> Non
     assert titles(recall)[0] == "fresh"
     assert recall.mode == "lexical"
     assert "1 of 6 memories have no vector" in recall.degraded[0].reason
+
+
+async def test_late_statistics_do_not_silence_the_vectors(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a store beyond what is counted exactly, here two memories, so many are counted as decide it."""
+    names = ("crane", "quay", "barge", "buoy", "rope", "mast", "keel")
+    await store.add(
+        *(NewMemory(kind="note", title=name, body=f"The {name} of the harbour was painted anew.") for name in names)
+    )
+    monkeypatch.setattr("app.retrieval.store.COUNTED_EXACTLY", 2)
+    assert (await store.ask("scout")).degraded == ()
+    await store.add(NewMemory(kind="note", title="fresh", body="Zanzibar cloves doubled in price."), embed=False)
+    recall = await store.ask("Zanzibar cloves")
+    assert recall.mode == "hybrid"
+    assert re.match(r"1 of 1\d memories", recall.degraded[0].reason)
+    await store.add(NewMemory(kind="note", title="late", body="Nutmeg fell to half of it in May."), embed=False)
+    recall = await store.ask("Zanzibar cloves")
+    assert (recall.mode, recall.degraded[0].reason.split(" mem")[0]) == ("lexical", "2 of 14")
 
 
 async def test_only_stop_words_are_answered_by_meaning(store: Store) -> None:
