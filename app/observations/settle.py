@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -112,7 +113,7 @@ async def _asked(database: Database, workspace_id: int, observation_id: UUID) ->
 
 async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked) -> Outcome:
     run = None if asked.run_id is None else await runs.find(connection, workspace_id, asked.run_id)
-    return asked.request if run is None else as_judged(asked.request, run)
+    return asked.request if run is None or asked.moved_on else as_judged(asked.request, run)
 
 
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
@@ -166,8 +167,11 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     objection = made.passed.objection
     if objection is not None:
         return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
-    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens)
-    await _retire_outdated(connection, workspace_id, asked.asked, memory_id)
+    outdated = await store.outdated(connection, workspace_id, asked.asked.observation_id)
+    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens, outdated)
+    for older in outdated:
+        if older != memory_id:
+            await _give_way(connection, workspace_id, older, memory_id)
     fallback = made.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
@@ -176,17 +180,21 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
 
 
-async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int) -> tuple[UUID, str]:
+async def _keep(
+    connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int, outdated: Sequence[UUID]
+) -> tuple[UUID, str]:
     """The memory that holds the observation, and how.
 
     Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
     memory; if it is the older one, or the new one was judged better, the new one takes its place, unless people have
-    rated the older one. What was replaced can be restored.
+    rated the older one. What was replaced can be restored. What the run takes back by what it says now is `outdated`:
+    it gives way however much of it is said again.
     """
     target, memory, task = asked.target, passed.memory, asked.asked.request.task
     # A mere task says nothing, so that nothing says it again.
     compared = bool(task) and memory.body.strip() != task.strip()
-    siblings = await store.same_task(connection, target.workspace_id, task) if compared else []
+    found = await store.same_task(connection, target.workspace_id, task) if compared else []
+    siblings = [sibling for sibling in found if sibling.memory_id not in outdated]
     said = _that_says_it(memory, siblings)
     better = said is not None and _is_better(memory, said)
     if said is not None and not better:
@@ -206,13 +214,6 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     if older is not None and older.memory_id != memory_id:
         await _give_way(connection, target.workspace_id, older.memory_id, memory_id)
     return memory_id, STORED if memory_id == row.memory_id else JOINED
-
-
-async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked, memory_id: UUID) -> None:
-    """What was made of an earlier output of the run gives way to what is made of its new one. It can be restored."""
-    older = asked.memory_id
-    if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
-        await _give_way(connection, workspace_id, older, memory_id)
 
 
 async def _give_way(connection: AsyncConnection, workspace_id: int, older: UUID, newer: UUID) -> None:
