@@ -24,11 +24,12 @@ from app.memories.scored_text import embedded_text
 from app.memories.screening import Screened, screened
 from app.memories.store import SUPERSEDED, row_of
 from app.observations import store
-from app.observations.compress import compressed
+from app.observations.compress import compressed, not_taken
 from app.observations.issues import safe_issues
-from app.observations.observation import Compressed, Outcome, as_judged
+from app.observations.observation import LLM, Compressed, Outcome, as_judged
 from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
 from app.observations.store import Asked, Sibling
+from app.observations.turns import Underway, turn
 from app.runs import store as runs
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -36,6 +37,8 @@ from app.workspaces.workspace import Workspace, checked_name
 
 ATTEMPTS = 3
 """To compress what is asked for anew, or judged, while it is being compressed."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+"""Seconds before looking again whether another has compressed it: extraction takes a moment, a model half a minute."""
 
 logger = structlog.get_logger()
 
@@ -49,23 +52,37 @@ async def compress_waiting(
 
     Raises:
         NotFound: nothing was asked for under this id.
+        Underway: another compresses it.
         Unavailable: it changed at each of ATTEMPTS.
     """
-    for _ in range(ATTEMPTS):
-        asked = await _asked(database, workspace_id, observation_id)
-        if asked.asked.outcome is not None:
-            return recorded(asked.asked)
-        made = await _made(database, asked, compressor)
-        settled = await _settled(database, asked, made)
-        if settled is not None:
-            return settled
+    async with turn(database, workspace_id, observation_id) as is_ours:
+        if not is_ours:
+            return await _made_by_another(database, workspace_id, observation_id)
+        for _ in range(ATTEMPTS):
+            asked = await _asked(database, workspace_id, observation_id)
+            if asked.asked.outcome is not None:
+                return recorded(asked.asked)
+            made = await _made(database, asked, compressor)
+            settled = await _settled(database, asked, made)
+            if settled is not None:
+                return settled
     raise Unavailable(f"observation {observation_id} is asked for anew while it is compressed; try again")
+
+
+async def _made_by_another(database: Database, workspace_id: int, observation_id: UUID) -> Recorded:
+    async with database.statements() as connection:
+        asked = await store.find(connection, workspace_id, observation_id)
+    if asked is None:
+        raise NotFound(f"there is no observation {observation_id}")
+    if asked.outcome is None:
+        raise Underway(f"observation {observation_id} is being compressed; try again")
+    return recorded(asked)
 
 
 async def compress_requested(
     database: Database, compressor: Compressor, *, workspace: str, observation_id: UUID
 ) -> Recorded:
-    """Compress now what was asked for, whether or not a worker is about to.
+    """Compress now what was asked for, whether or not a worker is about to; where one does, wait for it.
 
     Raises:
         NotFound: nothing was asked for under this id in this workspace.
@@ -74,7 +91,13 @@ async def compress_requested(
         target = await workspaces.find(connection, checked_name(workspace))
     if target is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
-    return await compress_waiting(database, compressor, target.workspace_id, observation_id)
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await compress_waiting(database, compressor, target.workspace_id, observation_id)
+        except Underway:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +149,12 @@ async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _M
     outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))
     made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
     passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
+    if passed.objection is not None and made.compressor == LLM:
+        # What a model says wrongly is not what the run has found.
+        reason = not_taken(f"the language model's reply is not stored: {passed.objection.message}")
+        made = await compressed(outcome, compressor.provider, None, evaluator=compressor.evaluator)
+        made = replace(made, fallback=reason)
+        passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
     return _Made(used=used, compressed=made, passed=passed, tokens=tokens)
 
 

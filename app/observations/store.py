@@ -88,8 +88,21 @@ ORDER BY m.memory_id
 TAKEN = text("SELECT EXISTS (SELECT 1 FROM memories WHERE workspace_id = :workspace_id AND memory_id = :memory_id)")
 
 FINISH = text("""
-UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memory_id, finished_at = now()
+UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memory_id, finished_at = now(),
+    maker = NULL, made_until = NULL
 WHERE workspace_id = :workspace_id AND observation_id = :observation_id
+""")
+
+TAKE_TURN = text("""
+UPDATE compressions SET maker = :maker, made_until = clock_timestamp() + make_interval(secs => :seconds)
+WHERE workspace_id = :workspace_id AND observation_id = :observation_id AND outcome IS NULL
+    AND (maker IS NULL OR maker = :maker OR made_until < clock_timestamp())
+RETURNING observation_id
+""")
+
+END_TURN = text("""
+UPDATE compressions SET maker = NULL, made_until = NULL
+WHERE workspace_id = :workspace_id AND observation_id = :observation_id AND maker = :maker
 """)
 
 # A job that waits or is under way will do it; one that failed has left it.
@@ -283,6 +296,20 @@ async def finish(
         "memory_id": memory_id,
     }
     await connection.execute(FINISH, values)
+
+
+async def take_turn(
+    connection: AsyncConnection, workspace_id: int, observation_id: UUID, maker: UUID, seconds: float
+) -> bool:
+    """Whether `maker` compresses it, for so many seconds from now; not where another does, or it is made."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id, "maker": maker, "seconds": seconds}
+    return (await connection.execute(TAKE_TURN, values)).one_or_none() is not None
+
+
+async def end_turn(connection: AsyncConnection, workspace_id: int, observation_id: UUID, maker: UUID) -> None:
+    """Let another compress it, if `maker` has."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id, "maker": maker}
+    await connection.execute(END_TURN, values)
 
 
 async def forgotten(connection: AsyncConnection, *, failures: int) -> list[tuple[int, UUID]]:
