@@ -292,6 +292,7 @@ runs = Table(
     _moment("finished_at", nullable=True),
     _moment("created_at", now=True),
     _moment("updated_at", now=True),
+    Column("output_replaced", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("workspace_id", "run_id"),
     ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
     CheckConstraint("final_score BETWEEN 0 AND 10", name="final_score"),
@@ -321,7 +322,9 @@ observations = Table(
     Index("observations_task_ix", "workspace_id", text("md5(task)")),
 )
 
-# A run is compressed once; its observation's id is known before the work is done.
+# A run is compressed once for each of its tasks; its observation's id is known before the work is done. What it said
+# earlier stays: `earlier` where it was asked to say something else, `moved_on` where its judgement is that of then.
+# `maker` compresses it until `made_until`, unless it says so again.
 compressions = Table(
     "compressions",
     metadata,
@@ -334,17 +337,22 @@ compressions = Table(
     Column("memory_id", UUID(as_uuid=True)),
     _moment("created_at", now=True),
     _moment("finished_at", nullable=True),
+    Column("moved_on", Boolean, nullable=False, server_default=text("false")),
+    Column("earlier", Boolean, nullable=False, server_default=text("false")),
+    Column("maker", UUID(as_uuid=True)),
+    _moment("made_until", nullable=True),
     PrimaryKeyConstraint("workspace_id", "observation_id"),
     ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
     CheckConstraint("outcome IN ('stored', 'joined', 'refused')", name="outcome"),
     Index(
-        "compressions_run_ix",
+        "compressions_current_ix",
         "workspace_id",
         "run_id",
         text("md5(request ->> 'task')"),
         unique=True,
-        postgresql_where=text("run_id IS NOT NULL"),
+        postgresql_where=text("run_id IS NOT NULL AND NOT earlier"),
     ),
+    Index("compressions_run_ix", "workspace_id", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index(
         "compressions_memory_ix",
         "workspace_id",

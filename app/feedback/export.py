@@ -63,12 +63,17 @@ class Preferences:
     pairs: tuple[PreferencePair, ...]
     left_out: int
     """Rated observations of which neither a prompt nor an output is stored."""
+    replaced: int = 0
+    """Rated observations whose run has another output by now, while theirs is not stored."""
 
     @property
     def note(self) -> str:
         """What is to be said beside the pairs; "" where there is nothing to say."""
-        left_out = f"left out {self.left_out:,} rated observations whose output is not stored" if self.left_out else ""
-        return "; ".join(part for part in ("" if self.pairs else NOTHING_TO_PAIR, left_out) if part)
+        reasons = {"is not stored": self.left_out, "was replaced by another": self.replaced}
+        left_out = (
+            f"left out {count:,} rated observations whose output {reason}" for reason, count in reasons.items() if count
+        )
+        return "; ".join(part for part in ("" if self.pairs else NOTHING_TO_PAIR, *left_out) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +119,8 @@ async def preference_pairs(database: Database, *, workspace: str, evaluator: str
 def _preferences(rows: Sequence[Any], evaluator: str) -> Preferences:
     prompts = [_prompt(row) for row in rows]
     made = [_compression(row, prompt, evaluator) for row, prompt in zip(rows, prompts, strict=True) if prompt]
-    return Preferences(pairs=tuple(paired(made)), left_out=len(rows) - len(made))
+    replaced = sum(row.replaced for row, prompt in zip(rows, prompts, strict=True) if not prompt)
+    return Preferences(pairs=tuple(paired(made)), left_out=len(rows) - len(made) - replaced, replaced=replaced)
 
 
 def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row

@@ -43,15 +43,19 @@ SELECT memory_id FROM feedback
 WHERE workspace_id = :workspace_id AND feedback_id = :feedback_id AND rating IS NOT NULL
 """)
 
-# Observations that people rated, with what made them and where they stand in the meaning of things.
+# Observations that people rated, with what made them and where they stand in the meaning of things. What made one is
+# its maker's request that has led to it, or else that of another that says the same. A run's output made none of these,
+# and stands for what was given with the run unless the run has replaced it since.
 RATED_OBSERVATIONS = """
-SELECT m.memory_id, m.title, o.task, o.task_type, o.narrative, o.facts, o.prompt, m.quality, c.request, r.output,
-    {vector} AS vector
+SELECT m.memory_id, m.title, o.task, o.task_type, o.narrative, o.facts, o.prompt, m.quality, c.request,
+    CASE WHEN o.compressor = 'given' AND NOT r.output_replaced THEN r.output END AS output,
+    r.output IS NOT NULL AS replaced, {vector} AS vector
 FROM memories m JOIN observations o USING (workspace_id, memory_id)
 LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
 LEFT JOIN LATERAL (
-    SELECT request FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
-    ORDER BY c.observation_id = m.memory_id DESC, c.created_at LIMIT 1
+    SELECT request FROM compressions c
+    WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.outcome IN ('stored', 'joined')
+    ORDER BY coalesce(c.observation_id = m.memory_id OR c.run_id = m.run_id, false) DESC, c.created_at LIMIT 1
 ) AS c ON true
 {join}
 WHERE m.workspace_id = :workspace_id AND EXISTS (

@@ -49,14 +49,10 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
     try:
         reply = parsed_reply(await chat.complete(prompt))
     except LLMUnavailable as error:
-        # An endpoint's words: they are kept with the observation.
-        reason = shortened(storable(str(error)), REASON_CHARACTERS)
-        logger.warning("compressing without the language model", reason=reason)
-        return None, reason
+        # An endpoint's words.
+        return None, not_taken(str(error))
     if not WORD.search(reply.narrative):
-        reason = "the language model's reply has no narrative"
-        logger.warning("compressing without the language model", reason=reason)
-        return None, reason
+        return None, not_taken("the language model's reply has no narrative")
     made = Compressed(
         title=reply.title,
         narrative=reply.narrative,
@@ -66,6 +62,13 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
         prompt=prompt,
     )
     return made, ""
+
+
+def not_taken(reason: str) -> str:
+    """Why the model's reply is not taken, as it is kept with the observation; it is logged."""
+    short = shortened(storable(reason), REASON_CHARACTERS)
+    logger.warning("compressing without the language model", reason=short)
+    return short
 
 
 async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compressed:

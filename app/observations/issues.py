@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.engine import Database
+from app.db.engine import Database, again_after_deadlock
 from app.embeddings.provider import TokenCounter
 from app.injection import blocking, scan
 from app.memories.findable import make_findable_anew
@@ -14,8 +14,8 @@ from app.memories.identity import content_hash
 from app.memories.memory import NewMemory
 from app.memories.scored_text import embedded_text
 from app.observations import store
-from app.observations.observation import as_judged, is_issue_fact, issue_facts
-from app.observations.store import MadeOfRun
+from app.observations.observation import is_issue_fact, issue_facts
+from app.observations.store import Held
 from app.runs import store as runs
 from app.runs.run import Run
 from app.workspaces import store as workspaces
@@ -25,19 +25,26 @@ from app.workspaces.workspace import checked_name
 async def learn_issues(database: Database, counter: TokenCounter, *, workspace: str, evaluator: str, run: Run) -> int:
     """Make the evaluator's issues among the facts of the run's observations those that they have by now.
 
-    Those are the run's and what the observation was asked for with. An observation keeps its id, ratings and all else
-    that it says; an issue that instructs its reader is left out. How many observations have changed.
+    Those are the issues of every run that says it, and what the observation was asked for with. An observation keeps
+    its id, ratings and all else that it says; an issue that instructs its reader is left out. How many observations
+    have changed.
     """
+    name = checked_name(workspace)
+    return await again_after_deadlock(lambda: _learn_issues(database, counter, name, evaluator, run.run_id))
+
+
+async def _learn_issues(database: Database, counter: TokenCounter, workspace: str, evaluator: str, run_id: str) -> int:
     async with database.transaction() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
+        target = await workspaces.find(connection, workspace)
         if target is None:
             return 0
-        await runs.take_turn(connection, target.workspace_id, run.run_id)
-        made = await store.made_of_run(connection, target.workspace_id, run.run_id)
-        safe = await asyncio.to_thread(lambda: [safe_issues(as_judged(item.request, run).issues) for item in made])
+        await runs.take_turn(connection, target.workspace_id, run_id)
+        ids = await runs.held_by(connection, target.workspace_id, run_id)
+        held = await store.holding(connection, target.workspace_id, ids)
+        safe = await asyncio.to_thread(lambda: [safe_issues(item.issues) for item in held])
         changed = [
             await _learnt(connection, target.workspace_id, item, issue_facts(issues, evaluator), evaluator, counter)
-            for item, issues in zip(made, safe, strict=True)
+            for item, issues in zip(held, safe, strict=True)
         ]
     return sum(changed)
 
@@ -50,12 +57,12 @@ def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
 async def _learnt(
     connection: AsyncConnection,
     workspace_id: int,
-    made: MadeOfRun,
+    held: Held,
     issues: Sequence[str],
     evaluator: str,
     counter: TokenCounter,
 ) -> bool:
-    memory, known = made.memory, made.facts
+    memory, known = held.memory, held.facts
     old = [fact for fact in known if is_issue_fact(fact, evaluator)]
     if old == list(issues):
         return False

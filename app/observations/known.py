@@ -31,7 +31,7 @@ WHERE m.workspace_id = :workspace_id AND m.kind = 'observation' AND m.source_id 
 JUDGED = text("""
 SELECT coalesce(bool_or(request ->> 'final_score' IS NOT NULL), false) AS final_score,
     coalesce(bool_or(request ->> 'verdict' <> ''), false) AS verdict
-FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id
+FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id AND NOT earlier
 """)
 
 

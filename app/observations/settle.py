@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -23,11 +24,12 @@ from app.memories.screening import Screened, screened
 from app.memories.store import SUPERSEDED, row_of
 from app.memories.write import Counts, write
 from app.observations import store
-from app.observations.compress import compressed
+from app.observations.compress import compressed, not_taken
 from app.observations.issues import safe_issues
-from app.observations.observation import Compressed, Outcome, as_judged
+from app.observations.observation import LLM, Compressed, Outcome, as_judged
 from app.observations.record import JOINED, REFUSED, STORED, Compressor, Recorded, recorded
 from app.observations.store import Asked, Sibling
+from app.observations.turns import Underway, turn
 from app.runs import store as runs
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -35,6 +37,8 @@ from app.workspaces.workspace import Workspace, checked_name
 
 ATTEMPTS = 3
 """To compress what is asked for anew, or judged, while it is being compressed."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+"""Seconds before looking again whether another has compressed it: extraction takes a moment, a model half a minute."""
 
 logger = structlog.get_logger()
 
@@ -48,23 +52,37 @@ async def compress_waiting(
 
     Raises:
         NotFound: nothing was asked for under this id.
+        Underway: another compresses it.
         Unavailable: it changed at each of ATTEMPTS.
     """
-    for _ in range(ATTEMPTS):
-        asked = await _asked(database, workspace_id, observation_id)
-        if asked.asked.outcome is not None:
-            return recorded(asked.asked)
-        made = await _made(database, asked, compressor)
-        settled = await _settled(database, asked, made)
-        if settled is not None:
-            return settled
+    async with turn(database, workspace_id, observation_id) as is_ours:
+        if not is_ours:
+            return await _made_by_another(database, workspace_id, observation_id)
+        for _ in range(ATTEMPTS):
+            asked = await _asked(database, workspace_id, observation_id)
+            if asked.asked.outcome is not None:
+                return recorded(asked.asked)
+            made = await _made(database, asked, compressor)
+            settled = await _settled(database, asked, made)
+            if settled is not None:
+                return settled
     raise Unavailable(f"observation {observation_id} is asked for anew while it is compressed; try again")
+
+
+async def _made_by_another(database: Database, workspace_id: int, observation_id: UUID) -> Recorded:
+    async with database.statements() as connection:
+        asked = await store.find(connection, workspace_id, observation_id)
+    if asked is None:
+        raise NotFound(f"there is no observation {observation_id}")
+    if asked.outcome is None:
+        raise Underway(f"observation {observation_id} is being compressed; try again")
+    return recorded(asked)
 
 
 async def compress_requested(
     database: Database, compressor: Compressor, *, workspace: str, observation_id: UUID
 ) -> Recorded:
-    """Compress now what was asked for, whether or not a worker is about to.
+    """Compress now what was asked for, whether or not a worker is about to; where one does, wait for it.
 
     Raises:
         NotFound: nothing was asked for under this id in this workspace.
@@ -73,7 +91,13 @@ async def compress_requested(
         target = await workspaces.find(connection, checked_name(workspace))
     if target is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
-    return await compress_waiting(database, compressor, target.workspace_id, observation_id)
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await compress_waiting(database, compressor, target.workspace_id, observation_id)
+        except Underway:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +136,7 @@ async def _asked(database: Database, workspace_id: int, observation_id: UUID) ->
 
 async def _outcome(connection: AsyncConnection, workspace_id: int, asked: Asked) -> Outcome:
     run = None if asked.run_id is None else await runs.find(connection, workspace_id, asked.run_id)
-    return asked.request if run is None else as_judged(asked.request, run)
+    return asked.request if run is None or asked.moved_on else as_judged(asked.request, run)
 
 
 async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _Made:
@@ -125,6 +149,12 @@ async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _M
     outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))
     made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
     passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
+    if passed.objection is not None and made.compressor == LLM:
+        # What a model says wrongly is not what the run has found.
+        reason = not_taken(f"the language model's reply is not stored: {passed.objection.message}")
+        made = await compressed(outcome, compressor.provider, None, evaluator=compressor.evaluator)
+        made = replace(made, fallback=reason)
+        passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
     return _Made(used=used, compressed=made, passed=passed, tokens=tokens)
 
 
@@ -166,8 +196,11 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     objection = made.passed.objection
     if objection is not None:
         return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
-    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens)
-    await _retire_outdated(connection, workspace_id, asked.asked, memory_id)
+    outdated = await store.outdated(connection, workspace_id, asked.asked.observation_id)
+    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens, outdated)
+    for older in outdated:
+        if older != memory_id:
+            await _give_way(connection, workspace_id, older, memory_id)
     fallback = made.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
@@ -176,17 +209,21 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
 
 
-async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int) -> tuple[UUID, str]:
+async def _keep(
+    connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int, outdated: Sequence[UUID]
+) -> tuple[UUID, str]:
     """The memory that holds the observation, and how.
 
     Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
     memory; if it is the older one, or the new one was judged better, the new one takes its place, unless people have
-    rated the older one. What was replaced can be restored.
+    rated the older one. What was replaced can be restored. What the run takes back by what it says now is `outdated`:
+    it gives way however much of it is said again.
     """
     target, memory, task = asked.target, passed.memory, asked.asked.request.task
     # A mere task says nothing, so that nothing says it again.
     compared = bool(task) and memory.body.strip() != task.strip()
-    siblings = await store.same_task(connection, target.workspace_id, task) if compared else []
+    found = await store.same_task(connection, target.workspace_id, task) if compared else []
+    siblings = [sibling for sibling in found if sibling.memory_id not in outdated]
     said = _that_says_it(memory, siblings)
     better = said is not None and _is_better(memory, said)
     if said is not None and not better:
@@ -206,13 +243,6 @@ async def _keep(connection: AsyncConnection, asked: _Asked, passed: Screened, to
     if older is not None and older.memory_id != memory_id:
         await _give_way(connection, target.workspace_id, older.memory_id, memory_id)
     return memory_id, STORED if memory_id == row.memory_id else JOINED
-
-
-async def _retire_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked, memory_id: UUID) -> None:
-    """What was made of an earlier output of the run gives way to what is made of its new one. It can be restored."""
-    older = asked.memory_id
-    if older is not None and older != memory_id and await store.is_outdated(connection, workspace_id, asked):
-        await _give_way(connection, workspace_id, older, memory_id)
 
 
 async def _give_way(connection: AsyncConnection, workspace_id: int, older: UUID, newer: UUID) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -13,52 +14,95 @@ from app.memories.memory import Memory
 from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
 from app.memories.store import DELETED
 from app.observations.observation import Outcome
+from app.runs import store as runs
 
 NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
 
+ASK = text("""
+INSERT INTO compressions (workspace_id, observation_id, run_id, request)
+VALUES (:workspace_id, :observation_id, :run_id, CAST(:request AS jsonb))
+ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO NOTHING
+RETURNING observation_id
+""")
+
+LOCK_ASKED = text("""
+SELECT observation_id FROM compressions
+WHERE workspace_id = :workspace_id AND run_id = :run_id AND NOT earlier
+    AND md5(request ->> 'task') = md5(CAST(:request AS jsonb) ->> 'task')
+FOR UPDATE
+""")
+
 # What was asked of a run's observation before it was made, or was refused, may be said better. What is made stays,
 # until the run sends another output or the memory was destroyed: then it is made anew.
-ANEW = """(
-    c.outcome = 'refused' AND c.request <> EXCLUDED.request
-    OR c.outcome IN ('stored', 'joined') AND (
-        c.request ->> 'output' <> EXCLUDED.request ->> 'output'
-        OR NOT EXISTS (SELECT 1 FROM memories m WHERE m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id)
-    )
-)"""
-ASK = text(f"""
-INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request)
-VALUES (:workspace_id, :observation_id, :run_id, CAST(:request AS jsonb))
-ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL DO UPDATE
-SET request = CASE WHEN c.outcome IS NULL OR {ANEW} THEN EXCLUDED.request ELSE c.request END,
-    outcome = CASE WHEN {ANEW} THEN NULL ELSE c.outcome END,
-    reason = CASE WHEN {ANEW} THEN '' ELSE c.reason END
-RETURNING observation_id
-""")  # noqa: S608 - constants
+STANDING = text("""
+SELECT c.outcome IN ('stored', 'joined') AS made, m.memory_id IS NOT NULL AS is_there,
+    c.request = CAST(:request AS jsonb) AS same,
+    c.request ->> 'output' = CAST(:request AS jsonb) ->> 'output' AS same_output
+FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
+WHERE c.workspace_id = :workspace_id AND c.observation_id = :observation_id
+""")
+KEEP_EARLIER = text("""
+INSERT INTO compressions (workspace_id, observation_id, run_id, request, outcome, reason, memory_id, created_at,
+    finished_at, moved_on, earlier)
+SELECT workspace_id, :earlier_id, run_id, request, outcome, reason, memory_id, created_at, finished_at, moved_on, true
+FROM compressions WHERE workspace_id = :workspace_id AND observation_id = :observation_id
+""")
+ASK_ANEW = text("""
+UPDATE compressions SET request = CAST(:request AS jsonb), outcome = NULL, reason = '', memory_id = NULL,
+    finished_at = NULL, moved_on = false
+WHERE workspace_id = :workspace_id AND observation_id = :observation_id
+""")
 
-FIND = """
-SELECT c.observation_id, c.run_id, c.request, c.outcome, c.reason, c.memory_id, m.retired_as,
+FIND = text("""
+SELECT c.observation_id, c.run_id, c.request, c.outcome, c.reason, c.memory_id, c.moved_on, m.retired_as,
     c.memory_id IS NOT NULL AND m.memory_id IS NULL AS destroyed
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = :workspace_id AND c.observation_id = :observation_id
-"""
+""")
 
-# Made of an earlier output of the run, rated by nobody, and said by no other run.
+LOCK = text("""
+SELECT FROM compressions WHERE workspace_id = :workspace_id AND observation_id = :observation_id FOR UPDATE
+""")
+
+# Live, compressed of what runs said earlier and said by none now, also by this run no longer; and rated by nobody.
 OUTDATED = text("""
-SELECT memory_id FROM memories m
-WHERE m.workspace_id = :workspace_id AND m.memory_id = :memory_id AND m.run_id = :run_id AND m.valid_until IS NULL
+SELECT DISTINCT m.memory_id FROM compressions c
+JOIN compressions e ON e.workspace_id = c.workspace_id AND e.run_id = c.run_id AND e.earlier
+    AND e.request ->> 'task' = c.request ->> 'task'
+JOIN memories m ON m.workspace_id = e.workspace_id AND m.memory_id = e.memory_id AND m.valid_until IS NULL
+JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id AND o.compressor <> 'given'
+WHERE c.workspace_id = :workspace_id AND c.observation_id = :observation_id
     AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id)
     AND NOT EXISTS (
-        SELECT 1 FROM compressions c
-        WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.observation_id <> :observation_id
+        SELECT 1 FROM compressions s WHERE s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id
+            AND NOT s.earlier
     )
+    AND EXISTS (
+        SELECT 1 FROM compressions s WHERE s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id
+            AND s.run_id = m.run_id
+    )
+ORDER BY m.memory_id
 """)
 
 TAKEN = text("SELECT EXISTS (SELECT 1 FROM memories WHERE workspace_id = :workspace_id AND memory_id = :memory_id)")
 
 FINISH = text("""
-UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memory_id, finished_at = now()
+UPDATE compressions SET outcome = :outcome, reason = :reason, memory_id = :memory_id, finished_at = now(),
+    maker = NULL, made_until = NULL
 WHERE workspace_id = :workspace_id AND observation_id = :observation_id
+""")
+
+TAKE_TURN = text("""
+UPDATE compressions SET maker = :maker, made_until = clock_timestamp() + make_interval(secs => :seconds)
+WHERE workspace_id = :workspace_id AND observation_id = :observation_id AND outcome IS NULL
+    AND (maker IS NULL OR maker = :maker OR made_until < clock_timestamp())
+RETURNING observation_id
+""")
+
+END_TURN = text("""
+UPDATE compressions SET maker = NULL, made_until = NULL
+WHERE workspace_id = :workspace_id AND observation_id = :observation_id AND maker = :maker
 """)
 
 # A job that waits or is under way will do it; one that failed has left it.
@@ -89,14 +133,29 @@ SUPERSEDE = text("""
 UPDATE observations SET superseded_by = :newer WHERE workspace_id = :workspace_id AND memory_id = :older
 """)
 
-MADE_OF_RUN = text(f"""
-SELECT {SHOWN_COLUMNS}, o.facts, (
-    SELECT c.request FROM compressions c
-    WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.run_id = m.run_id
-    ORDER BY c.created_at LIMIT 1
-) AS request FROM {SHOWN}
-WHERE m.workspace_id = :workspace_id AND m.run_id = :run_id AND m.valid_until IS NULL AND o.compressor <> 'given'
+HOLDING = text("""
+SELECT m.memory_id FROM memories m JOIN observations o USING (workspace_id, memory_id)
+WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) AND m.valid_until IS NULL
+    AND o.compressor <> 'given' AND EXISTS (
+        SELECT 1 FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
+            AND c.outcome IN ('stored', 'joined')
+    )
 ORDER BY m.memory_id FOR UPDATE OF m
+""")
+
+# The issues of each run that says it: those it was asked for with, and the run's as long as they are of that output.
+HELD = text(f"""
+SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
+    SELECT said.issue FROM (
+        SELECT c.created_at, c.observation_id, i.place, i.issue FROM compressions c
+        LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id AND NOT c.moved_on
+        CROSS JOIN unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues)
+            WITH ORDINALITY AS i(issue, place)
+        WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.outcome IN ('stored', 'joined')
+    ) AS said ORDER BY said.created_at, said.observation_id, said.place
+) AS issues
+FROM {SHOWN}
+WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) ORDER BY m.memory_id
 """)  # noqa: S608 - constants
 
 TWIN = text("""
@@ -126,7 +185,9 @@ class Asked:
     outcome: str | None
     reason: str
     memory_id: UUID | None
-    """The memory that holds it; while it is made anew the one that held it."""
+    """The memory that holds it."""
+    moved_on: bool
+    """Whether the run's judgement is of another output by now: the request has the one that is of this one."""
     deleted: bool
     """Whether a person deleted that memory."""
 
@@ -142,33 +203,55 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeOfRun:
-    """A live observation that was compressed of a run."""
+class Held:
+    """A live observation that was compressed of a run, or of several."""
 
     memory: Memory
     facts: Sequence[str]
-    request: Outcome
-    """What was asked for."""
+    issues: tuple[str, ...]
+    """Those of all runs that say it, each once."""
 
 
 async def ask(connection: AsyncConnection, workspace_id: int, outcome: Outcome) -> UUID:
-    """Keep what is to be compressed; the observation's id, for a run always the same."""
+    """Keep what is to be compressed; the observation's id, for a run's task always the same.
+
+    What the run said earlier of this task stays, with the judgement that it had.
+    """
     values = {
         "workspace_id": workspace_id,
         "observation_id": new_id(),
         "run_id": outcome.run_id,
         "request": msgspec.json.encode(outcome).decode(),
     }
-    return UUID(str((await connection.execute(ASK, values)).scalar_one()))
+    asked = (await connection.execute(ASK, values)).scalar_one_or_none()
+    if asked is not None:
+        return UUID(str(asked))
+    # The row is held before anything else is read: what is seen of it and of its memory is of one moment.
+    values["observation_id"] = (await connection.execute(LOCK_ASKED, values)).scalar_one()
+    await _ask_again(connection, workspace_id, values)
+    return UUID(str(values["observation_id"]))
+
+
+async def _ask_again(connection: AsyncConnection, workspace_id: int, values: dict[str, Any]) -> None:
+    standing = (await connection.execute(STANDING, values)).one()
+    stands = standing.made and standing.is_there
+    if standing.same_output if stands else standing.same and not standing.made:
+        return
+    if stands:
+        await runs.move_on(connection, workspace_id, values["observation_id"])
+        await connection.execute(KEEP_EARLIER, {**values, "earlier_id": new_id()})
+    await connection.execute(ASK_ANEW, values)
 
 
 async def find(
     connection: AsyncConnection, workspace_id: int, observation_id: UUID, *, lock: bool = False
 ) -> Asked | None:
     """A compression; locked, so that two that make it take turns, if so asked."""
-    statement = text(FIND + " FOR UPDATE OF c" if lock else FIND)
     values = {"workspace_id": workspace_id, "observation_id": observation_id}
-    row = (await connection.execute(statement, values)).one_or_none()
+    if lock:
+        # A statement of its own: what is read after it is what whoever held the row has left.
+        await connection.execute(LOCK, values)
+    row = (await connection.execute(FIND, values)).one_or_none()
     if row is None:
         return None
     return Asked(
@@ -178,19 +261,15 @@ async def find(
         outcome=row.outcome,
         reason=row.reason,
         memory_id=row.memory_id,
+        moved_on=row.moved_on,
         deleted=row.destroyed or row.retired_as == DELETED,
     )
 
 
-async def is_outdated(connection: AsyncConnection, workspace_id: int, asked: Asked) -> bool:
-    """Whether the memory that held this stands for nothing but an earlier output of the run."""
-    values = {
-        "workspace_id": workspace_id,
-        "memory_id": asked.memory_id,
-        "run_id": asked.run_id,
-        "observation_id": asked.observation_id,
-    }
-    return (await connection.execute(OUTDATED, values)).one_or_none() is not None
+async def outdated(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> list[UUID]:
+    """The memories that stand for nothing but what this observation's run, and others, said earlier."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id}
+    return list((await connection.execute(OUTDATED, values)).scalars())
 
 
 async def free_id(connection: AsyncConnection, workspace_id: int, wanted: UUID) -> UUID:
@@ -219,6 +298,20 @@ async def finish(
     await connection.execute(FINISH, values)
 
 
+async def take_turn(
+    connection: AsyncConnection, workspace_id: int, observation_id: UUID, maker: UUID, seconds: float
+) -> bool:
+    """Whether `maker` compresses it, for so many seconds from now; not where another does, or it is made."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id, "maker": maker, "seconds": seconds}
+    return (await connection.execute(TAKE_TURN, values)).one_or_none() is not None
+
+
+async def end_turn(connection: AsyncConnection, workspace_id: int, observation_id: UUID, maker: UUID) -> None:
+    """Let another compress it, if `maker` has."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id, "maker": maker}
+    await connection.execute(END_TURN, values)
+
+
 async def forgotten(connection: AsyncConnection, *, failures: int) -> list[tuple[int, UUID]]:
     """Compressions that no job is left for, but fewer than so many failed: (workspace id, observation id)."""
     rows = await connection.execute(FORGOTTEN, {"failures": failures})
@@ -240,16 +333,13 @@ async def supersede(connection: AsyncConnection, workspace_id: int, older: UUID,
     await connection.execute(SUPERSEDE, {"workspace_id": workspace_id, "older": older, "newer": newer})
 
 
-async def made_of_run(connection: AsyncConnection, workspace_id: int, run_id: str) -> list[MadeOfRun]:
-    """The live observations that were compressed of a run; locked."""
-    rows = await connection.execute(MADE_OF_RUN, {"workspace_id": workspace_id, "run_id": run_id})
+async def holding(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> list[Held]:
+    """Those of these memories that are live and were compressed of what was asked for; locked."""
+    values = {"workspace_id": workspace_id, "ids": list(ids)}
+    locked = list((await connection.execute(HOLDING, values)).scalars())
     return [
-        MadeOfRun(
-            memory=memory_of(row),
-            facts=row.facts,
-            request=Outcome(task="", output="") if row.request is None else msgspec.convert(row.request, Outcome),
-        )
-        for row in rows
+        Held(memory=memory_of(row), facts=row.facts, issues=tuple(dict.fromkeys(row.issues)))
+        for row in await connection.execute(HELD, {**values, "ids": locked})
     ]
 
 

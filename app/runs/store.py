@@ -38,11 +38,46 @@ ON CONFLICT (workspace_id, run_id) DO UPDATE SET
         f"{name} = CASE WHEN CAST(:has_{name} AS boolean) THEN EXCLUDED.{name} ELSE r.{name} END" for name in MERGED
     )
 },
-    metadata = r.metadata || EXCLUDED.metadata, updated_at = now()
+    metadata = r.metadata || EXCLUDED.metadata, updated_at = now(),
+    output_replaced = r.output_replaced OR coalesce(r.output <> EXCLUDED.output, false)
 RETURNING {COLUMNS}, (xmax = 0) AS is_new
 """)  # noqa: S608 - constants
 
 FIND = text(f"SELECT {COLUMNS} FROM runs WHERE workspace_id = :workspace_id AND run_id = :run_id")  # noqa: S608 - constants
+
+# What was asked for of an output that its run replaces keeps the judgement that it has; the run's next one is of the
+# next output. The run may come back to it.
+MOVE_ON = """
+UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
+    SELECT jsonb_build_object(
+        'final_score', coalesce(to_jsonb(r.final_score), c.request -> 'final_score'),
+        'verdict', coalesce(nullif(r.verdict, ''), c.request ->> 'verdict', ''),
+        'issues', coalesce((
+            SELECT jsonb_agg(issue ORDER BY place) FROM (
+                SELECT issue, min(place) AS place
+                FROM unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues)
+                    WITH ORDINALITY AS said(issue, place)
+                GROUP BY issue
+            ) AS once
+        ), '[]')
+    ) FROM runs r WHERE r.workspace_id = c.workspace_id AND r.run_id = c.run_id
+), '{{}}')
+WHERE c.workspace_id = :workspace_id AND NOT c.moved_on AND {condition}
+"""
+REPLACED = text(
+    MOVE_ON.format(
+        condition="""
+    c.run_id = :run_id AND c.request ->> 'output' <> :output AND c.request ->> 'output' = (
+        SELECT output FROM runs r WHERE r.workspace_id = c.workspace_id AND r.run_id = c.run_id
+    )
+"""
+    )
+)
+ASKED_ANEW = text(MOVE_ON.format(condition="c.observation_id = :observation_id"))
+COME_BACK = text("""
+UPDATE compressions SET moved_on = false
+WHERE workspace_id = :workspace_id AND run_id = :run_id AND moved_on AND NOT earlier AND request ->> 'output' = :output
+""")
 
 HELD_BY = text("""
 SELECT memory_id FROM memories WHERE workspace_id = :workspace_id AND run_id = :run_id AND kind = 'observation'
@@ -50,18 +85,21 @@ UNION
 SELECT memory_id FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id AND memory_id IS NOT NULL
 """)
 
-# What each run says of itself goes before what its observation was asked for with. A memory whose maker is not judged
-# by either speaks for itself.
+# What each run says of itself goes before what its observation was asked for with, as long as it is of that output. A
+# memory whose maker is not judged by either speaks for itself, as does one whose maker's output is not known.
 SAYING = """
 SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,
-    coalesce(r.final_score, CAST(c.request ->> 'final_score' AS real)) AS final_score,
-    coalesce(nullif(r.verdict, ''), c.request ->> 'verdict', '') AS verdict, c.created_at AS said_at
+    CASE WHEN c.moved_on THEN CAST(c.request ->> 'final_score' AS real)
+        ELSE coalesce(r.final_score, CAST(c.request ->> 'final_score' AS real)) END AS final_score,
+    coalesce(CASE WHEN NOT c.moved_on THEN nullif(r.verdict, '') END, c.request ->> 'verdict', '') AS verdict,
+    c.created_at AS said_at
 FROM compressions c LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id
-WHERE c.workspace_id = :workspace_id AND c.memory_id = ANY(CAST(:ids AS uuid[]))
+WHERE c.workspace_id = :workspace_id AND c.memory_id = ANY(CAST(:ids AS uuid[])) AND c.outcome IN ('stored', 'joined')
 UNION ALL
 SELECT m.memory_id, m.run_id, r.run_id IS NOT NULL, 'stored', coalesce(nullif(r.task, ''), o.task),
-    coalesce(r.final_score, m.final_score), coalesce(nullif(r.verdict, ''), o.verdict, ''), m.created_at
+    CASE WHEN o.compressor = 'given' THEN coalesce(r.final_score, m.final_score) ELSE m.final_score END,
+    coalesce(CASE WHEN o.compressor = 'given' THEN nullif(r.verdict, '') END, o.verdict, ''), m.created_at
 FROM memories m JOIN observations o USING (workspace_id, memory_id)
 LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
 WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[])) AND m.kind = 'observation'
@@ -71,12 +109,13 @@ WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[]))
     )
 """
 
-# Of several runs that say the same the best judged one speaks; of those judged alike the first.
+# Of several runs that say the same the best judged one speaks; of those judged alike the first. Where none has a score,
+# the first that has a verdict.
 JUDGE = text(f"""
 WITH saying AS MATERIALIZED ({SAYING}), judged AS MATERIALIZED (
-    SELECT memory_id, max(final_score) AS final_score,
-        (array_agg(verdict ORDER BY final_score DESC NULLS LAST, said_at) FILTER (WHERE verdict <> ''))[1] AS verdict
-    FROM saying GROUP BY memory_id
+    SELECT DISTINCT ON (memory_id) memory_id, final_score, verdict FROM saying
+    WHERE final_score IS NOT NULL OR verdict <> ''
+    ORDER BY memory_id, final_score DESC NULLS LAST, said_at
 ), scored AS (
     UPDATE memories m SET final_score = j.final_score FROM judged j
     WHERE m.workspace_id = :workspace_id AND m.memory_id = j.memory_id
@@ -84,13 +123,13 @@ WITH saying AS MATERIALIZED ({SAYING}), judged AS MATERIALIZED (
         AND NOT (:known_first AND m.final_score IS NOT NULL)
 )
 UPDATE observations o SET verdict = j.verdict FROM judged j
-WHERE o.workspace_id = :workspace_id AND o.memory_id = j.memory_id AND j.verdict IS NOT NULL AND o.verdict <> j.verdict
+WHERE o.workspace_id = :workspace_id AND o.memory_id = j.memory_id AND o.verdict <> j.verdict
     AND NOT (:known_first AND o.verdict <> '')
 """)  # noqa: S608 - constants
 
 SAID_BY = text(f"""
 SELECT run_id, stored, outcome, task, final_score, verdict, said_at
-FROM ({SAYING}) AS saying WHERE outcome IN ('stored', 'joined')
+FROM ({SAYING}) AS saying
 ORDER BY final_score DESC NULLS LAST, said_at LIMIT :limit
 """)  # noqa: S608 - constants
 
@@ -119,7 +158,8 @@ COMPRESSION = text("""
 SELECT c.observation_id, c.outcome, c.reason, c.memory_id,
     c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
-WHERE c.workspace_id = :workspace_id AND c.run_id = :run_id ORDER BY c.created_at, c.observation_id LIMIT 1
+WHERE c.workspace_id = :workspace_id AND c.run_id = :run_id AND NOT c.earlier
+ORDER BY c.created_at, c.observation_id LIMIT 1
 """)
 
 MADE = text(f"""
@@ -156,8 +196,18 @@ async def save(connection: AsyncConnection, workspace_id: int, run: NewRun) -> t
         "started_at": None if run.started_at is None else in_utc(run.started_at),
         "finished_at": None if run.finished_at is None else in_utc(run.finished_at),
     }
+    if run.output is not None:
+        said = {"workspace_id": workspace_id, "run_id": run.run_id, "output": run.output}
+        await connection.execute(REPLACED, said)
+        await connection.execute(COME_BACK, said)
     row = (await connection.execute(SAVE, values)).one()
     return run_of(row), row.is_new
+
+
+async def move_on(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> None:
+    """The run's judgement from now on is not of what this observation was asked for with: it keeps the one it has."""
+    values = {"workspace_id": workspace_id, "observation_id": observation_id}
+    await connection.execute(ASKED_ANEW, values)
 
 
 async def take_turn(connection: AsyncConnection, workspace_id: int, run_id: str) -> None:

@@ -209,6 +209,33 @@ async def test_no_pair_is_made_of_what_has_no_output(client: httpx.AsyncClient) 
     assert ("report number 0" in pair["prompt"], "X-Priors-Note" in answer.headers) == (True, False)
 
 
+async def test_a_pair_has_the_prompt_of_the_output_that_was_rated(client: httpx.AsyncClient) -> None:
+    outputs = ("Gamma used 5 GB on 1 May 2026 with 2 nodes.", "Delta crashed 17 times on 2 June 2026 in Oslo.")
+    for output, rating in zip(outputs, (1, -1), strict=True):
+        run = {"run_id": "r1", "task": "Compare", "output": output, "remember": True}
+        made = (await post(client, "/api/runs?wait=true", run))["observation"]
+        await post(client, f"/api/memories/{made['memory_id']}/feedback", {"rating": rating})
+    (pair,) = [json.loads(line) for line in (await client.get("/api/feedback/export?format=dpo")).text.splitlines()]
+    for part in ("prompt", "chosen"):
+        assert ("Gamma" in pair[part], "Delta" in pair[part]) == (True, False), part
+    assert "Delta" in pair["rejected"]
+
+
+async def test_what_a_run_gave_is_not_paired_with_its_next_output(client: httpx.AsyncClient) -> None:
+    for place, (body, rating) in enumerate({"It grew by 7 %.": 1, "It fell by 3 %.": -1}.items()):
+        run_id = f"r{place}"
+        detail = {"task": "Market", "narrative": body}
+        await post(client, "/api/runs", {"run_id": run_id, "output": body})
+        memory = {"kind": "observation", "title": "T", "run_id": run_id, "observation": detail}
+        (memory_id,) = (await post(client, "/api/memories", memory))["ids"]
+        await post(client, f"/api/memories/{memory_id}/feedback", {"rating": rating})
+    assert len((await client.get("/api/feedback/export?format=dpo")).text.splitlines()) == 1
+    await post(client, "/api/runs", {"run_id": "r0", "output": "Another market, which was quiet."})
+    answer = await client.get("/api/feedback/export?format=dpo")
+    note = "left out 1 rated observations whose output was replaced by another"
+    assert (answer.text, note in answer.headers["X-Priors-Note"]) == ("", True)
+
+
 async def test_bad_memories_are_found_deleted_and_restored(client: httpx.AsyncClient) -> None:
     low = {"kind": "note", "body": "A doubtful lesson about zebras.", "final_score": 5.0}
     fine = {"kind": "note", "body": "A sound lesson about zebras.", "final_score": 9.0}
