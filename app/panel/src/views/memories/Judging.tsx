@@ -14,8 +14,10 @@ export function Judging({ memory }: { readonly memory: Memory }) {
   const rate = useRate();
   const remove = useChange("delete");
   const judge = (rating: 1 | -1) => {
-    rate.mutate({ id: memory.id, rating, comment: comment.trim() });
+    const said = comment.trim();
     setComment("");
+    // Cleared at once, so that it is not sent twice; one that was not taken is given back.
+    rate.mutateAsync({ id: memory.id, rating, comment: said }).catch(() => setComment((now) => now || said));
   };
   useShortcuts({ u: () => judge(1), d: () => judge(-1) });
   return (

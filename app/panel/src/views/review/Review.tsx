@@ -97,8 +97,7 @@ function Listed({ query, cases, deeds, explanation, nothing, next }: Props) {
     );
   }
   const act = (deed: Deed, ids: readonly string[]) => {
-    changes[deed].mutate(ids);
-    setChosen(new Set());
+    changes[deed].mutate(ids, { onSuccess: () => setChosen(new Set()) });
   };
   const busy = Object.values(changes).some((change) => change.isPending);
   return (
