@@ -102,7 +102,9 @@ async def test_an_undo_that_changes_nothing_is_no_success(
     await expect(page.get_by_text("1 memory deleted")).to_be_visible()
     await api.post("/api/memories:restore", json={"ids": [memory_id]})
     await undo(page).click()
-    await expect(page.locator(".notice")).to_have_text(["It could not be undone: it was changed again since, or is gone"])
+    await expect(page.locator(".notice")).to_have_text(
+        ["It could not be undone: it was changed again since, or is gone"]
+    )
     await page.get_by_role("button", name="Rate up").click()
     await expect(page.get_by_text("Rated up")).to_be_visible()
     await refuse(page, "**/api/feedback/*")
@@ -120,7 +122,7 @@ async def test_the_memories_of_another_workspace_are_never_shown(
     page = await open_panel()
     await expect(page.locator(".row")).to_have_count(3)
     held: list[Route] = []
-    await page.route("**/api/memories?*", held.append)
+    await page.route("**/api/memories?*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks what it is given
     await switch(page, seeded)
     await expect(page.get_by_text("Loading memories …")).to_be_visible()
     await expect(page.locator(".row")).to_have_count(0)
