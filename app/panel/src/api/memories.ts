@@ -6,7 +6,7 @@ import { notify, notifyFailure } from "../state/notices";
 import { call, type Kept, keptWithin, memoryPath, query, workspace } from "./client";
 import { changeNodes, dropNodes, nodeOf } from "./graph";
 import type {
-  Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, SearchAnswer, SearchInput,
+  Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, ReviewCounts, SearchAnswer, SearchInput,
 } from "./types";
 
 export const PAGE = 50;
@@ -95,20 +95,30 @@ export function useUses(id: string) {
   });
 }
 
-export function usePruneCandidates() {
+export function useReviewCounts() {
   const within = workspace();
   return useQuery({
-    queryKey: [within, "review", "prune"],
-    queryFn: ({ signal }) => call<readonly Candidate[]>("/api/memories/prune-candidates", { signal, within }),
+    queryKey: [within, "review", "counts"],
+    queryFn: ({ signal }) => call<ReviewCounts>("/api/memories/review-counts", { signal, within }),
+  });
+}
+
+export function usePruneCandidates(limit: number) {
+  const within = workspace();
+  return useQuery({
+    queryKey: [within, "review", "prune", limit],
+    queryFn: ({ signal }) => call<readonly Candidate[]>(`/api/memories/prune-candidates${query({ limit })}`, { signal, within }),
+    placeholderData: keptWithin(within),
   });
 }
 
 /** Memories that are out of every answer. */
-export function useRetired(state: "quarantined" | "deleted") {
+export function useRetired(state: "quarantined" | "deleted", limit: number) {
   const within = workspace();
   return useQuery({
-    queryKey: [within, "review", state],
-    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${state}`, { signal, within }),
+    queryKey: [within, "review", state, limit],
+    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${state}${query({ limit })}`, { signal, within }),
+    placeholderData: keptWithin(within),
   });
 }
 

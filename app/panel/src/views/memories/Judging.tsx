@@ -4,6 +4,7 @@ import type { Memory, Rating } from "../../api/types";
 import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
+import { Working } from "../../parts/states";
 import { useShortcuts } from "../../state/shortcuts";
 
 const COMMENT_LIMIT = 10_000;
@@ -49,6 +50,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
           </button>
         )}
       </div>
+      {remove.isPending && <Working what="Deleting" />}
       <History id={memory.id} />
     </section>
   );
