@@ -154,7 +154,7 @@ function End({ name, label, least, most, step }: RangeProps) {
       min={least}
       max={most}
       step={step}
-      value={given}
+      value={Number.isNaN(Number(given)) ? "" : given}
       onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
     />
   );
@@ -162,11 +162,12 @@ function End({ name, label, least, most, step }: RangeProps) {
 
 function Day({ id, name }: { readonly id: string; readonly name: string }) {
   const { params } = useAddress();
+  const given = params.get(name) ?? "";
   return (
     <input
       id={id}
       type="date"
-      value={params.get(name) ?? ""}
+      value={isRead(name, given) ? given : ""}
       onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
     />
   );
