@@ -81,7 +81,12 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
             assert href is not None
             assert href.startswith(("/", "https://example.org/"))
             assert not href.startswith("//")
-        assert await page.locator("main :is(img, script, iframe, svg:not([class], [aria-label]), [onload], [onerror])").count() == 0
+        assert (
+            await page.locator(
+                "main :is(img, script, iframe, svg:not([class], [aria-label]), [onload], [onerror])"
+            ).count()
+            == 0
+        )
         assert await page.evaluate("window.broken") is None
     assert not [url for url in requests if "evil" in url]
 
