@@ -21,8 +21,7 @@ from app.api.links import LinksController
 from app.api.memories import MemoriesController
 from app.api.metrics import Metrics
 from app.api.novelty import NoveltyController
-from app.api.panel import PanelController
-from app.api.problems import problem_response
+from app.api.panel import PanelController, answered
 from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
@@ -75,7 +74,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
         ],
         state=State({"context": context, "settings": settings}),
         lifespan=[opened],
-        exception_handlers={Exception: problem_response},
+        exception_handlers={Exception: answered},
         openapi_config=OpenAPIConfig(
             title="Priors",
             version=VERSION,

@@ -21,6 +21,7 @@ from app.memories.lifecycle import (
     prune_candidates,
     quarantined,
     restore_memories,
+    review_counts,
     tag_memories,
     untag_memories,
 )
@@ -61,6 +62,14 @@ class CandidateView(Struct, frozen=True):
     reason: str
 
 
+class ReviewCountsView(Struct, frozen=True):
+    """How many memories there are to review, of which the lists give as many as their limit allows."""
+
+    prune_candidates: int
+    quarantined: int
+    deleted: int
+
+
 class LifecycleController(Controller):
     """What people take out, and bring back."""
 
@@ -93,6 +102,15 @@ class LifecycleController(Controller):
         context = context_of(state)
         found = await deleted(context.opened.database, workspace=context.workspace(workspace), limit=limit)
         return [MemoryView.of(memory) for memory in found]
+
+    @get("/memories/review-counts", responses=PROBLEMS)
+    async def counts(self, state: State, workspace: WorkspaceHeader = None) -> ReviewCountsView:
+        """How many prune candidates, quarantined and deleted memories there are."""
+        context = context_of(state)
+        found = await review_counts(context.opened.database, workspace=context.workspace(workspace))
+        return ReviewCountsView(
+            prune_candidates=found.prune_candidates, quarantined=found.quarantined, deleted=found.deleted
+        )
 
     @post("/memories:delete", status_code=200, responses=PROBLEMS)
     async def delete(self, state: State, data: JSONBody[Ids], workspace: WorkspaceHeader = None) -> ChangedView:

@@ -5,6 +5,7 @@ import html
 import mimetypes
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ from litestar import Controller, Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
+from app.api.problems import problem_response
+
 DIST = Path(__file__).parents[1] / "panel" / "dist"
 PAGES = ["/", "/review", "/graph", "/runs", "/ask", "/status"]
 """Every page is the same document; the panel's own code shows the view of its address."""
 ICON = "/icon.svg"
 ASSETS = "/assets/"
+SERVICE = ("/api/", "/schema/", ASSETS)
+"""Whoever asks for a path below these wants no page."""
+JSON, HTML = "application/json", "text/html"
 
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -66,11 +72,7 @@ class PanelController(Controller):
     @get(PAGES)
     async def page(self, request: Request[Any, Any, Any]) -> Response[bytes]:
         """The panel's document, or how to build it."""
-        if not (DIST / "index.html").is_file():
-            text = UNBUILT.format(folder=html.escape(str(DIST)))
-            return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
-        # Never cached in the process either: a panel that is built anew is served without a restart.
-        return _answer(request, _read(DIST / "index.html"), NEVER)
+        return panel_page(request)
 
     @get(ICON)
     async def icon(self, request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -81,6 +83,31 @@ class PanelController(Controller):
     async def asset(self, request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
         """A file whose name changes with its content."""
         return _answer(request, _asset(f"assets/{name}"), FOREVER)
+
+
+def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """The panel's document, or how to build it."""
+    if not (DIST / "index.html").is_file():
+        text = UNBUILT.format(folder=html.escape(str(DIST)))
+        return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
+    # Never cached in the process either: a panel that is built anew is served without a restart.
+    return _answer(request, _read(DIST / "index.html"), NEVER)
+
+
+def answered(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+    """The answer for whatever was raised: a problem document, or the panel where a page is looked for."""
+    problem = problem_response(request, error)
+    if problem.status_code != HTTPStatus.NOT_FOUND or not _is_page(request):
+        return problem
+    page = panel_page(request)
+    page.status_code = HTTPStatus.NOT_FOUND
+    return page
+
+
+def _is_page(request: Request[Any, Any, Any]) -> bool:
+    if request.method != "GET" or request.url.path.startswith(SERVICE):
+        return False
+    return request.accept.best_match([JSON, HTML], default=JSON) == HTML
 
 
 def _answer(request: Request[Any, Any, Any], asset: Asset, caching: str) -> Response[bytes]:

@@ -45,6 +45,8 @@ class StatusView(Struct, frozen=True):
     """How a query would be answered now."""
     reasons: Sequence[str]
     model: str
+    evaluator: str
+    """The name before each of the evaluator's issues among the facts: `[name] issue`."""
     database_bytes: int
     postgres: str
     pgvector: str
@@ -61,12 +63,13 @@ class StatusView(Struct, frozen=True):
     """Of the latest 1,000 recalls, by purpose."""
 
     @classmethod
-    def of(cls, status: Status) -> "StatusView":
+    def of(cls, status: Status, *, evaluator: str) -> "StatusView":
         """The view of a status."""
-        names = set(cls.__struct_fields__) - {"version", "retired", "refused", "latencies"}
+        names = set(cls.__struct_fields__) - {"version", "evaluator", "retired", "refused", "latencies"}
         return cls(
             **{name: getattr(status, name) for name in names},
             version=VERSION,
+            evaluator=evaluator,
             retired=dict(status.retired),
             refused=dict(status.refused),
             latencies=[LatencyView.of(latency) for latency in status.latencies],
@@ -132,7 +135,7 @@ class StatusController(Controller):
             workspace=context.workspace(workspace),
             model_loaded=context.model_loaded,
         )
-        return StatusView.of(found)
+        return StatusView.of(found, evaluator=services.settings.evaluator)
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(
@@ -140,8 +143,16 @@ class StatusController(Controller):
         state: State,
         workspace: WorkspaceHeader = None,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 20,
+        before: Annotated[UUID | None, QueryParameter(description="the last ingestion of the page before")] = None,
+        failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,  # noqa: FBT002 - a query parameter
     ) -> Sequence[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
         context = context_of(state)
-        found = await list_ingestions(context.opened.database, workspace=context.workspace(workspace), limit=limit)
+        found = await list_ingestions(
+            context.opened.database,
+            workspace=context.workspace(workspace),
+            before=before,
+            failed=failed,
+            limit=limit,
+        )
         return [IngestionView.of(ingestion) for ingestion in found]

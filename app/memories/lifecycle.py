@@ -36,6 +36,15 @@ class PruneCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewCounts:
+    """How many memories there are to review."""
+
+    prune_candidates: int = 0
+    quarantined: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
     """What became of memories that were named."""
 
@@ -152,6 +161,20 @@ async def prune_candidates(database: Database, *, workspace: str, limit: int = 2
             connection, target.workspace_id, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit
         )
     return [PruneCandidate(memory=memory, reason=_why(memory)) for memory in found]
+
+
+async def review_counts(database: Database, *, workspace: str) -> ReviewCounts:
+    """How many memories wait for somebody to look at them."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if target is None:
+            return ReviewCounts()
+        known = target.workspace_id
+        return ReviewCounts(
+            prune_candidates=await shown.count_low(connection, known, quality=LOW_QUALITY, final_score=LOW_SCORE),
+            quarantined=await shown.count_retired_as(connection, known, QUARANTINED),
+            deleted=await shown.count_retired_as(connection, known, DELETED),
+        )
 
 
 def _why(memory: Memory) -> str:

@@ -127,11 +127,27 @@ async def facets(connection: AsyncConnection, workspace_id: int, *, limit: int) 
     return found
 
 
+RETIRED = "m.retired_as = :reason AND m.body <> ''"
+LOW = "m.valid_until IS NULL AND m.quality < 0 AND (m.quality <= :quality OR m.final_score < :final_score)"
+
+
+async def count_retired_as(connection: AsyncConnection, workspace_id: int, reason: str) -> int:
+    """How many `retired_as` would give without a limit."""
+    statement = text(f"SELECT count(*) FROM memories m WHERE m.workspace_id = :workspace_id AND {RETIRED}")  # noqa: S608 - constants
+    return int((await connection.execute(statement, {"workspace_id": workspace_id, "reason": reason})).scalar_one())
+
+
+async def count_low(connection: AsyncConnection, workspace_id: int, *, quality: int, final_score: float) -> int:
+    """How many `low` would give without a limit."""
+    statement = text(f"SELECT count(*) FROM memories m WHERE m.workspace_id = :workspace_id AND {LOW}")  # noqa: S608 - constants
+    values = {"workspace_id": workspace_id, "quality": quality, "final_score": final_score}
+    return int((await connection.execute(statement, values)).scalar_one())
+
+
 async def retired_as(connection: AsyncConnection, workspace_id: int, reason: str, limit: int) -> list[Memory]:
     """Memories that are retired for this reason, the latest first."""
     statement = text(
-        f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = :workspace_id AND m.retired_as = :reason"  # noqa: S608 - constants
-        " AND m.body <> ''"
+        f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = :workspace_id AND {RETIRED}"  # noqa: S608 - constants
         " ORDER BY m.valid_until DESC, m.memory_id LIMIT :limit"
     )
     values = {"workspace_id": workspace_id, "reason": reason, "limit": limit}
@@ -143,8 +159,7 @@ async def low(
 ) -> list[Memory]:
     """Live memories of at most this quality, or below this score and rated down; the worst first."""
     statement = text(
-        f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = :workspace_id AND m.valid_until IS NULL"  # noqa: S608 - constants
-        " AND m.quality < 0 AND (m.quality <= :quality OR m.final_score < :final_score)"
+        f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = :workspace_id AND {LOW}"  # noqa: S608 - constants
         " ORDER BY m.quality, m.final_score NULLS LAST, m.memory_id LIMIT :limit"
     )
     values = {"workspace_id": workspace_id, "quality": quality, "final_score": final_score, "limit": limit}

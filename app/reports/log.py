@@ -44,8 +44,10 @@ async def log_ingestion(database: Database, workspace_id: int, ingestion: Ingest
         await store.log_ingestion(connection, workspace_id, ingestion, told[:MOST_FILES], kept=KEPT)
 
 
-async def list_ingestions(database: Database, *, workspace: str, limit: int = 20) -> Sequence[LoggedIngestion]:
-    """Past ingestions, newest first.
+async def list_ingestions(
+    database: Database, *, workspace: str, before: UUID | None = None, failed: bool = False, limit: int = 20
+) -> Sequence[LoggedIngestion]:
+    """Past ingestions, newest first: those `before` one, and with `failed` only those with files that did.
 
     Raises:
         InvalidInput: a limit out of range.
@@ -54,7 +56,9 @@ async def list_ingestions(database: Database, *, workspace: str, limit: int = 20
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     async with database.statements() as connection:
         target = await workspaces.find(connection, checked_name(workspace))
-        rows = [] if target is None else await store.logged_ingestions(connection, target.workspace_id, limit=limit)
+        if target is None:
+            return []
+        rows = await store.logged_ingestions(connection, target.workspace_id, before=before, failed=failed, limit=limit)
     return [
         LoggedIngestion(
             ingestion_id=row.ingestion_id,

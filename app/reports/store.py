@@ -286,7 +286,9 @@ DELETE FROM ingestions WHERE workspace_id = :workspace_id AND ingestion_id IN (
 
 LOGGED = text("""
 SELECT ingestion_id, finished_at, seconds, counts, outcomes, degraded FROM ingestions
-WHERE workspace_id = :workspace_id ORDER BY ingestion_id DESC LIMIT :limit
+WHERE workspace_id = :workspace_id AND (CAST(:before AS uuid) IS NULL OR ingestion_id < :before)
+    AND (NOT :failed OR jsonb_exists(counts, 'failed'))
+ORDER BY ingestion_id DESC LIMIT :limit
 """)
 
 
@@ -306,6 +308,9 @@ async def log_ingestion(
     await connection.execute(FORGET, {"workspace_id": workspace_id, "kept": kept})
 
 
-async def logged_ingestions(connection: AsyncConnection, workspace_id: int, *, limit: int) -> Sequence[Row[Any]]:
-    """Past ingestions, newest first."""
-    return (await connection.execute(LOGGED, {"workspace_id": workspace_id, "limit": limit})).all()
+async def logged_ingestions(
+    connection: AsyncConnection, workspace_id: int, *, before: UUID | None, failed: bool, limit: int
+) -> Sequence[Row[Any]]:
+    """Past ingestions, newest first: those before one, and only those with files that failed."""
+    values = {"workspace_id": workspace_id, "before": before, "failed": failed, "limit": limit}
+    return (await connection.execute(LOGGED, values)).all()

@@ -255,3 +255,13 @@ async def test_ingestions_are_logged_with_each_file(client: httpx.AsyncClient) -
     (file,) = logged["files"]
     assert (file["path"], file["status"], file["chunks"]) == ("a/b.md", "new", 1)
     assert (await client.get("/api/ingestions?limit=0")).status_code == 400
+
+
+async def test_older_ingestions_can_be_asked_for(client: httpx.AsyncClient) -> None:
+    for place, path in enumerate(("a.md", "b.md", "c.md")):
+        await client.post("/api/reports", json={"path": path, "content": f"# Lesson {place}\n\nTwelve producers."})
+    everything = (await client.get("/api/ingestions")).json()
+    newest, *older = [logged["id"] for logged in everything]
+    found = (await client.get(f"/api/ingestions?before={newest}")).json()
+    assert [logged["id"] for logged in found] == older
+    assert (await client.get("/api/ingestions?failed=true")).json() == []

@@ -246,11 +246,14 @@ async def test_bad_memories_are_found_deleted_and_restored(client: httpx.AsyncCl
     await post(client, f"/api/memories/{good}/feedback", {"rating": -1})
     (candidate,) = await get(client, "/api/memories/prune-candidates")
     assert candidate["memory"]["id"] == bad
+    assert (await get(client, "/api/memories/review-counts"))["prune_candidates"] == 1
     assert "below 6" in candidate["reason"]
     gone = await post(client, "/api/memories:delete", {"ids": [bad, good]})
     assert set(gone["changed"]) == {bad, good}
     assert (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"] == []
     assert {memory["id"] for memory in await get(client, "/api/memories/deleted")} == {bad, good}
+    counts = await get(client, "/api/memories/review-counts")
+    assert counts == {"prune_candidates": 0, "quarantined": 0, "deleted": 2}
     back = await post(client, "/api/memories:restore", {"ids": [good]})
     assert back["changed"] == [good]
     hits = (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"]

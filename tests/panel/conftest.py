@@ -78,11 +78,14 @@ async def open_panel(browser: Browser, server: str, workspace: str, complaints: 
         theme: Any = "light",
         size: Any = WIDE,
         where: str = server,
+        requests: list[str] | None = None,
     ) -> Page:
         context = await browser.new_context(viewport=size, color_scheme=theme)
         contexts.append(context)
         page = await context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+        if requests is not None:
+            page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         query = urlencode({**(params or {}), "workspace": within}, doseq=True)
         await page.goto(f"{where}{path}?{query}")

@@ -80,6 +80,44 @@ async def test_the_order_can_be_chosen(open_panel: Open, api: httpx.AsyncClient)
     assert asked(page) == {"sort": ["score"], "order": ["asc"]}
 
 
+async def test_a_filter_that_is_none_is_not_shown_as_in_force(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await stored(api, *NOTES)
+    page = await open_panel(params={"kind": ["bogus", "note"], "min_score": "11", "until": "2026-02-30"})
+    await expect(page.locator(".row")).to_have_count(3)
+    await expect(page.get_by_label("Filters in force").get_by_role("button")).to_have_text("kind note")
+    said = page.get_by_text("Not in force, because there is no such value: kind bogus, to 2026-02-30, score ≥ 11")
+    await expect(said).to_be_visible()
+    least = page.get_by_label("Score, at least")
+    await expect(least).to_have_attribute("aria-invalid", "true")
+    await least.fill("5")
+    await expect(least).to_have_attribute("aria-invalid", "false")
+    await expect(page.locator(".row")).to_have_count(2)
+
+
+async def test_the_date_is_the_one_of_the_order(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await stored(api, {**NOTES[0], "occurred_at": "2019-05-01T00:00:00Z"})
+    page = await open_panel()
+    moment = page.locator(".row time")
+    await expect(moment).to_have_attribute("title", "When it was stored")
+    await expect(moment).not_to_have_text("1 May 2019")
+    await page.get_by_label("Order").select_option("Latest event first")
+    await expect(moment).to_have_text("1 May 2019")
+
+
+async def test_a_search_is_logged_once(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await stored(api, *NOTES)
+    page = await open_panel(params={"q": "listicles"})
+    await expect(page.locator(".row-title").first).to_have_text("Lesson B")
+    await page.clock.install()
+    await page.clock.fast_forward(3_600_000)
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_role("row", name=re.compile("^search")).get_by_role("cell").nth(4)).to_have_text("1")
+    await page.go_back()
+    await expect(page.locator(".row-title").first).to_have_text("Lesson B")
+    assert (await api.get("/api/status")).json()["recalls"] == 1
+
+
 async def test_search_says_how_it_found(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel()
@@ -154,22 +192,26 @@ async def test_a_refused_rating_is_taken_back_on_screen(
 async def test_an_observation_shows_its_whole_story(open_panel: Open, api: httpx.AsyncClient) -> None:
     observation = {
         "task_type": "scoring", "narrative": "The **judge** took points.", "verdict": "revise",
-        "facts": ["Two sources were listicles", "[wiggum] SOM without a method"],
+        "facts": ["[1] The register", "[x] checked", "[wiggum] SOM without a method", "[wiggumish] fine"],
     }  # fmt: skip
     source = {"kind": "run", "uri": "runs/7"}
     body = {"kind": "observation", "title": "Judged", "observation": observation, "source": source, "run_id": "run-7"}
     around = [{"kind": "note", "body": f"Place {place}", "source": source, "ordinal": place} for place in (0, 2, 9)]
     memory_id, *_ = await stored(api, {**body, "ordinal": 1, "tags": ["spain"]}, *around)
     await api.post("/api/runs", json={"run_id": "run-8", "task": "t", "final_score": 8, "verdict": "accept"})
-    await api.post("/api/history", json={"query": "judge took points for sources", "run_id": "run-8"})
+    for _ in range(3):
+        await api.post("/api/history", json={"query": "judge took points for sources", "run_id": "run-8"})
     page = await open_panel(params={"memory": memory_id})
     detail = page.locator(".pane-detail")
     await expect(detail.locator("strong").get_by_text("judge", exact=True)).to_be_visible()
+    await expect(detail.locator(".fact-list .issue")).to_have_count(1)
     await expect(detail.locator(".fact-list .issue")).to_contain_text("SOM without a method")
+    await expect(detail.locator(".fact-list li").first).to_have_text("[1] The register")
+    await expect(detail.get_by_text("Given to one run in 3 recalls")).to_be_visible()
     await expect(detail.locator(".issue-mark")).to_contain_text("wiggum")
     await expect(detail.locator(".neighbours li")).to_have_text(["0Place 0", "1Judged", "2Place 2"])
     await expect(detail.get_by_role("link", name="run-7")).to_be_visible()
-    await expect(detail.get_by_role("row", name=re.compile("run-8"))).to_contain_text("accept")
+    await expect(detail.get_by_role("row", name=re.compile("run-8")).first).to_contain_text("accept")
     await detail.get_by_role("link", name="spain").click()
     assert asked(page) == {"tag": ["spain"]}
 

@@ -23,11 +23,22 @@ async def test_empty_views_say_what_to_do(open_panel: Open) -> None:
 
 
 async def test_an_unknown_view_leads_home(open_panel: Open, complaints: list[str]) -> None:
-    page = await open_panel("/nowhere")
-    assert (
-        "no such" in (await page.inner_text("body")).lower() or "not found" in (await page.inner_text("body")).lower()
-    )
+    page = await open_panel("/memories")
+    await expect(page.get_by_role("heading", name="There is no such view")).to_be_visible()
+    assert ["404" in complaint for complaint in complaints] == [True]
     complaints.clear()
+    await page.get_by_role("link", name="Go to the memories").click()
+    await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
+
+
+async def test_only_a_page_that_is_missing_is_answered_by_the_panel(api: httpx.AsyncClient) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    missing = await api.get("/memories", headers=browser)
+    assert (missing.status_code, missing.headers["content-type"].split(";")[0]) == (404, "text/html")
+    assert "frame-ancestors 'none'" in missing.headers["content-security-policy"]
+    for path, headers in (("/memories", {}), ("/api/nowhere", browser), ("/assets/nothing.js", browser)):
+        answer = await api.get(path, headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
 async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -135,6 +146,20 @@ async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx
     await expect(page.get_by_role("row", name=re.compile("^search"))).to_contain_text("100 %")
     await page.get_by_text("1 new").click()
     await expect(page.get_by_role("row", name="a/b.md")).to_contain_text("new")
+
+
+async def test_the_log_of_ingestions_goes_on(open_panel: Open, api: httpx.AsyncClient) -> None:
+    for place in range(23):
+        report = {"path": f"a/{place}.md", "content": f"# Lesson {place}\n\nThe scout found {place} producers."}
+        (await api.post("/api/reports", json=report)).raise_for_status()
+    page = await open_panel("/status")
+    lines = page.locator(".ingestions > li")
+    await expect(lines).to_have_count(20)
+    await page.get_by_role("button", name="More than the last 20").click()
+    await expect(lines).to_have_count(23)
+    await expect(page.get_by_role("button", name="More than")).to_have_count(0)
+    await page.get_by_label("Only those with files that failed").check()
+    await expect(page.get_by_text("No file failed.")).to_be_visible()
 
 
 async def test_the_theme_is_kept(open_panel: Open) -> None:

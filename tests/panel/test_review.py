@@ -1,9 +1,10 @@
 """Pruning, the quarantine and the trash."""
 
+import json
 import re
 
 import httpx
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
@@ -58,6 +59,34 @@ async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx
     await page.get_by_role("button", name="Restore").click()
     await expect(page.get_by_role("heading", name="The trash is empty")).to_be_visible()
     assert await live(api) == 3
+
+
+async def test_a_long_list_says_how_much_it_leaves_out(open_panel: Open, api: httpx.AsyncClient) -> None:
+    lines = [json.dumps({"kind": "note", "body": f"A lesson of the year {1700 + n}."}) for n in range(230)]
+    ids = (await api.post("/api/memories:bulk", content="\n".join(lines).encode())).json()["ids"]
+    assert len((await api.post("/api/memories:delete", json={"ids": ids})).json()["changed"]) == 230
+    page = await open_panel("/review", {"tab": "deleted"})
+    await page.get_by_label("The first 200 of 230").check()
+    await page.get_by_role("button", name="Restore").click()
+    await expect(page.get_by_text("All 30")).to_be_visible()
+    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    await expect(page.get_by_text("The first 200 of 230")).to_be_visible()
+    await page.get_by_role("button", name="More").click()
+    await expect(page.get_by_text("All 230")).to_be_visible()
+    await expect(page.locator(".case")).to_have_count(230)
+
+
+async def test_a_slow_change_shows_that_it_goes_on(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await disliked(api, 2)
+    page = await open_panel("/review")
+    held: list[Route] = []
+    await page.route("**/api/memories:delete", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
+    await page.get_by_label("Select Doubtful 0").check()
+    await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("Deleting …")).to_be_visible()
+    await held[0].continue_()
+    await expect(page.get_by_text("All 1")).to_be_visible()
+    await expect(page.get_by_text("Deleting …")).to_have_count(0)
 
 
 async def test_the_keyboard_selects(open_panel: Open, api: httpx.AsyncClient) -> None:

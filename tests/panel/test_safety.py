@@ -14,7 +14,7 @@ from app.api.server import address, bound_socket, serve
 from app.settings import Settings
 from app.wiring import Services
 from tests.panel.conftest import NARROW, WIDE, Open
-from tests.panel.seed import linked
+from tests.panel.seed import INJECTION, linked
 from tests.panel.test_memories import stored
 
 ATTACK = '<img src=x onerror="window.broken=1"><script>window.broken=1</script><svg onload="window.broken=1">'
@@ -23,6 +23,7 @@ LINKS = """[a](javascript:window.broken=1) [b](JaVaScRiPt:window.broken=1) [c](d
 [ok](https://example.org/page) ![picture](https://evil.example/pixel.png) ![p](javascript:window.broken=1)
 <a href="javascript:window.broken=1">raw</a> <iframe srcdoc="<script>parent.broken=1</script>"></iframe>
 """
+RUN = "javascript:window.broken=1"
 VIEWS = [
     ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
     ("/review", {}), ("/review", {"tab": "quarantined"}), ("/graph", {}), ("/graph", {"colour": "quality"}),
@@ -31,6 +32,21 @@ VIEWS = [
 ]  # fmt: skip
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+
+async def hostile_elsewhere(api: httpx.AsyncClient) -> None:
+    """A run, a quarantined and a deleted memory, and an ingested file, each hostile wherever it can be."""
+    run = {
+        "run_id": RUN, "task": ATTACK, "task_type": ATTACK[:60], "agent": ATTACK[:60], "output": ATTACK + LINKS,
+        "final_score": 5, "verdict": ATTACK[:90], "issues": [ATTACK, LINKS], "stages": {ATTACK: {"tokens": 1}},
+    }  # fmt: skip
+    (await api.post("/api/runs", json=run)).raise_for_status()
+    asked = {"query": f"window broken {ATTACK}", "run_id": RUN, "agent": ATTACK[:60]}
+    (await api.post("/api/history", json=asked)).raise_for_status()
+    report = {"path": f"{ATTACK[:40].replace('/', '')}.md", "content": f"{INJECTION}\n{ATTACK}\n{LINKS}"}
+    (await api.post("/api/reports", json=report)).raise_for_status()
+    (trash,) = await stored(api, {"kind": "note", "title": ATTACK, "body": f"Deleted: {ATTACK}\n\n{LINKS}"})
+    (await api.post("/api/memories:delete", json={"ids": [trash]})).raise_for_status()
 
 
 async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -44,23 +60,33 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
     ids = await stored(api, hostile, note)
     await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": ATTACK})
     await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": LINKS})
+    await hostile_elsewhere(api)
     requests: list[str] = []
-    for path, params in (
-        ("/", {"memory": ids[0]}),
-        ("/", {"memory": ids[1]}),
-        ("/", {"q": "window broken"}),
-        ("/review", {}),
+    for path, params, there in (
+        ("/", {"memory": ids[0]}, ".pane-detail h2"),
+        ("/", {"memory": ids[1]}, ".pane-detail h2"),
+        ("/", {"q": "window broken"}, ".row-title"),
+        ("/review", {}, ".case"),
+        ("/review", {"tab": "quarantined"}, ".case mark"),
+        ("/review", {"tab": "deleted"}, ".case"),
+        ("/runs", {"run": RUN}, ".pane-detail .hits > li"),
+        ("/ask", {"q": f"window broken {ATTACK}"}, ".hits > li"),
+        ("/status", {}, ".ingestions > li"),
     ):
-        page = await open_panel(path, params)
-        page.on("request", lambda request: requests.append(request.url))
-        await expect(page.locator(".row-title, .case").first).to_be_visible()
+        page = await open_panel(path, params, requests=requests)
+        await expect(page.locator(there).first).to_be_visible()
         await page.wait_for_load_state("networkidle")
         for link in await page.locator("main a").all():
             href = await link.get_attribute("href")
             assert href is not None
             assert href.startswith(("/", "https://example.org/"))
             assert not href.startswith("//")
-        assert await page.locator("main img, main script, main iframe, main svg:not(.glyph)").count() == 0
+        assert (
+            await page.locator(
+                "main :is(img, script, iframe, svg:not([class], [aria-label]), [onload], [onerror])"
+            ).count()
+            == 0
+        )
         assert await page.evaluate("window.broken") is None
     assert not [url for url in requests if "evil" in url]
 

@@ -22,6 +22,7 @@ from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
 from app.reports.ingest import FIRST_WINDOW, ingest, ingest_content
+from app.reports.log import list_ingestions
 from app.reports.outcome import Ingestion
 from app.reports.watch import watch
 from app.retrieval.query import Query
@@ -360,6 +361,8 @@ async def test_a_file_that_turns_bad_keeps_what_was_stored(tree: Tree) -> None:
     tree.write("a.json", JUDGEMENT[:-5])
     assert statuses(await tree.ingest()) == {"a.json": "failed"}
     assert await tree.memories() == before
+    (logged,) = await list_ingestions(tree.database, workspace=tree.workspace, failed=True)
+    assert logged.counts == {"failed": 1}
 
 
 async def test_a_folder_that_does_not_exist_retires_nothing(tree: Tree) -> None:

@@ -1,4 +1,5 @@
-import { lazy, Suspense } from "react";
+import { type ComponentType, lazy, Suspense } from "react";
+import { Boundary } from "./parts/Boundary";
 import { Header } from "./parts/Header";
 import { KeyGate } from "./parts/KeyGate";
 import { Link } from "./parts/Link";
@@ -8,11 +9,21 @@ import { linkTo, useAddress } from "./state/address";
 import { useKeyAsked } from "./state/session";
 import { Memories } from "./views/memories/Memories";
 
-const Review = lazy(() => import("./views/review/Review").then((loaded) => ({ default: loaded.Review })));
-const Graph = lazy(() => import("./views/graph/Graph").then((loaded) => ({ default: loaded.Graph })));
-const Runs = lazy(() => import("./views/runs/Runs").then((loaded) => ({ default: loaded.Runs })));
-const Ask = lazy(() => import("./views/ask/Ask").then((loaded) => ({ default: loaded.Ask })));
-const Status = lazy(() => import("./views/status/Status").then((loaded) => ({ default: loaded.Status })));
+const Review = view(() => import("./views/review/Review").then((loaded) => loaded.Review));
+const Graph = view(() => import("./views/graph/Graph").then((loaded) => loaded.Graph));
+const Runs = view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs));
+const Ask = view(() => import("./views/ask/Ask").then((loaded) => loaded.Ask));
+const Status = view(() => import("./views/status/Status").then((loaded) => loaded.Status));
+
+function view(load: () => Promise<ComponentType>) {
+  return lazy(async () => {
+    try {
+      return { default: await load() };
+    } catch {
+      throw new Error("its code did not come: the service is stopped, or newer than this page");
+    }
+  });
+}
 
 export function App() {
   const { path } = useAddress();
@@ -21,7 +32,13 @@ export function App() {
     <>
       <Header path={path} />
       <main id="main" tabIndex={-1}>
-        {keyAsked ? <KeyGate /> : <Suspense fallback={<Loading what="the view" />}>{viewAt(path)}</Suspense>}
+        {keyAsked ? (
+          <KeyGate />
+        ) : (
+          <Boundary key={path}>
+            <Suspense fallback={<Loading what="the view" />}>{viewAt(path)}</Suspense>
+          </Boundary>
+        )}
       </main>
       <Notices />
     </>

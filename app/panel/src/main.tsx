@@ -17,7 +17,10 @@ applyTheme();
 
 const client = new QueryClient({
   defaultOptions: {
+    // The browser may think itself offline and still reach a service on this machine.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: FRESH_MILLISECONDS,
       retry: (failures, error) => failures < TRIES && !(error instanceof ApiError && error.status >= 400),
     },

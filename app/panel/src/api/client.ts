@@ -1,5 +1,6 @@
 /** Requests to the service: its key, the workspace of the address, and its problem documents as errors. */
 
+import type { QueryClient } from "@tanstack/react-query";
 import { address } from "../state/address";
 import { apiKey, askForKey } from "../state/session";
 import type { Problem } from "./types";
@@ -18,16 +19,26 @@ export interface Call {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** The workspace, where the address may name another by the time that this is sent. */
+  readonly within?: string;
 }
+
+/** What a workspace may be called. */
+export const WORKSPACE_NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
+const NAMED = new RegExp(`^${WORKSPACE_NAME}$`);
 
 export function workspace(): string {
   return address().params.get("workspace") ?? "";
 }
 
-export async function call<T>(path: string, { method = "GET", body, headers, signal }: Call = {}): Promise<T> {
+export async function call<T>(path: string, given: Call = {}): Promise<T> {
+  const { method = "GET", body, headers, signal, within = workspace() } = given;
+  if (within !== "" && !NAMED.test(within)) {
+    throw new ApiError(400, `no workspace can be called ${within}: 1 to 64 letters, digits, dots, dashes or underscores`);
+  }
   const answer = await reached(path, {
     method,
-    headers: { ...standing(body !== undefined), ...headers },
+    headers: { ...standing(body !== undefined, within), ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
@@ -35,9 +46,8 @@ export async function call<T>(path: string, { method = "GET", body, headers, sig
   return (await answer.json()) as T;
 }
 
-function standing(hasBody: boolean): Record<string, string> {
+function standing(hasBody: boolean, name: string): Record<string, string> {
   const key = apiKey();
-  const name = workspace();
   return {
     ...(hasBody ? { "Content-Type": "application/json" } : {}),
     ...(key ? { Authorization: `Bearer ${key}` } : {}),
@@ -58,6 +68,26 @@ async function problemOf(answer: Response): Promise<ApiError> {
   if (answer.status === 401) askForKey();
   const problem = (await answer.json().catch(() => null)) as Problem | null;
   return new ApiError(answer.status, problem?.detail ?? `the service answered ${answer.status}`);
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** A memory's route. Ids come from addresses, which people write: what is none leads to no other route. */
+export function memoryPath(id: string, rest = ""): string {
+  if (!UUID.test(id)) throw new ApiError(404, "there is no such memory");
+  return `/api/memories/${id}${rest}`;
+}
+
+/** What the panel knows of the workspace in which something was begun: it ends there, whatever the address says by then. */
+export interface Kept {
+  readonly client: QueryClient;
+  readonly within: string;
+}
+
+/** What is shown while another question is answered: the last answer, unless it is another workspace's. */
+export function keptWithin(within: string) {
+  return <T>(last: T | undefined, asked: { readonly queryKey: readonly unknown[] } | undefined): T | undefined =>
+    asked?.queryKey[0] === within ? last : undefined;
 }
 
 /** Repeated names for lists; what is empty is left out. */

@@ -1,8 +1,8 @@
 /** The map of memories: asked for, drawn anew, and kept in step with what people do to its memories. */
 
-import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { notifyFailure } from "../state/notices";
-import { call, query, workspace } from "./client";
+import { call, type Kept, keptWithin, query, workspace } from "./client";
 import type { Graph, GraphNode } from "./types";
 
 const WAITING_MILLISECONDS = 5_000;
@@ -17,10 +17,11 @@ export interface MapQuestion {
 }
 
 export function useGraph(asked: MapQuestion) {
+  const within = workspace();
   return useQuery({
-    queryKey: keyOf(asked),
-    queryFn: ({ signal }) => call<Graph>(pathOf(asked), { signal }),
-    placeholderData: keepPreviousData,
+    queryKey: keyOf(within, asked),
+    queryFn: ({ signal }) => call<Graph>(pathOf(asked), { signal, within }),
+    placeholderData: keptWithin(within),
     staleTime: FRESH_MILLISECONDS,
     refetchInterval: ({ state }) => (state.data?.reason ? WAITING_MILLISECONDS : false),
   });
@@ -30,14 +31,17 @@ export function useGraph(asked: MapQuestion) {
 export function useRedraw(asked: MapQuestion) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => call<Graph>(pathOf(asked, "true")),
-    onSuccess: (graph) => client.setQueryData<Graph>(keyOf(asked), graph),
+    mutationFn: async () => {
+      const within = workspace();
+      return { key: keyOf(within, asked), graph: await call<Graph>(pathOf(asked, "true"), { within }) };
+    },
+    onSuccess: ({ key, graph }) => client.setQueryData<Graph>(key, graph),
     onError: (error) => notifyFailure("The map was not drawn anew", error),
   });
 }
 
-function keyOf(asked: MapQuestion) {
-  return [workspace(), "graph", asked] as const;
+function keyOf(within: string, asked: MapQuestion) {
+  return [within, "graph", asked] as const;
 }
 
 function pathOf({ kind, limit }: MapQuestion, refresh?: "true"): string {
@@ -45,23 +49,24 @@ function pathOf({ kind, limit }: MapQuestion, refresh?: "true"): string {
 }
 
 /** Shows a change of some memories on every map at once. */
-export function changeNodes(client: QueryClient, ids: readonly string[], change: (node: GraphNode) => GraphNode): void {
+export function changeNodes(kept: Kept, ids: readonly string[], change: (node: GraphNode) => GraphNode): void {
   const changed = new Set(ids);
-  changeMaps(client, (graph) => ({
+  changeMaps(kept, (graph) => ({
     ...graph,
     nodes: graph.nodes.map((node) => (changed.has(node.id) ? change(node) : node)),
   }));
 }
 
-/** Takes memories off every map; what is returned puts them back where they were. */
-export function dropNodes(client: QueryClient, ids: readonly string[]): () => void {
+/** Takes memories off every map; what is returned puts some of them back where they were. */
+export function dropNodes(kept: Kept, ids: readonly string[]): (back: readonly string[]) => void {
   const dropped = new Set(ids);
-  const before = client.getQueriesData<Graph>({ queryKey: [workspace(), "graph"] });
-  changeMaps(client, (graph) => ({ ...graph, nodes: graph.nodes.filter((node) => !dropped.has(node.id)) }));
-  return () => {
+  const before = kept.client.getQueriesData<Graph>({ queryKey: [kept.within, "graph"] });
+  changeMaps(kept, (graph) => ({ ...graph, nodes: graph.nodes.filter((node) => !dropped.has(node.id)) }));
+  return (back) => {
+    const returned = new Set(back);
     for (const [key, old] of before) {
-      const gone = old?.nodes.filter((node) => dropped.has(node.id)) ?? [];
-      client.setQueryData<Graph>(key, (graph) => graph && withNodes(graph, gone));
+      const gone = old?.nodes.filter((node) => returned.has(node.id)) ?? [];
+      kept.client.setQueryData<Graph>(key, (graph) => graph && withNodes(graph, gone));
     }
   };
 }
@@ -71,11 +76,11 @@ function withNodes(graph: Graph, nodes: readonly GraphNode[]): Graph {
   return { ...graph, nodes: [...graph.nodes, ...nodes.filter((node) => !shown.has(node.id))] };
 }
 
-function changeMaps(client: QueryClient, change: (graph: Graph) => Graph): void {
-  client.setQueriesData<Graph>({ queryKey: [workspace(), "graph"] }, (graph) => graph && change(graph));
+function changeMaps({ client, within }: Kept, change: (graph: Graph) => Graph): void {
+  client.setQueriesData<Graph>({ queryKey: [within, "graph"] }, (graph) => graph && change(graph));
 }
 
-export function nodeOf(client: QueryClient, id: string): GraphNode | undefined {
-  const maps = client.getQueriesData<Graph>({ queryKey: [workspace(), "graph"] });
+export function nodeOf({ client, within }: Kept, id: string): GraphNode | undefined {
+  const maps = client.getQueriesData<Graph>({ queryKey: [within, "graph"] });
   return maps.flatMap(([, graph]) => graph?.nodes ?? []).find((node) => node.id === id);
 }

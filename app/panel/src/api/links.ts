@@ -1,7 +1,7 @@
 /** What memories are linked with. */
 
 import { useQuery } from "@tanstack/react-query";
-import { call, workspace } from "./client";
+import { call, memoryPath, workspace } from "./client";
 import type { Links } from "./types";
 
 const FRESH_MILLISECONDS = 30_000;
@@ -9,9 +9,10 @@ const FRESH_MILLISECONDS = 30_000;
 
 /** The links of one memory; nothing is asked while it is none. */
 export function useLinks(id: string | null) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "links", id],
-    queryFn: ({ signal }) => call<Links>(`/api/memories/${id}/links`, { signal }),
+    queryKey: [within, "links", id],
+    queryFn: ({ signal }) => call<Links>(memoryPath(id ?? "", "/links"), { signal, within }),
     enabled: id !== null,
     staleTime: FRESH_MILLISECONDS,
   });

@@ -1,18 +1,16 @@
 /** What the views ask of memories, and what they change. */
 
-import {
-  keepPreviousData, type QueryClient, useInfiniteQuery, useMutation, useQuery, useQueryClient,
-} from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { notify, notifyFailure } from "../state/notices";
-import { call, query, workspace } from "./client";
+import { call, type Kept, keptWithin, memoryPath, query, workspace } from "./client";
 import { changeNodes, dropNodes, nodeOf } from "./graph";
 import type {
-  Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, SearchAnswer, SearchInput,
+  Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, ReviewCounts, SearchAnswer, SearchInput,
 } from "./types";
 
 export const PAGE = 50;
-const FOUND = 50;
+export const FOUND = 50;
 /** As many hits as a page: what is further down is not what was searched for. */
 
 export interface Listing {
@@ -22,84 +20,105 @@ export interface Listing {
 }
 
 export function useMemories({ filters, sort, order }: Listing, enabled: boolean) {
+  const within = workspace();
   return useInfiniteQuery({
-    queryKey: [workspace(), "memories", filters, sort, order],
+    queryKey: [within, "memories", filters, sort, order],
     queryFn: ({ pageParam, signal }) => {
       const { kinds, tags, task_types, verdicts, ...rest } = filters;
       const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
       const asked = { ...rest, ...lists, sort, order, limit: PAGE, cursor: pageParam };
-      return call<MemoryPage>(`/api/memories${query(asked)}`, { signal });
+      return call<MemoryPage>(`/api/memories${query(asked)}`, { signal, within });
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.next,
-    placeholderData: keepPreviousData,
+    placeholderData: keptWithin(within),
     enabled,
   });
 }
 
+/** Logged as a recall, like an agent's: it is asked once, and again only after a change. */
 export function useSearch(text: string, filters: Filters) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "search", text, filters],
+    queryKey: [within, "search", text, filters],
     queryFn: ({ signal }) => {
       const body: SearchInput = { query: text, k: FOUND, filters, agent: "panel" };
-      return call<SearchAnswer>("/api/search", { method: "POST", body, signal });
+      return call<SearchAnswer>("/api/search", { method: "POST", body, signal, within });
     },
-    placeholderData: keepPreviousData,
+    placeholderData: keptWithin(within),
+    staleTime: Number.POSITIVE_INFINITY,
     enabled: text !== "",
   });
 }
 
 export function useFacets() {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "facets"],
-    queryFn: ({ signal }) => call<Facets>("/api/memories/facets", { signal }),
+    queryKey: [within, "facets"],
+    queryFn: ({ signal }) => call<Facets>("/api/memories/facets", { signal, within }),
   });
 }
 
 export function useMemory(id: string) {
   const client = useQueryClient();
-  const known = listed(client, id);
+  const within = workspace();
+  const known = listed({ client, within }, id);
   return useQuery<Memory>({
-    queryKey: [workspace(), "memory", id],
-    queryFn: ({ signal }) => call<Memory>(`/api/memories/${id}`, { signal }),
+    queryKey: [within, "memory", id],
+    queryFn: ({ signal }) => call<Memory>(memoryPath(id), { signal, within }),
     ...(known ? { placeholderData: known } : {}),
   });
 }
 
 export function useNeighbours(memory: Memory) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "neighbours", memory.id],
-    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${memory.id}/neighbours`, { signal }),
+    queryKey: [within, "neighbours", memory.id],
+    queryFn: ({ signal }) => call<readonly Memory[]>(memoryPath(memory.id, "/neighbours"), { signal, within }),
     enabled: memory.source !== null && memory.ordinal !== null,
   });
 }
 
 export function useRatings(id: string) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "ratings", id],
-    queryFn: ({ signal }) => call<readonly Rating[]>(`/api/memories/${id}/feedback`, { signal }),
+    queryKey: [within, "ratings", id],
+    queryFn: ({ signal }) => call<readonly Rating[]>(memoryPath(id, "/feedback"), { signal, within }),
   });
 }
 
 export function useUses(id: string) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "uses", id],
-    queryFn: ({ signal }) => call<MemoryUses>(`/api/memories/${id}/runs`, { signal }),
+    queryKey: [within, "uses", id],
+    queryFn: ({ signal }) => call<MemoryUses>(memoryPath(id, "/runs"), { signal, within }),
   });
 }
 
-export function usePruneCandidates() {
+export function useReviewCounts() {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "review", "prune"],
-    queryFn: ({ signal }) => call<readonly Candidate[]>("/api/memories/prune-candidates", { signal }),
+    queryKey: [within, "review", "counts"],
+    queryFn: ({ signal }) => call<ReviewCounts>("/api/memories/review-counts", { signal, within }),
+  });
+}
+
+export function usePruneCandidates(limit: number) {
+  const within = workspace();
+  return useQuery({
+    queryKey: [within, "review", "prune", limit],
+    queryFn: ({ signal }) => call<readonly Candidate[]>(`/api/memories/prune-candidates${query({ limit })}`, { signal, within }),
+    placeholderData: keptWithin(within),
   });
 }
 
 /** Memories that are out of every answer. */
-export function useRetired(state: "quarantined" | "deleted") {
+export function useRetired(state: "quarantined" | "deleted", limit: number) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "review", state],
-    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${state}`, { signal }),
+    queryKey: [within, "review", state, limit],
+    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${state}${query({ limit })}`, { signal, within }),
+    placeholderData: keptWithin(within),
   });
 }
 
@@ -109,58 +128,62 @@ interface Judgement {
   readonly comment: string;
 }
 
-function sendRating({ id, rating, comment }: Judgement): Promise<Rated> {
-  return call<Rated>(`/api/memories/${id}/feedback`, {
+function sendRating({ id, rating, comment }: Judgement, within: string): Promise<Rated> {
+  return call<Rated>(memoryPath(id, "/feedback"), {
     method: "POST",
     body: { rating, comment },
     headers: { "Idempotency-Key": crypto.randomUUID() },
+    within,
   });
 }
 
-function takeBack(feedback: string): Promise<Rated> {
-  return call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE" });
+function takeBack(feedback: string, within: string): Promise<Rated> {
+  return call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE", within });
 }
 
-function within(quality: number): number {
+function clamped(quality: number): number {
   return Math.max(-3, Math.min(3, quality));
 }
 
 /** Shows the quality that a rating will lead to; the one before it. */
-function expectQuality(client: QueryClient, id: string, rating: number): number | undefined {
-  const before = qualityOf(client, id);
-  if (before !== undefined) showQuality(client, id, within(before + rating));
+function expectQuality(kept: Kept, id: string, rating: number): number | undefined {
+  const before = qualityOf(kept, id);
+  if (before !== undefined) showQuality(kept, id, clamped(before + rating));
   return before;
 }
 
 /** A rating is shown before the service has it, and taken back on screen if the service refuses it. */
 export function useRate() {
   const client = useQueryClient();
-  const undo = useUndoRating();
   return useMutation({
-    mutationFn: sendRating,
-    onMutate: ({ id, rating }) => expectQuality(client, id, rating),
-    onSuccess: ({ rating, quality }) => {
-      showQuality(client, rating.memory_id, quality);
-      const said = rating.rating > 0 ? "Rated up" : "Rated down";
-      notify(said, () => undo.mutateAsync(rating.feedback_id));
+    mutationFn: (judgement: Judgement) => sendRating(judgement, workspace()),
+    onMutate: ({ id, rating }) => {
+      const kept = { client, within: workspace() };
+      return { kept, before: expectQuality(kept, id, rating) };
     },
-    onError: (error, { id }, before) => {
-      if (before !== undefined) showQuality(client, id, before);
+    onSuccess: ({ rating, quality }, _judgement, { kept }) => {
+      showQuality(kept, rating.memory_id, quality);
+      notify(rating.rating > 0 ? "Rated up" : "Rated down", () => undoRating(kept, rating.feedback_id));
+    },
+    onError: (error, { id }, begun) => {
+      if (begun?.before !== undefined) showQuality(begun.kept, id, begun.before);
       notifyFailure("The rating was not taken", error);
     },
-    onSettled: (_answer, _error, { id }) => refreshJudgement(client, id),
+    onSettled: (_answer, _error, { id }, begun) => begun && refreshJudgement(begun.kept, id),
   });
+}
+
+async function undoRating(kept: Kept, feedback: string): Promise<void> {
+  const { rating, quality } = await takeBack(feedback, kept.within);
+  showQuality(kept, rating.memory_id, quality);
+  notify("The rating is taken back");
+  refreshJudgement(kept, rating.memory_id);
 }
 
 export function useUndoRating() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: takeBack,
-    onSuccess: ({ rating, quality }) => {
-      showQuality(client, rating.memory_id, quality);
-      notify("The rating is taken back");
-      refreshJudgement(client, rating.memory_id);
-    },
+    mutationFn: (feedback: string) => undoRating({ client, within: workspace() }, feedback),
     onError: (error) => notifyFailure("The rating was not taken back", error),
   });
 }
@@ -174,32 +197,35 @@ export interface ManyRated {
 export function useRateMany() {
   const client = useQueryClient();
   const [done, setDone] = useState(0);
-  const undo = async (rated: readonly Rated[]) => {
-    const answers = await inTurn(rated, ({ rating }) => takeBack(rating.feedback_id));
-    showQualities(client, succeeded(answers));
-    const failed = answers.length - succeeded(answers).length;
-    if (failed) throw new Error(`${several(failed)} kept the rating`);
-    notify("The ratings are taken back");
-  };
   const change = useMutation({
     mutationFn: async ({ ids, rating }: ManyRated) => {
       setDone(0);
-      changeNodes(client, ids, (node) => ({ ...node, quality: within(node.quality + rating) }));
-      return inTurn(ids, (id) =>
-        sendRating({ id, rating, comment: "" }).finally(() => setDone((count) => count + 1)),
+      const kept = { client, within: workspace() };
+      changeNodes(kept, ids, (node) => ({ ...node, quality: clamped(node.quality + rating) }));
+      const answers = await inTurn(ids, (id) =>
+        sendRating({ id, rating, comment: "" }, kept.within).finally(() => setDone((count) => count + 1)),
       );
+      return { kept, answers };
     },
-    onSuccess: (answers, { rating }) => {
+    onSuccess: ({ kept, answers }, { rating }) => {
       const rated = succeeded(answers);
-      showQualities(client, rated);
-      if (rated.length) notify(`${several(rated.length)} rated ${rating > 0 ? "up" : "down"}`, () => undo(rated));
+      showQualities(kept, rated);
+      if (rated.length) notify(`${several(rated.length)} rated ${rating > 0 ? "up" : "down"}`, () => undoRatings(kept, rated));
       const failure = answers.find((answer) => answer.status === "rejected");
       if (!failure) return;
-      void client.invalidateQueries({ queryKey: [workspace(), "graph"] });
+      void client.invalidateQueries({ queryKey: [kept.within, "graph"] });
       notifyFailure(`${several(answers.length - rated.length)} could not be rated`, failure.reason);
     },
   });
   return { ...change, done };
+}
+
+async function undoRatings(kept: Kept, rated: readonly Rated[]): Promise<void> {
+  const answers = await inTurn(rated, ({ rating }) => takeBack(rating.feedback_id, kept.within));
+  showQualities(kept, succeeded(answers));
+  const failed = answers.length - succeeded(answers).length;
+  if (failed) throw new Error(`${several(failed)} kept the rating`);
+  notify("The ratings are taken back");
 }
 
 const AT_ONCE = 4;
@@ -219,29 +245,43 @@ function succeeded<R>(answers: readonly PromiseSettledResult<R>[]): readonly R[]
   return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
 }
 
+type Verb = "tag" | "untag" | "delete" | "restore";
+
+function send(verb: Verb, within: string, body: { readonly ids: readonly string[]; readonly tag?: string }): Promise<Changed> {
+  return call<Changed>(`/api/memories:${verb}`, { method: "POST", body, within });
+}
+
+/** Says what an undo took back; where that is nothing, it failed. */
+function tellUndone(said: string, { changed, missing }: Changed): void {
+  if (changed.length === 0) throw new Error("it was changed again since, or is gone");
+  notify(missing.length ? `${said}, except for ${several(missing.length)} that changed since` : said);
+}
+
 /** Gives memories a tag; the undo takes it from those that did not have it before. */
 export function useTag() {
   const client = useQueryClient();
-  const send = (verb: "tag" | "untag", ids: readonly string[], tag: string) =>
-    call<Changed>(`/api/memories:${verb}`, { method: "POST", body: { ids, tag } });
-  const shown = (ids: readonly string[], change: (tags: readonly string[]) => readonly string[]) => {
-    changeNodes(client, ids, (node) => ({ ...node, tags: change(node.tags) }));
-    for (const name of ["facets", "memories", "memory"]) void client.invalidateQueries({ queryKey: [workspace(), name] });
-  };
   return useMutation({
-    mutationFn: ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }) => send("tag", ids, tag),
-    onSuccess: ({ changed, missing }, { tag }) => {
-      shown(changed, (tags) => [...tags, tag]);
+    mutationFn: async ({ ids, tag }: { readonly ids: readonly string[]; readonly tag: string }) => {
+      const kept = { client, within: workspace() };
+      return { kept, ...(await send("tag", kept.within, { ids, tag })) };
+    },
+    onSuccess: ({ kept, changed, missing }, { tag }) => {
+      showTags(kept, changed, (tags) => [...tags, tag]);
       const undo = async () => {
-        await send("untag", changed, tag);
-        shown(changed, (tags) => tags.filter((one) => one !== tag));
-        notify("The tag is taken back");
+        const undone = await send("untag", kept.within, { ids: changed, tag });
+        showTags(kept, undone.changed, (tags) => tags.filter((one) => one !== tag));
+        tellUndone("The tag is taken back", undone);
       };
       const left = missing.length ? `; ${several(missing.length)} had it or can take no more` : "";
       notify(`${several(changed.length)} tagged ${tag}${left}`, changed.length ? undo : undefined);
     },
     onError: (error) => notifyFailure("Nothing was tagged", error),
   });
+}
+
+function showTags(kept: Kept, ids: readonly string[], change: (tags: readonly string[]) => readonly string[]): void {
+  changeNodes(kept, ids, (node) => ({ ...node, tags: change(node.tags) }));
+  for (const name of ["facets", "memories", "memory"]) void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
 }
 
 const DONE = { delete: "deleted", restore: "restored", release: "released" } as const;
@@ -252,21 +292,22 @@ export function useChange(deed: Deed) {
   const client = useQueryClient();
   const verb = deed === "delete" ? "delete" : "restore";
   const back = verb === "delete" ? "restore" : "delete";
-  const send = (what: string, ids: readonly string[]) =>
-    call<Changed>(`/api/memories:${what}`, { method: "POST", body: { ids } });
   return useMutation({
-    mutationFn: (ids: readonly string[]) => send(verb, ids),
-    onSuccess: ({ changed, missing }) => {
-      const putBack = verb === "delete" ? dropNodes(client, changed) : undefined;
+    mutationFn: async (ids: readonly string[]) => {
+      const kept = { client, within: workspace() };
+      return { kept, ...(await send(verb, kept.within, { ids })) };
+    },
+    onSuccess: ({ kept, changed, missing }) => {
+      const putBack = verb === "delete" ? dropNodes(kept, changed) : undefined;
       const undo = async () => {
-        await send(back, changed);
-        putBack?.();
-        notify("Undone");
-        await refreshAll(client);
+        const undone = await send(back, kept.within, { ids: changed });
+        putBack?.(undone.changed);
+        void refreshAll(kept);
+        tellUndone("Undone", undone);
       };
       const left = missing.length ? `; ${missing.length} could not be` : "";
       notify(`${several(changed.length)} ${DONE[deed]}${left}`, changed.length ? undo : undefined);
-      return refreshAll(client);
+      return refreshAll(kept);
     },
     onError: (error) => notifyFailure(`Nothing was ${DONE[deed]}`, error),
   });
@@ -276,46 +317,48 @@ function several(count: number): string {
   return count === 1 ? "1 memory" : `${count} memories`;
 }
 
-function refreshAll(client: QueryClient): Promise<void> {
-  return client.invalidateQueries({ queryKey: [workspace()] });
+function refreshAll({ client, within }: Kept): Promise<void> {
+  return client.invalidateQueries({ queryKey: [within] });
 }
 
-function showQualities(client: QueryClient, rated: readonly Rated[]): void {
+function showQualities(kept: Kept, rated: readonly Rated[]): void {
   const qualities = new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality]));
-  changeNodes(client, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
+  changeNodes(kept, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
   for (const name of ["ratings", "memory", "memories", "review"]) {
-    void client.invalidateQueries({ queryKey: [workspace(), name] });
+    void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
   }
 }
 
-function refreshJudgement(client: QueryClient, id: string): void {
-  void client.invalidateQueries({ queryKey: [workspace(), "ratings", id] });
-  void client.invalidateQueries({ queryKey: [workspace(), "memory", id] });
-  void client.invalidateQueries({ queryKey: [workspace(), "review"] });
+function refreshJudgement({ client, within }: Kept, id: string): void {
+  void client.invalidateQueries({ queryKey: [within, "ratings", id] });
+  void client.invalidateQueries({ queryKey: [within, "memory", id] });
+  void client.invalidateQueries({ queryKey: [within, "review"] });
 }
 
 type Pages = { readonly pages: readonly MemoryPage[] };
 
-function pagesOf(client: QueryClient): readonly MemoryPage[] {
-  return client.getQueriesData<Pages>({ queryKey: [workspace(), "memories"] }).flatMap(([, data]) => data?.pages ?? []);
+function pagesOf({ client, within }: Kept): readonly MemoryPage[] {
+  return client.getQueriesData<Pages>({ queryKey: [within, "memories"] }).flatMap(([, data]) => data?.pages ?? []);
 }
 
-function listed(client: QueryClient, id: string): Memory | undefined {
-  return pagesOf(client).flatMap((page) => page.memories).find((memory) => memory.id === id);
+function listed(kept: Kept, id: string): Memory | undefined {
+  return pagesOf(kept).flatMap((page) => page.memories).find((memory) => memory.id === id);
 }
 
-function qualityOf(client: QueryClient, id: string): number | undefined {
-  return client.getQueryData<Memory>([workspace(), "memory", id])?.quality ?? (listed(client, id) ?? nodeOf(client, id))?.quality;
+function qualityOf(kept: Kept, id: string): number | undefined {
+  const open = kept.client.getQueryData<Memory>([kept.within, "memory", id]);
+  return (open ?? listed(kept, id) ?? nodeOf(kept, id))?.quality;
 }
 
-function showQuality(client: QueryClient, id: string, quality: number): void {
+function showQuality(kept: Kept, id: string, quality: number): void {
+  const { client, within } = kept;
   const shown = <T extends { readonly id: string }>(item: T): T => (item.id === id ? { ...item, quality } : item);
-  client.setQueryData<Memory>([workspace(), "memory", id], (memory) => memory && shown(memory));
-  client.setQueriesData<Pages>({ queryKey: [workspace(), "memories"] }, (data) =>
+  client.setQueryData<Memory>([within, "memory", id], (memory) => memory && shown(memory));
+  client.setQueriesData<Pages>({ queryKey: [within, "memories"] }, (data) =>
     data && { ...data, pages: data.pages.map((page) => ({ ...page, memories: page.memories.map(shown) })) },
   );
-  changeNodes(client, [id], (node) => ({ ...node, quality }));
-  client.setQueriesData<SearchAnswer>({ queryKey: [workspace(), "search"] }, (data) =>
+  changeNodes(kept, [id], (node) => ({ ...node, quality }));
+  client.setQueriesData<SearchAnswer>({ queryKey: [within, "search"] }, (data) =>
     data && { ...data, hits: data.hits.map(shown) },
   );
 }

@@ -1,5 +1,5 @@
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { call, query, workspace } from "./client";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { call, keptWithin, query, workspace } from "./client";
 import type { RunPage, RunPoint, RunStory } from "./types";
 
 const PAGE = 50;
@@ -11,26 +11,29 @@ export interface RunFilters {
 }
 
 export function useRuns(filters: RunFilters) {
+  const within = workspace();
   return useInfiniteQuery({
-    queryKey: [workspace(), "runs", filters],
+    queryKey: [within, "runs", filters],
     queryFn: ({ pageParam, signal }) =>
-      call<RunPage>(`/api/runs${query({ ...filters, limit: PAGE, cursor: pageParam })}`, { signal }),
+      call<RunPage>(`/api/runs${query({ ...filters, limit: PAGE, cursor: pageParam })}`, { signal, within }),
     initialPageParam: "",
     getNextPageParam: (last) => last.next,
-    placeholderData: keepPreviousData,
+    placeholderData: keptWithin(within),
   });
 }
 
 export function useScores() {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "scores"],
-    queryFn: ({ signal }) => call<readonly RunPoint[]>("/api/runs:scores", { signal }),
+    queryKey: [within, "scores"],
+    queryFn: ({ signal }) => call<readonly RunPoint[]>("/api/runs:scores", { signal, within }),
   });
 }
 
 export function useRun(id: string) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "run", id],
-    queryFn: ({ signal }) => call<RunStory>(`/api/runs/${encodeURIComponent(id)}`, { signal }),
+    queryKey: [within, "run", id],
+    queryFn: ({ signal }) => call<RunStory>(`/api/runs/${encodeURIComponent(id)}`, { signal, within }),
   });
 }

@@ -1,34 +1,57 @@
 /** What is asked of the service as a whole: histories as agents get them, and how it does. */
 
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { call, workspace } from "./client";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { call, keptWithin, query, workspace } from "./client";
 import type { History, HistoryInput, Ingestion, Status } from "./types";
 
 const REFRESH_MILLISECONDS = 10_000;
+const INGESTIONS = 20;
+/** At once: each names the files that it changed. */
 
 /** Each is logged as a recall, like an agent's: it is asked once, and again only when somebody says so. */
 export function useHistory(asked: HistoryInput) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "history", asked],
-    queryFn: ({ signal }) => call<History>("/api/history", { method: "POST", body: asked, signal }),
+    queryKey: [within, "history", asked],
+    queryFn: ({ signal }) => call<History>("/api/history", { method: "POST", body: asked, signal, within }),
     enabled: asked.query !== "",
-    placeholderData: keepPreviousData,
+    placeholderData: keptWithin(within),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
 export function useStatus() {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "status"],
-    queryFn: ({ signal }) => call<Status>("/api/status", { signal }),
+    queryKey: [within, "status"],
+    queryFn: ({ signal }) => call<Status>("/api/status", { signal, within }),
     refetchInterval: REFRESH_MILLISECONDS,
   });
 }
 
-export function useIngestions() {
+/** The name before each of the evaluator's issues among the facts; not asked for while nothing looks like one. */
+export function useEvaluator(wanted: boolean) {
+  const within = workspace();
   return useQuery({
-    queryKey: [workspace(), "ingestions"],
-    queryFn: ({ signal }) => call<readonly Ingestion[]>("/api/ingestions", { signal }),
+    queryKey: [within, "status"],
+    queryFn: ({ signal }) => call<Status>("/api/status", { signal, within }),
+    select: (status) => status.evaluator,
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled: wanted,
+  });
+}
+
+export function useIngestions(onlyFailed: boolean) {
+  const within = workspace();
+  return useInfiniteQuery({
+    queryKey: [within, "ingestions", onlyFailed],
+    queryFn: ({ pageParam, signal }) => {
+      const asked = { limit: INGESTIONS, before: pageParam, failed: onlyFailed ? "true" : "" };
+      return call<readonly Ingestion[]>(`/api/ingestions${query(asked)}`, { signal, within });
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => (last.length === INGESTIONS ? last.at(-1)?.id : undefined),
+    placeholderData: keptWithin(within),
     refetchInterval: REFRESH_MILLISECONDS,
   });
 }

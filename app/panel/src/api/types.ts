@@ -17,6 +17,7 @@ export type Rated = Schemas["RatedView"];
 export type MemoryUses = Schemas["MemoryUsesView"];
 export type Changed = Schemas["ChangedView"];
 export type Candidate = Schemas["CandidateView"];
+export type ReviewCounts = Schemas["ReviewCountsView"];
 export type Problem = Schemas["Problem"];
 export type History = Schemas["HistoryView"];
 export type HistoryInput = Schemas["HistoryInput"];

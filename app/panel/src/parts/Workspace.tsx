@@ -1,7 +1,6 @@
 import { type FormEvent, useState } from "react";
+import { WORKSPACE_NAME } from "../api/client";
 import { changeAddress, useAddress } from "../state/address";
-
-const VALID = "[A-Za-z0-9][A-Za-z0-9._\\-]*";
 
 /** The tenant, which the address names; empty is the service's default. */
 export function Workspace() {
@@ -19,7 +18,7 @@ export function Workspace() {
         id="workspace"
         value={draft ?? named}
         placeholder="default"
-        pattern={VALID}
+        pattern={WORKSPACE_NAME}
         maxLength={64}
         spellCheck={false}
         autoComplete="off"

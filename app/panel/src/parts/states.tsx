@@ -25,6 +25,16 @@ export function Loading({ what }: { readonly what: string }) {
   );
 }
 
+/** A change that takes longer than a moment: seen after 100 ms, so that a quick one does not flicker. */
+export function Working({ what }: { readonly what: string }) {
+  return (
+    <span className="working" role="status">
+      <span className="spinner" aria-hidden />
+      {what} …
+    </span>
+  );
+}
+
 interface FailureProps {
   readonly what: string;
   readonly error: unknown;

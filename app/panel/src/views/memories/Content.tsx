@@ -1,10 +1,8 @@
+import { useEvaluator } from "../../api/service";
 import type { Memory } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { Markdown } from "../../parts/Markdown";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
-
-const ISSUE = /^\[([\w-]+)\]\s*/;
-/** How an evaluator's issue begins among the facts: with the evaluator's name. */
 
 export function Narrative({ memory }: { readonly memory: Memory }) {
   if (!memory.observation?.narrative) return null;
@@ -18,29 +16,31 @@ export function Narrative({ memory }: { readonly memory: Memory }) {
 
 export function Facts({ memory }: { readonly memory: Memory }) {
   const facts = memory.observation?.facts ?? [];
+  const evaluator = useEvaluator(facts.some((fact) => fact.startsWith("["))).data;
   if (facts.length === 0) return null;
   return (
     <section>
       <h3>Facts</h3>
       <ul className="fact-list">
         {facts.map((fact, place) => (
-          <Fact key={place} text={fact} />
+          <Fact key={place} text={fact} evaluator={evaluator} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Fact({ text }: { readonly text: string }) {
-  const evaluator = ISSUE.exec(text)?.[1];
-  if (!evaluator) return <li>{text}</li>;
+/** An evaluator's issue begins with the evaluator's name; brackets alone make none. */
+function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: string | undefined }) {
+  const mark = `[${evaluator}] `;
+  if (evaluator === undefined || !text.startsWith(mark)) return <li>{text}</li>;
   return (
     <li className="issue">
       <span className="issue-mark" title={`The evaluator ${evaluator} found this wrong`}>
         <Icon name="flag" />
         issue · {evaluator}
       </span>{" "}
-      {text.replace(ISSUE, "")}
+      {text.slice(mark.length)}
     </li>
   );
 }

@@ -5,7 +5,7 @@ import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
-import { Failure, Loading } from "../../parts/states";
+import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
 import { Judging } from "./Judging";
@@ -86,6 +86,7 @@ function Retired({ memory }: { readonly memory: Memory }) {
   return (
     <p className="retired">
       <span>{RETIRED[state] ?? state}</span>
+      {restore.isPending && <Working what={state === "quarantined" ? "Releasing" : "Restoring"} />}
       {state !== "gone" && (
         <button type="button" disabled={restore.isPending} onClick={() => restore.mutate([memory.id])}>
           {state === "quarantined" ? "Release" : "Restore"}

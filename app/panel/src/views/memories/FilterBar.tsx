@@ -3,12 +3,14 @@ import { useFacets } from "../../api/memories";
 import type { Facet } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
-import { chipsOf, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
+import { chipsOf, isRead, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
 
 export function FilterBar({ searching }: { readonly searching: boolean }) {
   const { params } = useAddress();
-  const chips = chipsOf(params);
-  const [open, setOpen] = useState(chips.length > 0);
+  const given = chipsOf(params);
+  const chips = given.filter((chip) => chip.inForce);
+  const ignored = given.filter((chip) => !chip.inForce);
+  const [open, setOpen] = useState(given.length > 0);
   const fields = useId();
   return (
     <>
@@ -18,7 +20,7 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
           Filters
           {chips.length > 0 && <span className="count">{chips.length}</span>}
         </button>
-        {chips.length > 0 && (
+        {given.length > 0 && (
           <button type="button" className="quiet" onClick={() => changeAddress(NO_FILTERS)}>
             Clear
           </button>
@@ -42,6 +44,11 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
       <div id={fields} hidden={!open}>
         {open && <Fields />}
       </div>
+      {ignored.length > 0 && (
+        <p className="problem" role="alert">
+          Not in force, because there is no such value: {ignored.map((chip) => chip.label).join(", ")}
+        </p>
+      )}
       {chips.length > 0 && (
         <ul className="chips" aria-label="Filters in force">
           {chips.map((chip) => (
@@ -93,7 +100,7 @@ interface ChoiceProps {
 /** Each choice adds to those made; the chips below take them away. */
 function Choice({ name, label, values = [] }: ChoiceProps) {
   const { params } = useAddress();
-  const chosen = params.getAll(name);
+  const chosen = params.getAll(name).filter((value) => isRead(name, value));
   const left = values.filter(({ value }) => !chosen.includes(value));
   return (
     <Field label={label}>
@@ -137,14 +144,17 @@ function Range({ label, name, ...limits }: RangeProps) {
 
 function End({ name, label, least, most, step }: RangeProps) {
   const { params } = useAddress();
+  const given = params.get(name) ?? "";
   return (
     <input
       type="number"
       aria-label={label}
+      aria-invalid={given !== "" && !isRead(name, given)}
+      title={`From ${least} to ${most}`}
       min={least}
       max={most}
       step={step}
-      value={params.get(name) ?? ""}
+      value={Number.isNaN(Number(given)) ? "" : given}
       onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
     />
   );
@@ -152,11 +162,12 @@ function End({ name, label, least, most, step }: RangeProps) {
 
 function Day({ id, name }: { readonly id: string; readonly name: string }) {
   const { params } = useAddress();
+  const given = params.get(name) ?? "";
   return (
     <input
       id={id}
       type="date"
-      value={params.get(name) ?? ""}
+      value={isRead(name, given) ? given : ""}
       onChange={(event) => changeAddress({ [name]: event.target.value }, { replace: params.has(name) })}
     />
   );

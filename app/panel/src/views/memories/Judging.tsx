@@ -4,6 +4,7 @@ import type { Memory, Rating } from "../../api/types";
 import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Quality } from "../../parts/marks";
+import { Working } from "../../parts/states";
 import { useShortcuts } from "../../state/shortcuts";
 
 const COMMENT_LIMIT = 10_000;
@@ -14,8 +15,10 @@ export function Judging({ memory }: { readonly memory: Memory }) {
   const rate = useRate();
   const remove = useChange("delete");
   const judge = (rating: 1 | -1) => {
-    rate.mutate({ id: memory.id, rating, comment: comment.trim() });
+    const said = comment.trim();
     setComment("");
+    // Cleared at once, so that it is not sent twice; one that was not taken is given back.
+    rate.mutateAsync({ id: memory.id, rating, comment: said }).catch(() => setComment((now) => now || said));
   };
   useShortcuts({ u: () => judge(1), d: () => judge(-1) });
   return (
@@ -47,6 +50,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
           </button>
         )}
       </div>
+      {remove.isPending && <Working what="Deleting" />}
       <History id={memory.id} />
     </section>
   );

@@ -1,5 +1,6 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
+import { FOUND } from "../../api/memories";
 import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
 import { counted, day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
@@ -29,12 +30,12 @@ export function List({ asked, searching, pages, found }: Props) {
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
       <p className="list-count" role="status">
         {searching
-          ? counted(items.length, "match", "matches")
+          ? items.length < FOUND ? counted(items.length, "match", "matches") : `the best ${FOUND} matches`
           : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
       </p>
       <ol>
         {items.map((item) => (
-          <Row key={item.id} item={item} open={item.id === asked.memory} />
+          <Row key={item.id} item={item} open={item.id === asked.memory} stored={!searching && asked.sort === "created"} />
         ))}
       </ol>
       {!searching && <More pages={pages} />}
@@ -42,13 +43,21 @@ export function List({ asked, searching, pages, found }: Props) {
   );
 }
 
-function Row({ item, open }: { readonly item: Hit | Memory; readonly open: boolean }) {
+interface RowProps {
+  readonly item: Hit | Memory;
+  readonly open: boolean;
+  /** Whether the list is in the order of storing: the date is then of that, else of the event. */
+  readonly stored: boolean;
+}
+
+function Row({ item, open, stored }: RowProps) {
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (open) row.current?.scrollIntoView({ block: "nearest" });
   }, [open]);
   const observation = "observation" in item ? item.observation : null;
-  const when = item.occurred_at ?? ("created_at" in item ? item.created_at : null);
+  const created = "created_at" in item ? item.created_at : null;
+  const when = stored ? created : (item.occurred_at ?? created);
   return (
     <li ref={row}>
       <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined}>
@@ -64,7 +73,11 @@ function Row({ item, open }: { readonly item: Hit | Memory; readonly open: boole
           {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}
           {item.source && !observation && <span title={item.source.uri}>{shortPath(item.source.uri)}</span>}
           <Verdict value={observation?.verdict} />
-          {when && <time dateTime={when}>{day(when)}</time>}
+          {when && (
+            <time dateTime={when} title={when === created ? "When it was stored" : "When it happened"}>
+              {day(when)}
+            </time>
+          )}
         </span>
       </Link>
     </li>

@@ -51,6 +51,14 @@ export function Chain({ memory }: { readonly memory: Memory }) {
   );
 }
 
+/** A run that recalls several times is given a memory several times. */
+function givenTo({ given_to }: MemoryUses): string {
+  const runs = new Set(given_to.map((use) => use.run_id)).size;
+  const recalls = new Set(given_to.map((use) => use.recall_id)).size;
+  const named = runs === 1 ? "one run" : `${runs} runs`;
+  return recalls > runs ? `${named} in ${recalls} recalls` : named;
+}
+
 function Runs({ uses }: { readonly uses: MemoryUses }) {
   return (
     <>
@@ -62,7 +70,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
         ) : null}
         {uses.given_to.length === 0
           ? "Not given to a run yet."
-          : `Given to ${uses.given_to.length === 1 ? "one run" : `${uses.given_to.length} runs`}${
+          : `Given to ${givenTo(uses)}${
               uses.uses ? `; came back in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
             }.`}
       </p>

@@ -6,8 +6,8 @@ import { Icon } from "../../parts/Icon";
 import { changeAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
 
-const PAUSE_MILLISECONDS = 250;
-/** After the last key, before the service is asked. */
+const PAUSE_MILLISECONDS = 400;
+/** After the last key, before the service is asked: what it is asked is logged. */
 
 interface Props {
   readonly input: RefObject<HTMLInputElement | null>;

@@ -24,10 +24,10 @@ export interface Asked {
   readonly memory: string | null;
 }
 
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
+/** The names of both ends, the least and the most. */
 const RANGES = [
-  ["quality", -3, 3],
-  ["score", 0, 10],
+  [["min_quality", "max_quality"], -3, 3],
+  [["min_score", "max_score"], 0, 10],
 ] as const;
 
 export function readAsked(params: URLSearchParams): Asked {
@@ -46,19 +46,19 @@ export function sortChanges(value: string): Changes {
 }
 
 function readFilters(params: URLSearchParams): Filters {
-  const ranges = RANGES.flatMap(([name, least, most]) =>
-    [`min_${name}`, `max_${name}`].map((key) => [key, numberOf(params.get(key), least, most)] as const),
+  const ranges = RANGES.flatMap(([names, least, most]) =>
+    names.map((name) => [name, numberOf(params.get(name), least, most)] as const),
   );
   const since = params.get("since") ?? "";
   const until = params.get("until") ?? "";
   return {
-    kinds: params.getAll("kind").filter((kind): kind is Kind => (KINDS as readonly string[]).includes(kind)),
+    kinds: params.getAll("kind").filter(isKind),
     task_types: params.getAll("task_type"),
     verdicts: params.getAll("verdict"),
     tags: params.getAll("tag"),
     source: params.get("source") ?? "",
-    ...(DATE.test(since) ? { since: `${since}T00:00:00Z` } : {}),
-    ...(DATE.test(until) ? { until: dayAfter(until) } : {}),
+    ...(isDay(since) ? { since: `${since}T00:00:00Z` } : {}),
+    ...(isDay(until) ? { until: dayAfter(until) } : {}),
     ...Object.fromEntries(ranges.filter(([, value]) => value !== null)),
   };
 }
@@ -66,6 +66,24 @@ function readFilters(params: URLSearchParams): Filters {
 function numberOf(text: string | null, least: number, most: number): number | null {
   const value = text === null || text === "" ? Number.NaN : Number(text);
   return value >= least && value <= most ? value : null;
+}
+
+function isKind(value: string): value is Kind {
+  return (KINDS as readonly string[]).includes(value);
+}
+
+/** A day of the calendar, which the thirtieth of February is not. */
+function isDay(text: string): boolean {
+  const moment = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(moment) && new Date(moment).toISOString().startsWith(`${text}T`);
+}
+
+/** Whether a filter's value can be one; what cannot is not in force. */
+export function isRead(name: string, value: string): boolean {
+  if (name === "kind") return isKind(value);
+  if (name === "since" || name === "until") return isDay(value);
+  const range = RANGES.find(([names]) => (names as readonly string[]).includes(name));
+  return !range || numberOf(value, range[1], range[2]) !== null;
 }
 
 /** The service's end is exclusive, a reader's last day is not. */
@@ -84,6 +102,7 @@ export interface Chip {
   readonly name: string;
   readonly value: string;
   readonly label: string;
+  readonly inForce: boolean;
   /** The address without it. */
   readonly without: Changes;
 }
@@ -94,6 +113,7 @@ export function chipsOf(params: URLSearchParams): readonly Chip[] {
       name,
       value,
       label: `${shown} ${value}`,
+      inForce: isRead(name, value),
       without: { [name]: params.getAll(name).filter((other) => other !== value) },
     })),
   );

@@ -6,6 +6,7 @@ import { Icon, type IconName } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
+import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { useShortcuts } from "../../state/shortcuts";
 
@@ -14,22 +15,23 @@ export interface Case {
   readonly reason: string;
 }
 
-const NAMES: Readonly<Record<Deed, { readonly label: string; readonly icon: IconName }>> = {
-  delete: { label: "Delete", icon: "trash" },
-  restore: { label: "Restore", icon: "restore" },
-  release: { label: "Release", icon: "restore" },
+const NAMES: Readonly<Record<Deed, { readonly label: string; readonly doing: string; readonly icon: IconName }>> = {
+  delete: { label: "Delete", doing: "Deleting", icon: "trash" },
+  restore: { label: "Restore", doing: "Restoring", icon: "restore" },
+  release: { label: "Release", doing: "Releasing", icon: "restore" },
 };
 
 interface Props {
   readonly cases: readonly Case[];
+  readonly total: number | undefined;
   readonly deeds: readonly Deed[];
   readonly chosen: ReadonlySet<string>;
   readonly choose: (chosen: ReadonlySet<string>) => void;
   readonly act: (deed: Deed, ids: readonly string[]) => void;
-  readonly busy: boolean;
+  readonly doing: Deed | undefined;
 }
 
-export function Cases({ cases, deeds, chosen, choose, act, busy }: Props) {
+export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props) {
   const [at, setAt] = useState(-1);
   const ids = cases.map(({ memory }) => memory.id);
   const present = ids.filter((id) => chosen.has(id));
@@ -56,14 +58,15 @@ export function Cases({ cases, deeds, chosen, choose, act, busy }: Props) {
             }}
             onChange={(event) => choose(event.target.checked ? new Set(ids) : new Set())}
           />
-          {present.length ? `${whole(present.length)} of ${whole(cases.length)} selected` : `All ${whole(cases.length)}`}
+          {present.length ? `${whole(present.length)} of ${whole(cases.length)} selected` : allOf(cases.length, total)}
         </label>
+        {doing && <Working what={NAMES[doing].doing} />}
         {deeds.map((deed) => (
           <button
             key={deed}
             type="button"
             className={deed === "delete" ? "danger" : "primary"}
-            disabled={busy || present.length === 0}
+            disabled={doing !== undefined || present.length === 0}
             onClick={() => act(deed, present)}
           >
             <Icon name={NAMES[deed].icon} />
@@ -85,6 +88,10 @@ export function Cases({ cases, deeds, chosen, choose, act, busy }: Props) {
       </ol>
     </>
   );
+}
+
+function allOf(shown: number, total = shown): string {
+  return total > shown ? `The first ${whole(shown)} of ${whole(total)}` : `All ${whole(shown)}`;
 }
 
 function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { type Deed, useChange, usePruneCandidates, useRetired } from "../../api/memories";
+import { type Deed, useChange, usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
 import type { Memory } from "../../api/types";
 import { Link } from "../../parts/Link";
 import { Empty, Failure, Loading } from "../../parts/states";
@@ -11,6 +11,10 @@ const TABS = [
   { name: "quarantined", label: "Quarantine" },
   { name: "deleted", label: "Trash" },
 ] as const;
+
+const AT_FIRST = 200;
+const AT_MOST = 1000;
+/** The service's own limit: whoever has more to review acts on these first. */
 
 type Tab = (typeof TABS)[number]["name"];
 
@@ -37,12 +41,16 @@ export function Review() {
 }
 
 function Prune() {
-  const found = usePruneCandidates();
+  const [limit, setLimit] = useState(AT_FIRST);
+  const found = usePruneCandidates(limit);
   const cases = found.data?.map(({ memory, reason }) => ({ memory, reason }));
   return (
     <Listed
       query={found}
       cases={cases}
+      total={useReviewCounts().data?.prune_candidates}
+      limit={limit}
+      setLimit={setLimit}
       deeds={["delete"]}
       explanation="Rated −2 or less, or judged below 6 and rated against. Deleted ones can be restored from the trash."
       nothing="Nothing to prune"
@@ -69,22 +77,38 @@ const RETIRED = {
 } as const;
 
 function Retired({ state }: { readonly state: "quarantined" | "deleted" }) {
-  const found = useRetired(state);
+  const [limit, setLimit] = useState(AT_FIRST);
+  const found = useRetired(state, limit);
+  const total = useReviewCounts().data?.[state];
   const { deeds, explanation, nothing, next, reason } = RETIRED[state];
   const cases = found.data?.map((memory) => ({ memory, reason: reason(memory) }));
-  return <Listed query={found} cases={cases} deeds={deeds} explanation={explanation} nothing={nothing} next={next} />;
+  return (
+    <Listed
+      query={found} cases={cases} total={total} limit={limit} setLimit={setLimit}
+      deeds={deeds} explanation={explanation} nothing={nothing} next={next}
+    />
+  );
 }
 
 interface Props {
-  readonly query: { readonly isError: boolean; readonly error: Error | null; readonly refetch: () => unknown };
+  readonly query: {
+    readonly isError: boolean;
+    readonly isPlaceholderData: boolean;
+    readonly error: Error | null;
+    readonly refetch: () => unknown;
+  };
   readonly cases: readonly Case[] | undefined;
+  /** Of which the cases are the first. */
+  readonly total: number | undefined;
+  readonly limit: number;
+  readonly setLimit: (limit: number) => void;
   readonly deeds: readonly Deed[];
   readonly explanation: string;
   readonly nothing: string;
   readonly next: string;
 }
 
-function Listed({ query, cases, deeds, explanation, nothing, next }: Props) {
+function Listed({ query, cases, total, limit, setLimit, deeds, explanation, nothing, next }: Props) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const changes = { delete: useChange("delete"), restore: useChange("restore"), release: useChange("release") };
   if (query.isError) return <Failure what="The list" error={query.error} retry={query.refetch} />;
@@ -97,14 +121,19 @@ function Listed({ query, cases, deeds, explanation, nothing, next }: Props) {
     );
   }
   const act = (deed: Deed, ids: readonly string[]) => {
-    changes[deed].mutate(ids);
-    setChosen(new Set());
+    changes[deed].mutate(ids, { onSuccess: () => setChosen(new Set()) });
   };
-  const busy = Object.values(changes).some((change) => change.isPending);
+  const doing = deeds.find((deed) => changes[deed].isPending);
+  const more = cases.length === limit && limit < AT_MOST;
   return (
     <>
       <p className="explanation">{explanation}</p>
-      <Cases cases={cases} deeds={deeds} chosen={chosen} choose={setChosen} act={act} busy={busy} />
+      <Cases cases={cases} total={cases.length === limit ? total : undefined} deeds={deeds} chosen={chosen} choose={setChosen} act={act} doing={doing} />
+      {(more || query.isPlaceholderData) && (
+        <button type="button" className="quiet more" disabled={query.isPlaceholderData} onClick={() => setLimit(limit + AT_FIRST)}>
+          {query.isPlaceholderData ? "Loading …" : "More"}
+        </button>
+      )}
     </>
   );
 }

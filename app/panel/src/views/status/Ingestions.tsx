@@ -1,21 +1,47 @@
 import { useState } from "react";
+import { useIngestions } from "../../api/service";
 import type { Ingestion } from "../../api/types";
 import { exactMoment, whole } from "../../parts/format";
-import { Empty } from "../../parts/states";
+import { Empty, Failure, Loading } from "../../parts/states";
 
 const FILES_AT_FIRST = 100;
 
-export function Ingestions({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
-  if (ingestions.length === 0) {
-    return (
-      <Empty title="Nothing was taken in yet">
-        <p>
-          Run <code>priors ingest reports/</code>, with <code>--watch</code> to keep up, or send a report to{" "}
-          <code>POST /api/reports</code>.
-        </p>
-      </Empty>
-    );
-  }
+/** The log, newest first, and as far back as somebody asks. */
+export function Ingestions() {
+  const [onlyFailed, setOnlyFailed] = useState(false);
+  const log = useIngestions(onlyFailed);
+  if (log.isError) return <Failure what="The log" error={log.error} retry={log.refetch} />;
+  if (!log.data) return <Loading what="ingestions" />;
+  const ingestions = log.data.pages.flat();
+  if (ingestions.length === 0 && !onlyFailed) return <Nothing />;
+  return (
+    <>
+      <label className="only-failed">
+        <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.target.checked)} />
+        Only those with files that failed
+      </label>
+      {ingestions.length === 0 ? <p className="muted">No file failed.</p> : <Log ingestions={ingestions} />}
+      {log.hasNextPage && (
+        <button type="button" className="quiet more" disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
+          {log.isFetchingNextPage ? "Loading …" : `More than the last ${whole(ingestions.length)}`}
+        </button>
+      )}
+    </>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="Nothing was taken in yet">
+      <p>
+        Run <code>priors ingest reports/</code>, with <code>--watch</code> to keep up, or send a report to{" "}
+        <code>POST /api/reports</code>.
+      </p>
+    </Empty>
+  );
+}
+
+function Log({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
   return (
     <ol className="ingestions">
       {ingestions.map((ingestion) => (

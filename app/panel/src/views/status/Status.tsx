@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect } from "react";
-import { useIngestions, useStatus } from "../../api/service";
+import { useStatus } from "../../api/service";
 import type { Status as Found } from "../../api/types";
 import { bytes, whole } from "../../parts/format";
 import { Failure, Loading } from "../../parts/states";
@@ -9,7 +9,6 @@ import { Latencies } from "./Latencies";
 /** How the service does, as of a few seconds ago. */
 export function Status() {
   const status = useStatus();
-  const ingestions = useIngestions();
   useEffect(() => {
     document.title = "Health · Priors";
   }, []);
@@ -25,13 +24,7 @@ export function Status() {
       )}
       <section className="wide">
         <h2>Ingestions</h2>
-        {ingestions.isError ? (
-          <Failure what="The log" error={ingestions.error} retry={ingestions.refetch} />
-        ) : ingestions.data ? (
-          <Ingestions ingestions={ingestions.data} />
-        ) : (
-          <Loading what="ingestions" />
-        )}
+        <Ingestions />
       </section>
     </div>
   );
