@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { call, workspace } from "./client";
+import { rest } from "./passing";
 import type { Links } from "./types";
 
 const FRESH_MILLISECONDS = 30_000;
@@ -11,7 +12,7 @@ const FRESH_MILLISECONDS = 30_000;
 export function useLinks(id: string | null) {
   return useQuery({
     queryKey: [workspace(), "links", id],
-    queryFn: ({ signal }) => call<Links>(`/api/memories/${id}/links`, { signal }),
+    queryFn: ({ signal }) => rest(id ?? "", signal).then(() => call<Links>(`/api/memories/${id}/links`, { signal })),
     enabled: id !== null,
     staleTime: FRESH_MILLISECONDS,
   });

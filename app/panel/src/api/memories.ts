@@ -7,6 +7,7 @@ import { useState } from "react";
 import { notify, notifyFailure } from "../state/notices";
 import { call, query, workspace } from "./client";
 import { changeNodes, dropNodes, nodeOf } from "./graph";
+import { rest } from "./passing";
 import type {
   Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, SearchAnswer, SearchInput,
 } from "./types";
@@ -61,7 +62,7 @@ export function useMemory(id: string) {
   const known = listed(client, id);
   return useQuery<Memory>({
     queryKey: [workspace(), "memory", id],
-    queryFn: ({ signal }) => call<Memory>(`/api/memories/${id}`, { signal }),
+    queryFn: ({ signal }) => rest(id, signal).then(() => call<Memory>(`/api/memories/${id}`, { signal })),
     ...(known ? { placeholderData: known } : {}),
   });
 }
@@ -69,7 +70,7 @@ export function useMemory(id: string) {
 export function useNeighbours(memory: Memory) {
   return useQuery({
     queryKey: [workspace(), "neighbours", memory.id],
-    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${memory.id}/neighbours`, { signal }),
+    queryFn: ({ signal }) => rest(memory.id, signal).then(() => call<readonly Memory[]>(`/api/memories/${memory.id}/neighbours`, { signal })),
     enabled: memory.source !== null && memory.ordinal !== null,
   });
 }
@@ -77,14 +78,14 @@ export function useNeighbours(memory: Memory) {
 export function useRatings(id: string) {
   return useQuery({
     queryKey: [workspace(), "ratings", id],
-    queryFn: ({ signal }) => call<readonly Rating[]>(`/api/memories/${id}/feedback`, { signal }),
+    queryFn: ({ signal }) => rest(id, signal).then(() => call<readonly Rating[]>(`/api/memories/${id}/feedback`, { signal })),
   });
 }
 
 export function useUses(id: string) {
   return useQuery({
     queryKey: [workspace(), "uses", id],
-    queryFn: ({ signal }) => call<MemoryUses>(`/api/memories/${id}/runs`, { signal }),
+    queryFn: ({ signal }) => rest(id, signal).then(() => call<MemoryUses>(`/api/memories/${id}/runs`, { signal })),
   });
 }
 

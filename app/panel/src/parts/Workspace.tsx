@@ -25,6 +25,9 @@ export function Workspace() {
         autoComplete="off"
         onChange={(event) => setDraft(event.target.value)}
         onBlur={apply}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") setDraft(null);
+        }}
       />
     </form>
   );

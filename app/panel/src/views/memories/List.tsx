@@ -4,8 +4,10 @@ import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
 import { counted, day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Quality, Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress, linkWith } from "../../state/address";
+import { focusTitle } from "../../state/focus";
 import { type Asked, NO_FILTERS } from "./filters";
 
 export type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
@@ -42,6 +44,10 @@ export function List({ asked, searching, pages, found }: Props) {
   );
 }
 
+export function lineOf(id: string): string {
+  return `memory-${id}`;
+}
+
 function Row({ item, open }: { readonly item: Hit | Memory; readonly open: boolean }) {
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
@@ -50,9 +56,11 @@ function Row({ item, open }: { readonly item: Hit | Memory; readonly open: boole
   const observation = "observation" in item ? item.observation : null;
   const when = item.occurred_at ?? ("created_at" in item ? item.created_at : null);
   return (
-    <li ref={row}>
-      <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined}>
-        <span className="row-title">{item.title || item.body}</span>
+    <li ref={row} id={lineOf(item.id)}>
+      <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <OneLine text={item.title || item.body} />
+        </span>
         <span className="row-marks">
           {"explain" in item && <Match value={item.score} />}
           <Quality value={item.quality} />
