@@ -249,7 +249,7 @@ async def test_review_says_which_is_current_and_rates_it(open_panel: Open, api: 
     await page.keyboard.press("u")
     await expect(cases).to_have_count(2)
     await expect(page.locator(".case[aria-current=true] .row-title")).to_have_text(titles[2])
-    assert sorted(len(await ratings(api, memory_id)) for memory_id in ids) == [2, 2, 3]
+    assert sorted([len(await ratings(api, memory_id)) for memory_id in ids]) == [2, 2, 3]
     await page.keyboard.press("z")
     await expect(cases).to_have_count(3)
 
