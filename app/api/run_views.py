@@ -35,11 +35,14 @@ class RunView(Struct, frozen=True):
     finished_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    tokens: int | None
+    cost: float | None
 
     @classmethod
     def of(cls, run: Run) -> "RunView":
         """The view of a stored run."""
-        return cls(**{name: getattr(run, name) for name in Run.__slots__})
+        spent = run.spent
+        return cls(**{name: getattr(run, name) for name in Run.__slots__}, tokens=spent.tokens, cost=spent.cost)
 
 
 class ObservationState(Struct, frozen=True):

@@ -10,11 +10,12 @@ from uuid import UUID
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from app.embeddings.backfill import embed_waiting
 from app.wiring import Services
 from tests.panel.conftest import NARROW, PATIENCE, Open
+from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored
 from tests.panel.test_safety import ATTACK
 
@@ -231,7 +232,56 @@ async def test_pointing_tells_what_it_is_and_two_clicks_open_it(
     assert by_id[memory_id]["title"] in near
     await expect(page.locator(".pane-detail h2")).to_have_text(by_id[memory_id]["title"])
     await page.get_by_role("button", name="Close").click()
-    await expect(page.get_by_text("1 selected")).to_be_visible()
+    await expect(page.get_by_role("application")).to_be_visible()
+    await expect(page.get_by_text(re.compile(r"\d selected"))).to_have_count(0)
+
+
+@pytest.mark.parametrize("tool", ["v", "r", "l"])
+async def test_looking_at_a_memory_keeps_the_selection(
+    open_panel: Open, mapped: str, used: httpx.AsyncClient, tool: str
+) -> None:
+    page = await open_panel("/graph", within=mapped)
+    found = await shown(page, used)
+    place = found.places[found.nodes[7]["id"]]
+    await page.get_by_role("button", name="Select all").click()
+    await page.keyboard.press(tool)
+    await page.mouse.dblclick(*place)
+    await page.locator(".pane-detail").get_by_role("button", name="Close").click()
+    await expect(page.get_by_text("600 selected")).to_be_visible()
+    await page.mouse.click(*place)
+    await expect(page.get_by_text("600 selected" if tool == "v" else "599 selected")).to_be_visible()
+    await page.keyboard.down("Shift")
+    await page.mouse.click(*place)
+    await page.keyboard.up("Shift")
+    await expect(page.get_by_text("599 selected" if tool == "v" else "600 selected")).to_be_visible()
+
+
+async def test_a_selection_says_how_much_of_it_is_not_shown(
+    open_panel: Open, mapped: str, used: httpx.AsyncClient
+) -> None:
+    page = await open_panel("/graph", within=mapped)
+    found = await shown(page, used)
+    size = found.graph["clusters"][1]["size"]
+    await page.get_by_role("button", name="Select all").click()
+    await page.get_by_label("Clusters").get_by_role("listitem").nth(1).get_by_role("button").click()
+    await expect(page.get_by_text(f"600 selected, {600 - size} not shown")).to_be_visible()
+
+
+async def test_a_tap_tells_what_is_there_and_its_links(
+    api: httpx.AsyncClient, browser: Browser, server: str, workspace: str
+) -> None:
+    pump, *_ = await linked(api)
+    context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
+    page = await context.new_page()
+    await page.goto(f"{server}/graph?workspace={workspace}")
+    found = await shown(page, api)
+    await page.touchscreen.tap(*found.places[pump])
+    await expect(page.get_by_role("tooltip").locator(".tooltip-title")).to_have_text("the mill's pump")
+    await expect(page.get_by_label("Links").get_by_role("listitem")).to_have_text(["derived 1", "supersedes 1"])
+    await expect(page.get_by_text(re.compile(r"\d selected"))).to_have_count(0)
+    await page.touchscreen.tap(found.box["x"] + 5, found.box["y"] + 5)
+    await expect(page.get_by_role("tooltip")).to_have_count(0)
+    await context.close()
 
 
 async def test_the_slider_narrows_the_time(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:

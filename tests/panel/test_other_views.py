@@ -47,7 +47,7 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
         "run_id": "bads/v7", "task": "Market of supplements", "task_type": "market", "agent": "director",
         "output": "# Market\n\nIt **grew** by 11 % in 2025, after 9 % in 2024.", "round_scores": [6, 8.2],
         "final_score": 8.2, "verdict": "accept", "issues": ["SOM without a method"],
-        "stages": {"scout": {"tokens": 1200, "cost": 0.02}},
+        "stages": {"scout": {"tokens": 1200, "cost": 0.02}, "judge": {"input_tokens": 300, "cost": 0.01}},
     }  # fmt: skip
     await api.post(
         "/api/history", json={"query": "verify producers register", "run_id": "bads/v7", "agent": "director"}
@@ -56,12 +56,14 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
     assert saved.json()["observation"]["outcome"] == "stored"
     page = await open_panel("/runs")
     row = page.locator(".row")
-    await expect(row).to_contain_text("1,200 tokens")
-    await expect(row).to_contain_text("cost 0.020")
+    await expect(row).to_contain_text("1,500 tokens")
+    await expect(row).to_contain_text("cost 0.030")
     await page.keyboard.press("j")
     detail = page.locator(".pane-detail")
     await expect(detail.get_by_role("heading", name="Market of supplements")).to_be_visible()
     await expect(detail).to_contain_text("rounds 6.0 → 8.2")
+    await expect(detail.locator(".detail-head")).to_contain_text("1,500 tokens")
+    await expect(detail.locator(".detail-head")).to_contain_text("cost 0.030")
     await expect(detail).to_contain_text("SOM without a method")
     await expect(detail.locator("strong", has_text="grew")).to_be_visible()
     await expect(detail.locator(".score-bar")).to_have_count(1)
@@ -86,6 +88,20 @@ async def test_runs_are_narrowed_and_plotted(open_panel: Open, seeded: str) -> N
     await expect(page.locator(".row .verdict").first).to_have_text("accept")
     await page.locator(".point").first.click()
     await expect(page.locator(".pane-detail h2")).to_be_visible()
+
+
+async def test_a_single_run_stands_among_days(open_panel: Open, api: httpx.AsyncClient) -> None:
+    run = {"run_id": "only", "task": "t", "final_score": 7, "finished_at": "2026-03-15T11:24:36.895Z"}
+    await api.post("/api/runs", json=run)
+    page = await open_panel("/runs")
+    dates = page.locator(".plot .date")
+    await expect(dates.first).to_be_visible()
+    for date in await dates.all_text_contents():
+        assert re.fullmatch(r"[A-Z][a-z]{2} \d\d|[A-Z][a-z]+", date)
+    middle, point = [await page.locator(place).bounding_box() for place in (".plot svg[role=group]", ".point")]
+    assert middle is not None
+    assert point is not None
+    assert abs(middle["x"] + middle["width"] / 2 - point["x"] - point["width"] / 2) < 20
 
 
 async def test_a_run_that_is_missing_is_said(open_panel: Open, complaints: list[str]) -> None:

@@ -91,6 +91,20 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
     assert not [url for url in requests if "evil" in url]
 
 
+async def test_a_title_turns_no_letters_round(open_panel: Open, api: httpx.AsyncClient) -> None:
+    turned = {"kind": "note", "title": "An invoice \u202efdp.exe", "body": "A lesson about invoices."}
+    right_to_left = {"kind": "note", "title": "\u05e9\u05dc\u05d5\u05dd 12", "body": "A lesson about greetings."}
+    (memory_id, _) = await stored(api, turned, right_to_left)
+    page = await open_panel("/", {"memory": memory_id})
+    for place in (".row-title", ".pane-detail h2"):
+        title = page.locator(place, has_text="An invoice")
+        await expect(title).to_have_text("An invoice \ufffdfdp.exe")
+        assert await title.locator("bdi").evaluate("element => getComputedStyle(element).unicodeBidi") == "isolate"
+    await expect(page.locator(".row-title", has_text="12")).to_have_text("\u05e9\u05dc\u05d5\u05dd 12")
+    await page.goto(page.url.replace("/?", "/graph?"))
+    await expect(page.locator(".pane-detail h2")).to_have_text("An invoice \ufffdfdp.exe", timeout=60_000)
+
+
 async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api: httpx.AsyncClient) -> None:
     (memory_id,) = await stored(api, {"kind": "note", "title": "Links", "body": LINKS})
     page = await open_panel("/", {"memory": memory_id})

@@ -1,5 +1,5 @@
 import { useRef } from "react";
-import { linkTo, useAddress } from "../state/address";
+import { go, linkTo, useAddress } from "../state/address";
 import { type Theme, useTheme } from "../state/theme";
 import { Link } from "./Link";
 import { useShortcuts } from "../state/shortcuts";
@@ -18,12 +18,22 @@ const VIEWS = [
 
 const THEME_NAMES: Record<Theme, string> = { system: "as the system", light: "light", dark: "dark" };
 
+const OWN_SEARCH = ["/", "/ask"];
+
+function searchMemories(): void {
+  go(linkTo("/"));
+  requestAnimationFrame(() => document.querySelector<HTMLElement>("input[type=search]")?.focus());
+}
+
 export function Header({ path }: { readonly path: string }) {
   // The address is read so that the links follow the workspace.
   useAddress();
   const [theme, turnTheme] = useTheme();
   const dialog = useRef<HTMLDialogElement>(null);
-  useShortcuts({ "?": () => dialog.current?.showModal() });
+  useShortcuts({
+    "?": () => dialog.current?.showModal(),
+    ...(OWN_SEARCH.includes(path) ? {} : { "/": searchMemories }),
+  });
   return (
     <header className="shell">
       <a className="skip" href="#main">
@@ -50,7 +60,7 @@ export function Header({ path }: { readonly path: string }) {
           <Icon name={theme} label={`Colours: ${THEME_NAMES[theme]}; change`} />
         </button>
       </div>
-      <ShortcutsDialog dialog={dialog} />
+      <ShortcutsDialog dialog={dialog} path={path} />
     </header>
   );
 }

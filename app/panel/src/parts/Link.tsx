@@ -12,7 +12,7 @@ export function Link({ href, replace = false, onClick, ...rest }: Props) {
     onClick?.(event);
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
-    go(href, { replace });
+    go(href, { replace, follow: true });
   };
   return <a {...rest} href={href} onClick={follow} />;
 }

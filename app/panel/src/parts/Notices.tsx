@@ -1,8 +1,23 @@
+import { useEffect, useRef } from "react";
 import { dismiss, type Notice, notifyFailure, useNotices } from "../state/notices";
+import { useShortcuts } from "../state/shortcuts";
 import { Icon } from "./Icon";
+
+const SECONDS_SHOWN = 8;
+
+function takeBack({ id, undo }: Notice): void {
+  dismiss(id);
+  undo?.().catch((error: unknown) => notifyFailure("It could not be undone", error));
+}
 
 export function Notices() {
   const notices = useNotices();
+  useShortcuts({
+    z: () => {
+      const last = notices.findLast(({ undo }) => undo);
+      if (last) takeBack(last);
+    },
+  });
   return (
     <div className="notices" role="status" aria-live="polite">
       {notices.map((notice) => (
@@ -13,16 +28,12 @@ export function Notices() {
 }
 
 function NoticeLine({ notice }: { readonly notice: Notice }) {
-  const { undo } = notice;
-  const takeBack = () => {
-    dismiss(notice.id);
-    undo?.().catch((error: unknown) => notifyFailure("It could not be undone", error));
-  };
+  const line = useExpiry(notice);
   return (
-    <div className={`notice ${notice.tone}`}>
+    <div ref={line} className={`notice ${notice.tone}`}>
       <span>{notice.text}</span>
-      {undo && (
-        <button type="button" onClick={takeBack}>
+      {notice.undo && (
+        <button type="button" title="Undo (z)" onClick={() => takeBack(notice)}>
           Undo
         </button>
       )}
@@ -31,4 +42,19 @@ function NoticeLine({ notice }: { readonly notice: Notice }) {
       </button>
     </div>
   );
+}
+
+/** A notice goes by itself, but not while somebody is at one, and a failure only when it is dismissed. */
+function useExpiry({ id, tone }: Notice) {
+  const line = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (tone === "bad") return undefined;
+    let left = SECONDS_SHOWN;
+    const timer = window.setInterval(() => {
+      left = line.current?.parentElement?.matches(":hover, :focus-within") ? SECONDS_SHOWN : left - 1;
+      if (left === 0) dismiss(id);
+    }, 1000);
+    return () => window.clearInterval(timer);
+  }, [id, tone]);
+  return line;
 }

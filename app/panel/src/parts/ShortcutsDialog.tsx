@@ -1,21 +1,32 @@
 import type { RefObject } from "react";
 import { Icon } from "./Icon";
 
-const KEYS = [
-  ["/", "Search"],
-  ["j", "Next memory"],
-  ["k", "Memory before"],
-  ["u", "Rate up"],
-  ["d", "Rate down"],
-  ["x", "Select, in Review and Graph"],
-  ["v", "Move the map"],
-  ["r", "Select by rectangle"],
-  ["l", "Select by lasso"],
-  ["Esc", "Close what is open"],
-  ["?", "This list"],
-] as const;
+const LISTS = ["/", "/review", "/graph", "/runs"];
+const JUDGED = ["/", "/review", "/graph"];
 
-export function ShortcutsDialog({ dialog }: { readonly dialog: RefObject<HTMLDialogElement | null> }) {
+/** Each with the views that have it; without them, all. */
+const KEYS: readonly { readonly key: string; readonly does: string; readonly views?: readonly string[] }[] = [
+  { key: "/", does: "Search" },
+  { key: "j", does: "Next", views: LISTS },
+  { key: "k", does: "Before", views: LISTS },
+  { key: "Enter", does: "Read what is chosen", views: LISTS },
+  { key: "u", does: "Rate up what is open or current", views: JUDGED },
+  { key: "d", does: "Rate down what is open or current", views: JUDGED },
+  { key: "x", does: "Select", views: ["/review", "/graph"] },
+  { key: "v", does: "Move the map", views: ["/graph"] },
+  { key: "r", does: "Select by rectangle", views: ["/graph"] },
+  { key: "l", does: "Select by lasso", views: ["/graph"] },
+  { key: "z", does: "Undo what was just done" },
+  { key: "Esc", does: "Leave a field, close what is open" },
+  { key: "?", does: "This list" },
+];
+
+interface Props {
+  readonly dialog: RefObject<HTMLDialogElement | null>;
+  readonly path: string;
+}
+
+export function ShortcutsDialog({ dialog, path }: Props) {
   return (
     <dialog ref={dialog} aria-labelledby="shortcuts-title" closedby="any">
       <div className="dialog-head">
@@ -25,12 +36,12 @@ export function ShortcutsDialog({ dialog }: { readonly dialog: RefObject<HTMLDia
         </button>
       </div>
       <dl className="keys">
-        {KEYS.map(([key, meaning]) => (
+        {KEYS.filter(({ views }) => views?.includes(path) ?? true).map(({ key, does }) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
-            <dd>{meaning}</dd>
+            <dd>{does}</dd>
           </div>
         ))}
       </dl>

@@ -24,6 +24,9 @@ export function Workspace() {
         autoComplete="off"
         onChange={(event) => setDraft(event.target.value)}
         onBlur={apply}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") setDraft(null);
+        }}
       />
     </form>
   );

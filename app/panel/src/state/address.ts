@@ -11,6 +11,7 @@ export type Changes = Readonly<Record<string, string | readonly string[] | null>
 
 const listeners = new Set<() => void>();
 let current = read();
+let followed = false;
 
 function read(): Address {
   return { path: window.location.pathname, params: new URLSearchParams(window.location.search) };
@@ -26,7 +27,15 @@ function moved(): void {
   for (const listener of listeners) listener();
 }
 
-window.addEventListener("popstate", moved);
+window.addEventListener("popstate", () => {
+  followed = false;
+  moved();
+});
+
+/** Whether the reader came here by a link, and not by Back or a key that moves on. */
+export function wasFollowed(): boolean {
+  return followed;
+}
 
 export function useAddress(): Address {
   return useSyncExternalStore(subscribe, () => current);
@@ -36,8 +45,15 @@ export function address(): Address {
   return current;
 }
 
-export function go(href: string, { replace = false }: { replace?: boolean } = {}): void {
+interface Going {
+  readonly replace?: boolean;
+  /** The reader chose to go there, and wants to be there. */
+  readonly follow?: boolean;
+}
+
+export function go(href: string, { replace = false, follow = false }: Going = {}): void {
   if (href === window.location.pathname + window.location.search) return;
+  followed = follow;
   if (replace) window.history.replaceState(null, "", href);
   else window.history.pushState(null, "", href);
   moved();
@@ -54,7 +70,7 @@ export function linkWith(changes: Changes): string {
   return hrefOf(current.path, changed(current.params, changes));
 }
 
-export function changeAddress(changes: Changes, options?: { replace?: boolean }): void {
+export function changeAddress(changes: Changes, options?: Going): void {
   go(linkWith(changes), options);
 }
 

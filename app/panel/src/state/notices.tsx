@@ -9,7 +9,7 @@ export interface Notice {
   readonly undo?: () => Promise<unknown>;
 }
 
-const SECONDS_SHOWN = 8;
+const MOST = 3;
 const listeners = new Set<() => void>();
 let notices: readonly Notice[] = [];
 let counter = 0;
@@ -24,9 +24,9 @@ export function dismiss(id: number): void {
 }
 
 function add(notice: Omit<Notice, "id">): void {
-  const id = ++counter;
-  set([...notices.slice(-2), { ...notice, id }]);
-  window.setTimeout(() => dismiss(id), SECONDS_SHOWN * 1000);
+  const others = notices.filter(({ text, tone }) => tone !== "bad" || text !== notice.text);
+  const dropped = others.filter(({ tone }) => tone === "plain").slice(0, Math.max(0, others.length + 1 - MOST));
+  set([...others.filter((one) => !dropped.includes(one)), { ...notice, id: ++counter }]);
 }
 
 export function notify(text: string, undo?: () => Promise<unknown>): void {

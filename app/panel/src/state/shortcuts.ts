@@ -2,19 +2,24 @@ import { useEffect, useRef } from "react";
 
 export type Shortcuts = Readonly<Record<string, () => void>>;
 
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+const TYPED_INTO = "input:not([type=checkbox], [type=range]), textarea, select, [contenteditable]";
+const HELD: ReadonlySet<string> = new Set(["j", "k"]);
+/** Keys that go on while they are held; a rating is one press. */
+
+function fieldAround(target: EventTarget | null): HTMLElement | null {
+  return target instanceof HTMLElement ? target.closest<HTMLElement>(TYPED_INTO) : null;
 }
 
-/** Single keys, as long as nobody types or holds a modifier; Escape always. */
+/** Single keys, as long as nobody types or holds a modifier. Escape leaves a field first; an open dialog has every key. */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key !== "Escape" && (isTyping(event.target) || document.querySelector("dialog[open]"))) return;
-      const act = latest.current[event.key];
+      if (document.querySelector("dialog[open]") || (event.repeat && !HELD.has(event.key))) return;
+      const field = fieldAround(event.target);
+      const act = field ? event.key === "Escape" && (() => field.blur()) : latest.current[event.key];
       if (!act) return;
       event.preventDefault();
       act();

@@ -4,6 +4,7 @@ import { type Explain, linkOf, type Weights } from "../../parts/components";
 import { day, milliseconds, shortPath, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
 import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
@@ -73,7 +74,7 @@ function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: 
     <li>
       <div className="hit-head">
         <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-          {hit.title || hit.body.slice(0, 120)}
+          <OneLine text={hit.title || hit.body.slice(0, 120)} />
         </Link>
         <span className="match">{hit.score.toFixed(3)}</span>
       </div>
@@ -102,7 +103,9 @@ function Lift({ explain }: { readonly explain: Explain }) {
   return (
     <p className="lift">
       by a link: {phraseOf(link)}{" "}
-      <Link href={linkTo("/", { memory: link.memory_id })}>{link.title || "a memory without a title"}</Link>
+      <Link href={linkTo("/", { memory: link.memory_id })}>
+        <OneLine text={link.title || "a memory without a title"} />
+      </Link>
     </p>
   );
 }

@@ -1,16 +1,20 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { useGraph, useRedraw } from "../../api/graph";
+import { useRate } from "../../api/memories";
 import type { Graph as Found } from "../../api/types";
 import { Failure } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
+import { useFocusBack } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
+import { type Step, useStepping } from "../../state/stepping";
 import { Detail } from "../memories/Detail";
 import { readAsked, type Span, spanChanges } from "./asked";
 import { Drift } from "./Drift";
 import { ClusterLegend, QualityLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
-import { Members } from "./Members";
+import { AT_FIRST, lineOf, Members } from "./Members";
 import { isShown } from "./scene";
 import { Drawing, NoMap } from "./states";
 import { Toolbar } from "./Toolbar";
@@ -61,6 +65,7 @@ function Whole({ graph, tool, working }: Props) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [onlyChosen, setOnlyChosen] = useState(false);
   const [current, setCurrent] = useState<string | null>(null);
+  const [rows, setRows] = useState(AT_FIRST);
 
   const shown = useCallback((node: Found["nodes"][number]) => isShown(node, alone, span), [alone, span]);
   const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
@@ -72,26 +77,35 @@ function Whole({ graph, tool, working }: Props) {
     setChosen(adding ? new Set([...chosen, ...ids]) : new Set(ids));
     setOnlyChosen(true);
   };
-  const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null });
+  const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null, follow: true });
+  const toggle = (id: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+    return next;
+  };
   const toggleCluster = (cluster: number) => {
     const next = new Set(alone);
     if (!next.delete(cluster)) next.add(cluster);
     changeAddress({ cluster: [...next].sort().map(String) });
   };
-  const move = (step: 1 | -1) => {
-    const place = listed.findIndex(({ id }) => id === current);
-    const next = listed[place === -1 ? 0 : place + step];
-    if (next) document.getElementById(`member-${next.id}`)?.querySelector("a")?.focus();
+  const ids = useMemo(() => listed.map(({ id }) => id), [listed]);
+  const place = useStepping(ids, memory ?? current);
+  const move = (step: Step) => {
+    const next = place(step);
+    const id = ids[next];
+    if (!id) return;
+    if (next >= rows) flushSync(() => setRows(next + AT_FIRST));
+    if (memory !== null) open(id);
+    else document.getElementById(lineOf(id))?.querySelector("a")?.focus();
   };
+  const rate = useRate();
+  const judge = (id: string, rating: 1 | -1) => rate.mutate({ id, rating, comment: "" });
+  useFocusBack(memory, lineOf, ".map canvas");
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
-    x: () => {
-      if (!current) return;
-      const next = new Set(chosen);
-      if (!next.delete(current)) next.add(current);
-      setChosen(next);
-    },
+    ...(current && memory === null && { u: () => judge(current, 1), d: () => judge(current, -1), x: () => toggle(current) }),
     Escape: () => (memory === null ? setChosen(new Set()) : changeAddress({ memory: null })),
   });
   return (
@@ -102,6 +116,7 @@ function Whole({ graph, tool, working }: Props) {
         <MapCanvas
           nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
           current={memory ?? current} tool={tool} choose={choose} open={open}
+          toggle={(id) => setOnlyChosen(toggle(id).size > 0)}
         />
         <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
       </div>
@@ -112,7 +127,8 @@ function Whole({ graph, tool, working }: Props) {
           {colouring === "quality" && <QualityLegend nodes={visible} />}
           <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
           <Members
-            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} current={current} setCurrent={setCurrent}
+            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} toggle={toggle} shown={shown}
+            current={current} setCurrent={setCurrent} rows={rows} setRows={setRows}
             onlyChosen={onlyChosen} setOnlyChosen={setOnlyChosen}
           />
         </div>

@@ -36,6 +36,8 @@ interface Props {
   readonly current: string | null;
   readonly tool: Tool;
   readonly choose: (ids: readonly string[], adding: boolean) => void;
+  /** Twice leaves the selection as it was: two clicks open a memory. */
+  readonly toggle: (id: string) => void;
   readonly open: (id: string) => void;
 }
 
@@ -45,7 +47,7 @@ interface Pointed {
 }
 
 /** The map itself. Those who do not point have the list beside it, which holds the same memories. */
-export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, tool, choose, open }: Props) {
+export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, tool, choose, toggle, open }: Props) {
   const [size, setSize] = useState<Size>({ width: 0, height: 0 });
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -132,7 +134,8 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
         onPointerLeave={() => setPointed(null)}
         onClick={(event) => {
           const dot = dragged.current ? undefined : hit(at(event));
-          if (dot) choose([dot.node.id], event.shiftKey);
+          if (dot && (event.shiftKey || tool !== "move")) toggle(dot.node.id);
+          setPointed(dot ? { dot, at: at(event) } : null);
         }}
         onDoubleClick={(event) => {
           const dot = hit(at(event));

@@ -5,9 +5,11 @@ import { counted, day, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { linkWith } from "../../state/address";
 
-const AT_FIRST = 100;
+export const AT_FIRST = 100;
+/** Rows, and as many more as keys come to their end. */
 const TAG_LIMIT = 100;
 
 interface Props {
@@ -15,22 +17,23 @@ interface Props {
   readonly listed: readonly GraphNode[];
   readonly chosen: ReadonlySet<string>;
   readonly choose: (chosen: ReadonlySet<string>) => void;
+  readonly toggle: (id: string) => void;
+  readonly shown: (node: GraphNode) => boolean;
   readonly current: string | null;
   readonly setCurrent: (id: string | null) => void;
+  readonly rows: number;
+  readonly setRows: (rows: number) => void;
   readonly onlyChosen: boolean;
   readonly setOnlyChosen: (only: boolean) => void;
 }
 
 /** The map's memories as a list, and what can be done with those that are selected. */
-export function Members({ listed, nodes, chosen, choose, current, setCurrent, onlyChosen, setOnlyChosen }: Props) {
-  const [all, setAll] = useState(false);
-  const shown = all ? listed : listed.slice(0, AT_FIRST);
-  const present = nodes.filter(({ id }) => chosen.has(id)).map(({ id }) => id);
-  const toggle = (id: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    choose(next);
-  };
+export function Members({
+  listed, nodes, chosen, choose, toggle, shown, current, setCurrent, rows, setRows, onlyChosen, setOnlyChosen,
+}: Props) {
+  const present = nodes.filter(({ id }) => chosen.has(id));
+  const unseen = present.filter((node) => !shown(node)).length;
+  const selected = `${whole(present.length)} selected${unseen ? `, ${whole(unseen)} not shown` : ""}`;
   return (
     <section className="members" aria-label="Memories on the map">
       <div className="members-head">
@@ -42,7 +45,7 @@ export function Members({ listed, nodes, chosen, choose, current, setCurrent, on
             Selected
           </button>
         </div>
-        <p role="status">{present.length ? `${whole(present.length)} selected` : counted(listed.length, "memory", "memories")}</p>
+        <p role="status">{present.length ? selected : counted(listed.length, "memory", "memories")}</p>
         {present.length > 0 ? (
           <button type="button" className="quiet" title="Select nothing (Esc)" onClick={() => choose(new Set())}>
             Clear
@@ -53,7 +56,7 @@ export function Members({ listed, nodes, chosen, choose, current, setCurrent, on
           </button>
         )}
       </div>
-      {present.length > 0 && <Deeds ids={present} />}
+      {present.length > 0 && <Deeds ids={present.map(({ id }) => id)} />}
       {listed.length === 0 ? (
         <p className="members-none">
           {onlyChosen
@@ -62,18 +65,22 @@ export function Members({ listed, nodes, chosen, choose, current, setCurrent, on
         </p>
       ) : (
         <ol onMouseLeave={() => setCurrent(null)}>
-          {shown.map((node) => (
+          {listed.slice(0, rows).map((node) => (
             <Row key={node.id} node={node} chosen={chosen.has(node.id)} current={node.id === current} toggle={() => toggle(node.id)} setCurrent={setCurrent} />
           ))}
         </ol>
       )}
-      {shown.length < listed.length && (
-        <button type="button" className="quiet more" onClick={() => setAll(true)}>
+      {rows < listed.length && (
+        <button type="button" className="quiet more" onClick={() => setRows(listed.length)}>
           Show all {whole(listed.length)}
         </button>
       )}
     </section>
   );
+}
+
+export function lineOf(id: string): string {
+  return `member-${id}`;
 }
 
 interface RowProps {
@@ -88,14 +95,14 @@ function Row({ node, chosen, current, toggle, setCurrent }: RowProps) {
   const moment = node.occurred_at ?? node.created_at;
   return (
     <li
-      id={`member-${node.id}`}
+      id={lineOf(node.id)}
       className={`member ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}
       onMouseEnter={() => setCurrent(node.id)}
       onFocus={() => setCurrent(node.id)}
     >
       <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${node.title}`} />
       <Link className="row-title" href={linkWith({ memory: node.id })} title={node.title}>
-        {node.title}
+        <OneLine text={node.title} />
       </Link>
       <span className="row-marks">
         <Quality value={node.quality} />

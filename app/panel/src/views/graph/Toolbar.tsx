@@ -6,9 +6,9 @@ import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
 
 const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
-  { tool: "move", label: "Move", icon: "move", hint: "Drag to move (v); with Shift, drag to select" },
-  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Select by rectangle (r); Shift adds" },
-  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Select by lasso (l); Shift adds" },
+  { tool: "move", label: "Move", icon: "move", hint: "Drag to move (v); with Shift, drag or click to select" },
+  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Select by rectangle or click (r); Shift adds" },
+  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Select by lasso or click (l); Shift adds" },
 ];
 const COLOURINGS = [
   { name: "cluster", label: "Topics" },

@@ -1,6 +1,7 @@
 import type { Cluster, GraphNode } from "../../api/types";
 import { day } from "../../parts/format";
 import { Quality, Score } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import type { Place, Size } from "./scene";
 
 const WIDTH = 280;
@@ -21,7 +22,9 @@ export function Tooltip({ node, at: [x, y], size, clusters }: Props) {
   const place = y > size.height / 2 ? { bottom: size.height - y + GAP } : { top: y + GAP };
   return (
     <div className="tooltip" role="tooltip" style={{ left, ...place }}>
-      <p className="tooltip-title">{node.title}</p>
+      <p className="tooltip-title">
+        <OneLine text={node.title} />
+      </p>
       <p className="row-facts">
         <span className="kind">{node.kind}</span>
         {node.task_type && <span>{node.task_type}</span>}

@@ -5,6 +5,8 @@ import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
@@ -45,7 +47,9 @@ function Whole({ memory }: { readonly memory: Memory }) {
   return (
     <article>
       <header className="detail-head">
-        <h2>{memory.title || `${memory.kind} without a title`}</h2>
+        <PaneTitle>
+          <OneLine text={memory.title || `${memory.kind} without a title`} />
+        </PaneTitle>
         <p className="row-facts">
           <span className="kind">{memory.kind}</span>
           {observation?.task_type && <span>{observation.task_type}</span>}
@@ -105,7 +109,7 @@ function Tags({ tags }: { readonly tags: readonly string[] }) {
         {tags.map((tag) => (
           <li key={tag}>
             <Link className="chip" href={linkTo("/", { tag })} title={`Memories with the tag ${tag}`}>
-              {tag}
+              <OneLine text={tag} />
             </Link>
           </li>
         ))}

@@ -1,6 +1,7 @@
 import { useLinks } from "../../api/links";
 import type { Linked } from "../../api/types";
 import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
 import { byPhrase } from "../../parts/relations";
 import { linkWith } from "../../state/address";
 
@@ -36,7 +37,9 @@ function Items({ links }: { readonly links: readonly Linked[] }) {
     <ul>
       {links.map(({ relation, direction, memory_id, title, kind, weight }) => (
         <li key={`${relation} ${direction} ${memory_id}`}>
-          <Link href={linkWith({ memory: memory_id })}>{title || `${kind} without a title`}</Link>
+          <Link href={linkWith({ memory: memory_id })}>
+            <OneLine text={title || `${kind} without a title`} />
+          </Link>
           {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
         </li>
       ))}

@@ -5,8 +5,10 @@ import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
 import { counted, day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Quality, Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress, linkWith } from "../../state/address";
+import { focusTitle } from "../../state/focus";
 import { type Asked, NO_FILTERS } from "./filters";
 
 export type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
@@ -43,6 +45,10 @@ export function List({ asked, searching, pages, found }: Props) {
   );
 }
 
+export function lineOf(id: string): string {
+  return `memory-${id}`;
+}
+
 interface RowProps {
   readonly item: Hit | Memory;
   readonly open: boolean;
@@ -59,9 +65,11 @@ function Row({ item, open, stored }: RowProps) {
   const created = "created_at" in item ? item.created_at : null;
   const when = stored ? created : (item.occurred_at ?? created);
   return (
-    <li ref={row}>
-      <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined}>
-        <span className="row-title">{item.title || item.body}</span>
+    <li ref={row} id={lineOf(item.id)}>
+      <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <OneLine text={item.title || item.body} />
+        </span>
         <span className="row-marks">
           {"explain" in item && <Match value={item.score} />}
           <Quality value={item.quality} />

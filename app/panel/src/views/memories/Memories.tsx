@@ -1,11 +1,13 @@
 import { useEffect, useMemo, useRef } from "react";
 import { useMemories, useSearch } from "../../api/memories";
-import { changeAddress, useAddress } from "../../state/address";
+import { changeAddress, useAddress, wasFollowed } from "../../state/address";
+import { focusLine, useFocusBack } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
+import { type Step, useStepping } from "../../state/stepping";
 import { Detail } from "./Detail";
 import { FilterBar } from "./FilterBar";
 import { readAsked } from "./filters";
-import { List } from "./List";
+import { lineOf, List } from "./List";
 import { SearchBox } from "./SearchBox";
 
 /** The list, what narrows it, and beside it the memory that is open. */
@@ -18,24 +20,24 @@ export function Memories() {
   const search = useRef<HTMLInputElement>(null);
   const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   const ids = shown.map((item) => item.id);
+  const passed = asked.memory !== null && !wasFollowed() ? shown.find((item) => item.id === asked.memory) : undefined;
 
-  const open = (id: string | undefined) => {
-    if (id) changeAddress({ memory: id }, { replace: asked.memory !== null });
-  };
-  const move = (step: 1 | -1) => {
-    const place = asked.memory === null ? -1 : ids.indexOf(asked.memory);
-    const next = place === -1 ? 0 : place + step;
+  const place = useStepping(ids, asked.memory);
+  const move = (step: Step) => {
+    const next = place(step);
+    const id = ids[next];
     if (next >= ids.length - 1 && !searching && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
-    open(ids[next]);
+    if (id) changeAddress({ memory: id }, { replace: asked.memory !== null, follow: !focusLine(lineOf(id)) });
   };
   const close = () => {
     if (asked.memory !== null) changeAddress({ memory: null });
   };
+  useFocusBack(asked.memory, lineOf, ".list");
   useShortcuts({
     "/": () => search.current?.select(),
     j: () => move(1),
     k: () => move(-1),
-    Escape: () => (document.activeElement === search.current ? search.current?.blur() : close()),
+    Escape: close,
   });
   useEffect(() => {
     document.title = asked.text ? `${asked.text} · Priors` : "Memories · Priors";
@@ -49,6 +51,9 @@ export function Memories() {
           <SearchBox input={search} text={asked.text} answer={searching ? found : null} />
           <FilterBar searching={searching} />
         </div>
+        <p className="visually-hidden" aria-live="polite">
+          {passed && `Open: ${passed.title || passed.body}`}
+        </p>
         <List asked={asked} searching={searching} pages={pages} found={found} />
       </section>
       {asked.memory ? (

@@ -3,6 +3,7 @@ import type { Memory, MemoryUses } from "../../api/types";
 import { day } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { linkTo, linkWith } from "../../state/address";
 
 /** Where the memory stands in its source, with those around it. */
@@ -27,9 +28,13 @@ export function Place({ memory }: { readonly memory: Memory }) {
             <li key={one.id}>
               <span className="ordinal">{one.ordinal ?? ""}</span>
               {one.id === memory.id ? (
-                <strong aria-current="true">{one.title || one.body}</strong>
+                <strong aria-current="true">
+                  <OneLine text={one.title || one.body} />
+                </strong>
               ) : (
-                <Link href={linkWith({ memory: one.id })}>{one.title || one.body}</Link>
+                <Link href={linkWith({ memory: one.id })}>
+                  <OneLine text={one.title || one.body} />
+                </Link>
               )}
             </li>
           ))}

@@ -1,13 +1,15 @@
 import { useEffect, useRef, useState } from "react";
-import type { Deed } from "../../api/memories";
+import { type Deed, useRate } from "../../api/memories";
 import type { Memory } from "../../api/types";
 import { shortPath, whole } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
+import { OneLine } from "../../parts/OneLine";
 import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
+import { focusLine } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
 
 export interface Case {
@@ -36,13 +38,23 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
   const ids = cases.map(({ memory }) => memory.id);
   const present = ids.filter((id) => chosen.has(id));
   const toggle = (id: string) => choose(toggled(chosen, id));
-  const move = (step: 1 | -1) => setAt(Math.max(0, Math.min(cases.length - 1, at + step)));
+  const current = ids[Math.min(at, ids.length - 1)];
+  const move = (step: 1 | -1) => {
+    const next = Math.max(0, Math.min(ids.length - 1, at + step));
+    setAt(next);
+    focusLine(lineOf(ids[next] ?? ""));
+  };
+  const rate = useRate();
+  const judge = (rating: 1 | -1) => {
+    if (current) rate.mutate({ id: current, rating, comment: "" });
+  };
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
+    u: () => judge(1),
+    d: () => judge(-1),
     x: () => {
-      const id = ids[at];
-      if (id) toggle(id);
+      if (current) toggle(current);
     },
     Escape: () => choose(new Set()),
   });
@@ -75,13 +87,13 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
         ))}
       </div>
       <ol className="cases">
-        {cases.map(({ memory, reason }, place) => (
+        {cases.map(({ memory, reason }) => (
           <CaseLine
             key={memory.id}
             memory={memory}
             reason={reason}
             chosen={chosen.has(memory.id)}
-            current={place === at}
+            current={memory.id === current}
             toggle={() => toggle(memory.id)}
           />
         ))}
@@ -100,6 +112,10 @@ function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next;
 }
 
+function lineOf(id: string): string {
+  return `case-${id}`;
+}
+
 interface LineProps extends Case {
   readonly chosen: boolean;
   readonly current: boolean;
@@ -113,12 +129,12 @@ function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
   }, [current]);
   const title = memory.title || memory.body.slice(0, 200);
   return (
-    <li ref={line} className={`case ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}>
+    <li ref={line} id={lineOf(memory.id)} aria-current={current ? "true" : undefined} className={`case ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}>
       <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${title}`} />
       <div className="case-main">
         <div className="case-head">
           <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
-            {title}
+            <OneLine text={title} />
           </Link>
           <span className="row-marks">
             <Quality value={memory.quality} />

@@ -6,6 +6,8 @@ import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Markdown } from "../../parts/Markdown";
 import { Quality, Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
 import { ScoreBar, ScoreLegend } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
@@ -39,7 +41,9 @@ function Story({ story }: { readonly story: RunStory }) {
   return (
     <article>
       <header className="detail-head">
-        <h2>{run?.task || story.run_id}</h2>
+        <PaneTitle>
+          <OneLine text={run?.task || story.run_id} />
+        </PaneTitle>
         {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored; these are its traces.</p>}
       </header>
       {run && run.issues.length > 0 && <Issues issues={run.issues} />}
@@ -60,7 +64,9 @@ function Judgement({ run }: { readonly run: Run }) {
   const when = run.finished_at ?? run.started_at ?? run.created_at;
   return (
     <p className="row-facts">
-      <span className="kind">{run.run_id}</span>
+      <span className="kind">
+        <OneLine text={run.run_id} />
+      </span>
       {run.task_type && <Link href={linkTo("/runs", { task_type: run.task_type })}>{run.task_type}</Link>}
       {run.agent && <span>{run.agent}</span>}
       <Verdict value={run.verdict} />
@@ -68,6 +74,8 @@ function Judgement({ run }: { readonly run: Run }) {
         score <Score value={run.final_score} />
       </span>
       {run.round_scores.length > 1 && <span>rounds {run.round_scores.map((score) => score.toFixed(1)).join(" → ")}</span>}
+      {run.tokens !== null && <span>{whole(run.tokens)} tokens</span>}
+      {run.cost !== null && <span>{money(run.cost)}</span>}
       <time dateTime={when}>{exactMoment(when)}</time>
     </p>
   );
@@ -125,7 +133,7 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
                 <span className="muted">no longer stored</span>
               ) : (
                 <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-                  {hit.title || "without a title"}
+                  <OneLine text={hit.title || "without a title"} />
                 </Link>
               )}
               <span className="match">{hit.score.toFixed(3)}</span>
@@ -157,7 +165,7 @@ function Left({ story }: { readonly story: RunStory }) {
         {observations.map((memory) => (
           <li key={memory.id}>
             <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
-              {memory.title || memory.body.slice(0, 120)}
+              <OneLine text={memory.title || memory.body.slice(0, 120)} />
             </Link>
             <span className="row-marks">
               {memory.retired_as && <span className="muted">{memory.retired_as}</span>}

@@ -5,9 +5,12 @@ import { counted, day, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
+import { OneLine } from "../../parts/OneLine";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress, linkWith, useAddress } from "../../state/address";
+import { focusLine, focusTitle, useFocusBack } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
+import { type Step, useStepping } from "../../state/stepping";
 import { RunDetail } from "./RunDetail";
 import { ScorePlot } from "./ScorePlot";
 
@@ -23,12 +26,15 @@ export function Runs() {
   const close = () => {
     if (open !== null) changeAddress({ run: null });
   };
-  const move = (step: 1 | -1) => {
-    const place = runs.findIndex((run) => run.run_id === open);
-    const next = runs[place === -1 ? 0 : place + step];
-    if (next) changeAddress({ run: next.run_id }, { replace: open !== null });
-    if (place + step >= runs.length - 1 && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
+  const ids = runs.map((run) => run.run_id);
+  const place = useStepping(ids, open);
+  const move = (step: Step) => {
+    const next = place(step);
+    const id = ids[next];
+    if (id) changeAddress({ run: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
+    if (next >= ids.length - 1 && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
   };
+  useFocusBack(open, lineOf, ".list");
   useShortcuts({ j: () => move(1), k: () => move(-1), Escape: close });
   useEffect(() => {
     document.title = open ? `${open} · Priors` : "Runs · Priors";
@@ -45,7 +51,7 @@ export function Runs() {
         ) : runs.length === 0 ? (
           <Nothing filtered={task_type + verdict + agent !== ""} />
         ) : (
-          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`}>
+          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
             <p className="list-count" role="status">
               {pages.hasNextPage ? `the latest ${whole(runs.length)} runs` : counted(runs.length, "run", "runs")}
               <VerdictFilter />
@@ -131,17 +137,25 @@ function VerdictFilter() {
   );
 }
 
+function lineOf(id: string): string {
+  return `run-${id}`;
+}
+
 function Row({ run, open }: { readonly run: RunSummary; readonly open: boolean }) {
   const when = run.finished_at ?? run.started_at ?? run.created_at;
   return (
-    <li>
-      <Link className="row" href={linkWith({ run: run.run_id })} aria-current={open ? "true" : undefined}>
-        <span className="row-title">{run.task || run.run_id}</span>
+    <li id={lineOf(run.run_id)}>
+      <Link className="row" href={linkWith({ run: run.run_id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <OneLine text={run.task || run.run_id} />
+        </span>
         <span className="row-marks">
           <Score value={run.final_score} />
         </span>
         <span className="row-facts">
-          <span className="kind">{run.run_id}</span>
+          <span className="kind">
+            <OneLine text={run.run_id} />
+          </span>
           {run.task_type && <span>{run.task_type}</span>}
           <Verdict value={run.verdict} />
           {run.tokens !== null && <span className="extra">{whole(run.tokens)} tokens</span>}

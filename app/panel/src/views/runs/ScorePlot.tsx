@@ -12,6 +12,9 @@ const MARGIN = { top: 6, right: 8, bottom: 18, left: 22 };
 const AREA = 26;
 const SMOOTHED = 5;
 /** Runs that a point of the line is the mean of. */
+const MINUTE = 60_000;
+/** Milliseconds; in less, the axis would count seconds without a date. */
+const AROUND = 3 * 24 * 60 * MINUTE;
 
 interface Props {
   readonly points: readonly RunPoint[];
@@ -26,8 +29,7 @@ export function ScorePlot({ points, taskType, chooseType, open }: Props) {
   const types = [...new Set(points.map((point) => point.task_type))].sort();
   const shown = taskType ? points.filter((point) => point.task_type === taskType) : points;
   const series = [...group(points, (point) => point.task_type)].sort(([one], [other]) => one.localeCompare(other));
-  const [first = new Date(0), last = new Date()] = extent(points, (point) => new Date(point.happened_at)) as [Date?, Date?];
-  const x = scaleUtc([first, last], [MARGIN.left, Math.max(MARGIN.left + 1, width - MARGIN.right)]);
+  const x = scaleUtc(spanOf(points), [MARGIN.left, Math.max(MARGIN.left + 1, width - MARGIN.right)]);
   const y = scaleLinear([0, 10], [HEIGHT - MARGIN.bottom, MARGIN.top]);
   if (points.length === 0) return null;
   return (
@@ -95,6 +97,12 @@ function Point({ point, shape, x, y, open }: PointProps) {
       </path>
     </Link>
   );
+}
+
+/** From the first to the last; runs of one moment stand in the middle of their days. */
+function spanOf(points: readonly RunPoint[]): [number, number] {
+  const [first = 0, last = 0] = extent(points, (point) => Date.parse(point.happened_at)) as [number?, number?];
+  return last - first < MINUTE ? [first - AROUND, last + AROUND] : [first, last];
 }
 
 type Scale = (value: Date) => number;

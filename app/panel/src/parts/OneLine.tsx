@@ -1,0 +1,7 @@
+const OVERRIDES = /[\u202d\u202e]/g;
+/** Characters that turn the letters after them round, so that a name reads as another. */
+
+/** A stored text of one line: in its own direction, which goes no further than it does. */
+export function OneLine({ text }: { readonly text: string }) {
+  return <bdi>{text.replace(OVERRIDES, "\ufffd")}</bdi>;
+}

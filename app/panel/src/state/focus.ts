@@ -1,0 +1,40 @@
+/** Where the focus goes as a pane opens and closes. */
+
+import { useEffect, useRef } from "react";
+import { wasFollowed } from "./address";
+
+function linkOf(line: string): HTMLElement | null {
+  return document.getElementById(line)?.querySelector<HTMLElement>("a") ?? null;
+}
+
+/** Focuses the link of a line, by the line's id; false where it is not there or not visible. */
+export function focusLine(line: string): boolean {
+  const link = linkOf(line);
+  link?.focus({ preventScroll: true });
+  return link !== null && document.activeElement === link;
+}
+
+export function focusTitle(): void {
+  document.querySelector<HTMLElement>(".pane-detail h2")?.focus();
+}
+
+/** The title of what a link opened has the focus; one that keys only passed leaves it in the list, as long as that is seen. */
+export function useTitleFocus() {
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (wasFollowed() || document.activeElement?.checkVisibility() === false) title.current?.focus({ preventScroll: true });
+  }, []);
+  return title;
+}
+
+/** As the pane closes, the focus goes back to the line of what was open, or to what holds the lines. */
+export function useFocusBack(open: string | null, lineOf: (id: string) => string, otherwise: string): void {
+  const before = useRef(open);
+  useEffect(() => {
+    const closed = open === null ? before.current : null;
+    before.current = open;
+    if (closed === null) return;
+    const back = linkOf(lineOf(closed)) ?? document.querySelector<HTMLElement>(otherwise);
+    back?.focus();
+  }, [open]);
+}
