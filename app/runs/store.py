@@ -85,9 +85,16 @@ UNION
 SELECT memory_id FROM compressions WHERE workspace_id = :workspace_id AND run_id = :run_id AND memory_id IS NOT NULL
 """)
 
+# A run that came back to what it had said earlier says it once, as it does now.
+SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
+    SELECT 1 FROM compressions l WHERE l.workspace_id = c.workspace_id AND l.memory_id = c.memory_id
+        AND l.run_id = c.run_id AND l.outcome IN ('stored', 'joined') AND l.finished_at > c.finished_at
+        AND l.request ->> 'task' = c.request ->> 'task'
+))"""
+
 # What each run says of itself goes before what its observation was asked for with, as long as it is of that output. A
 # memory whose maker is not judged by either speaks for itself, as does one whose maker's output is not known.
-SAYING = """
+SAYING = f"""
 SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,
     CASE WHEN c.moved_on THEN CAST(c.request ->> 'final_score' AS real)
@@ -95,7 +102,7 @@ SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(CASE WHEN NOT c.moved_on THEN nullif(r.verdict, '') END, c.request ->> 'verdict', '') AS verdict,
     c.created_at AS said_at
 FROM compressions c LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id
-WHERE c.workspace_id = :workspace_id AND c.memory_id = ANY(CAST(:ids AS uuid[])) AND c.outcome IN ('stored', 'joined')
+WHERE c.workspace_id = :workspace_id AND c.memory_id = ANY(CAST(:ids AS uuid[])) AND {SPEAKS}
 UNION ALL
 SELECT m.memory_id, m.run_id, r.run_id IS NOT NULL, 'stored', coalesce(nullif(r.task, ''), o.task),
     CASE WHEN o.compressor = 'given' THEN coalesce(r.final_score, m.final_score) ELSE m.final_score END,
@@ -107,7 +114,7 @@ WHERE m.workspace_id = :workspace_id AND m.memory_id = ANY(CAST(:ids AS uuid[]))
         SELECT 1 FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
             AND (c.observation_id = m.memory_id OR c.run_id = m.run_id)
     )
-"""
+"""  # noqa: S608 - constants
 
 # Of several runs that say the same the best judged one speaks; of those judged alike the first. Where none has a score,
 # the first that has a verdict.

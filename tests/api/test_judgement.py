@@ -378,6 +378,22 @@ async def test_the_score_of_another_output_is_not_that_of_the_first(client: http
         assert (await judged())[0] == expected
 
 
+async def test_a_run_that_comes_back_to_its_output_says_it_once(client: httpx.AsyncClient) -> None:
+    run = {"run_id": "r1", "task": "t", "output": OUTPUT, "final_score": 8.0, "issues": ["Undated"], "remember": True}
+    first = (await post(client, "/api/runs?wait=true", run))["observation"]["memory_id"]
+    await post(client, f"/api/memories/{first}/feedback", {"rating": 1})
+    for output, score in ((OTHER_OUTPUT, 9.0), (OUTPUT, 5.0)):
+        changed = {**run, "output": output, "final_score": score, "issues": []}
+        last = (await post(client, "/api/runs?wait=true", changed))["observation"]
+    assert (last["outcome"], last["memory_id"]) == ("joined", first)
+    said_by = (await get(client, f"/api/memories/{first}/runs"))["said_by"]
+    assert [(item["run_id"], item["final_score"]) for item in said_by] == [("r1", 5.0)]
+    await client.patch("/api/runs/r1", json={"final_score": 6.0, "issues": ["Vague"]})
+    memory = await get(client, f"/api/memories/{first}")
+    assert (memory["final_score"], await issues_of(client, first)) == (6.0, ["Vague"])
+    assert await live(client) == [first]
+
+
 async def test_score_and_verdict_are_those_of_one_run(client: httpx.AsyncClient) -> None:
     for run_id, said in (("r1", {"final_score": 9.0}), ("r2", {"final_score": 2.0, "verdict": "FAIL"})):
         run = {"run_id": run_id, "task": "t", "output": OUTPUT, "remember": True, **said}

@@ -125,3 +125,24 @@ def test_indexes_that_a_failure_left_half_built_are_built_again(own_database_url
         assert differences(connection) == []
         invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
         assert connection.execute(text(invalid)).scalar_one() == 0
+
+
+def test_going_down_forgets_what_runs_said_earlier_and_no_more(own_database_url: str) -> None:
+    row = (
+        "INSERT INTO compressions (workspace_id, observation_id, run_id, request, earlier)"
+        """ SELECT workspace_id, gen_random_uuid(), 'r', '{"task": "t"}', :earlier FROM workspaces"""
+    )
+    config = configuration(own_database_url)
+    with connected(own_database_url) as connection:
+        connection.execute(
+            text("INSERT INTO workspaces (name, language, languages) VALUES ('w', 'english', '{english}')")
+        )
+        for earlier in (True, True, False):
+            connection.execute(text(row), {"earlier": earlier})
+        connection.commit()
+    command.downgrade(config, "0013")
+    command.upgrade(config, "head")
+    with connected(own_database_url) as connection:
+        assert connection.execute(text("SELECT array_agg(earlier) FROM compressions")).scalar_one() == [False]
+        with pytest.raises(IntegrityError):
+            connection.execute(text(row), {"earlier": False})
