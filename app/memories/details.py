@@ -69,7 +69,7 @@ WHERE NOT EXISTS (
         AND (by_run.outcome = 'stored' OR k.request ->> 'output' <> '')
 )
 ORDER BY by_run.run_id, by_run.request ->> 'task', said.memory_id
-ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL DO UPDATE
+ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO UPDATE
 SET request = EXCLUDED.request
 WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->> 'output' = ''
 """)
