@@ -154,7 +154,7 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
     assert await told(own) == []
     assert set(endpoint.moved) == set(NOTES)
     assert len(endpoint.moved) <= len(NOTES) + 256  # the batch that was under way is embedded again
-    assert (provider.model_id, set(asker.modes)) == ("openai:new", {"hybrid"})
+    assert (provider.model_id, set(asker.modes)) == ("openai:new", {"vector"})
     assert asker.least > 0.99
     await provider.close()
     await database.close()
