@@ -33,9 +33,9 @@ from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
-WINDOW = 256
+WINDOW = 512
 """Chunks embedded together, so that there are texts of like length to share a run, and written together."""
-FIRST_WINDOW = 64
+FIRST_WINDOW = 128
 """Of an ingestion: the model has nothing to do before it is chunked."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
