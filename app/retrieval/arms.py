@@ -206,7 +206,9 @@ def _linked(shape: Shape, givers: str) -> str:
         UNION ALL {_read(shape, list(SPREADING), "out", giver="to_id", other="from_id")}
     ), tie AS MATERIALIZED (
         SELECT read.*, d.degree, read.weight * CASE relation {shares} END / sqrt(d.degree) AS passed
-        FROM read JOIN (SELECT giver, relation, count(*) AS degree FROM read GROUP BY 1, 2) AS d USING (giver, relation)
+        FROM read JOIN (
+            SELECT giver, relation, greatest(1, sum(weight)) AS degree FROM read GROUP BY 1, 2
+        ) AS d USING (giver, relation)
     ), brought AS MATERIALIZED (
         SELECT other AS memory_id FROM tie WHERE other NOT IN (SELECT memory_id FROM near)
         GROUP BY other ORDER BY max(passed) DESC, other LIMIT {BROUGHT_BY_LINKS}
