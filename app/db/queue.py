@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -11,10 +12,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 ENQUEUE = text("""
 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-    'default', :task, 0, NULL, :lock, CAST(:arguments AS jsonb), NULL
+    'default', :task, :priority, :alone, :lock, CAST(:arguments AS jsonb),
+    CASE WHEN :after > 0 THEN now() + make_interval(secs => :after) END
 )::procrastinate_job_to_defer_v1])
 """)
 
+
+PRIORITIES = MappingProxyType({
+    "refresh_statistics": 40, "compress": 30, "embed_waiting": 20, "index_vectors": 10, "link_waiting": 0,
+})  # fmt: skip
+"""The greatest is fetched first: what is short, or what somebody waits for, before what finds it better."""
+ALONE = frozenset({"refresh_statistics", "embed_waiting", "index_vectors", "link_waiting"})
+"""Tasks of which two with one lock would do the same work: the second is not fetched before the first has ended, so it
+takes no worker's place."""
 
 LATER = "jobs"
 """Where a connection keeps what is added at the end of its transaction."""
@@ -27,14 +37,18 @@ class _Job(NamedTuple):
     lock: str
     arguments: str
     """As JSON."""
+    after: float
+    """Seconds until it may be fetched."""
 
 
-async def enqueue(connection: AsyncConnection, task: str, *, lock: str, **arguments: int | str) -> None:
-    """Ask a worker for `task`, once: while a job with this lock waits, another is not added.
+async def enqueue(
+    connection: AsyncConnection, task: str, *, lock: str, after: float = 0.0, **arguments: int | str
+) -> None:
+    """Ask a worker for `task`, `after` some seconds, once: while a job with this lock waits, another is not added.
 
     Within `Database.transaction` the job is added last: until the commit, whoever adds one with the same lock waits.
     """
-    job = _Job(task, lock, msgspec.json.encode(arguments).decode())
+    job = _Job(task, lock, msgspec.json.encode(arguments).decode(), after)
     later: dict[str, _Job] | None = connection.info.get(LATER)
     if later is None:
         await _add(connection, job)
@@ -58,8 +72,9 @@ async def enqueued_last(connection: AsyncConnection) -> AsyncIterator[None]:
 
 
 async def _add(connection: AsyncConnection, job: _Job) -> None:
+    alone = job.lock if job.task in ALONE else None
     try:
         async with connection.begin_nested():
-            await connection.execute(ENQUEUE, job._asdict())
+            await connection.execute(ENQUEUE, {**job._asdict(), "priority": PRIORITIES[job.task], "alone": alone})
     except IntegrityError:
         return

@@ -478,8 +478,18 @@ links = Table(
     ),
     CheckConstraint("weight > 0 AND weight <= 1", name="weight"),
     CheckConstraint("from_id <> to_id", name="itself"),
-    # With all that a recall reads of it: the links to a memory lie scattered in the table.
-    Index("links_to_ix", "workspace_id", "to_id", "relation", "from_id", postgresql_include=["weight"]),
+    # With all that a recall reads of them, strongest first: the links of a memory lie scattered in the table.
+    Index("links_in_ix", "workspace_id", "to_id", "relation", text("weight DESC"), "from_id"),
+    # It also tells at once whether a workspace has links that pass anything on.
+    Index(
+        "links_out_ix",
+        "workspace_id",
+        "from_id",
+        "relation",
+        text("weight DESC"),
+        "to_id",
+        postgresql_where=text("relation <> 'similar'"),
+    ),
 )
 
 # The dictionary of titles: of live memories alone, as `lexical` and `embeddings` are.

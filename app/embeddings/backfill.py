@@ -1,8 +1,10 @@
 """The verb that gives memories their vectors."""
 
-import asyncio
+import math
+import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import structlog
@@ -50,17 +52,20 @@ async def embed_waiting(
     *,
     workspace_id: int | None = None,
     ids: Sequence[UUID] | None = None,
+    seconds: float = math.inf,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Embed memories that wait for a vector, newest first; of one workspace, or these ids, where given. How many.
+
+    No batch is begun after so many seconds, except for the first.
 
     Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
 
     Raises:
         EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
     """
-    done = 0
-    while batch := await _next(database, workspace_id, ids):
+    done, end = 0, time.monotonic() + seconds
+    while (not done or time.monotonic() < end) and (batch := await _next(database, workspace_id, ids)):
         model = await serving_model(database, provider)
         speaker = None if model is None else pinned(provider, model.name)
         if model is None or speaker is None:
@@ -104,17 +109,17 @@ async def _written(
     return await again_after_deadlock(attempt)
 
 
-async def pouring(database: Database) -> bool:
-    """Whether so many vectors come that an index is better built when they are over.
+def pouring(before: int, now: int) -> bool:
+    """Whether so many vectors come that an index is better built when they are over: `vector_bytes`, POURING_SECONDS
+    apart.
 
     Built at once, 100,000 take 20 s of two cores; added to an index one by one, 55 s of one (docs/adr/0006).
     """
-    before = await _vector_bytes(database)
-    await asyncio.sleep(POURING_SECONDS)
-    return await _vector_bytes(database) - before > POURING_BYTES
+    return now - before > POURING_BYTES
 
 
-async def _vector_bytes(database: Database) -> int:
+async def vector_bytes(database: Database) -> int:
+    """What the served model's vectors take."""
     async with database.statements() as connection:
         return await store.vector_bytes(connection)
 
@@ -122,17 +127,31 @@ async def _vector_bytes(database: Database) -> int:
 async def build_indexes(database: Database) -> int:
     """Give every workspace that has grown beyond the exact scan its vector index. How many were built."""
     built = 0
+    async with _unless_moved(), database.statements() as connection:
+        model = await store.active_model(connection)
+        if model is not None:
+            for workspace_id in await store.crowded_workspaces(connection, model):
+                built += await store.build_index(connection, model, workspace_id)
+    return built
+
+
+async def lacks_an_index(database: Database) -> bool:
+    """Whether a workspace has grown beyond the exact scan and has no vector index yet."""
+    crowded: list[int] = []
+    async with _unless_moved(), database.statements() as connection:
+        model = await store.active_model(connection)
+        crowded = [] if model is None else await store.crowded_workspaces(connection, model)
+    return bool(crowded)
+
+
+@asynccontextmanager
+async def _unless_moved() -> AsyncIterator[None]:
     try:
-        async with database.statements() as connection:
-            model = await store.active_model(connection)
-            if model is not None:
-                for workspace_id in await store.crowded_workspaces(connection, model):
-                    built += await store.build_index(connection, model, workspace_id)
+        yield
     except ProgrammingError as error:
         if sqlstate_of(error) != UNDEFINED_TABLE:
             raise
         logger.info("the store moved to another model while its indexes were built")
-    return built
 
 
 async def backfill_state(database: Database) -> int:

@@ -1,20 +1,27 @@
 """The tasks, each a few lines that call a verb, and the worker that runs them."""
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
 import structlog
 from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.blueprints import Blueprint
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
 
 from app.db.engine import libpq_url
 from app.db.queue import enqueue
-from app.embeddings.backfill import build_indexes, embed_waiting, find_unlisted, pouring
+from app.embeddings import backfill
+from app.embeddings.backfill import embed_waiting, find_unlisted
 from app.embeddings.following import FollowingProvider
 from app.embeddings.reembed import drop_retired
 from app.errors import Unavailable
-from app.links.derive import link_waiting, many_wait
+from app.links.derive import link_turn, many_wait
 from app.memories.lexical_index import STALE_AT_WRITES
 from app.memories.lifecycle import empty_trash
 from app.memories.upkeep import refresh_all_statistics, refresh_workspace_statistics
@@ -24,8 +31,18 @@ from app.wiring import Services
 
 CONCURRENCY = 2
 """Jobs that one worker runs at once: statistics need not wait for a long embedding."""
-POLL_SECONDS = 5.0
-"""A job is announced by NOTIFY; polling only finds what was enqueued while nobody listened."""
+POLL_SECONDS = 0.5
+"""A new job is announced by NOTIFY; that the one it waited for has ended is announced by nobody. Asking takes 1 ms."""
+TURN_SECONDS = 5.0
+"""After which long work asks for its own continuation, so that what is more urgent gets its place."""
+AGAIN_SECONDS = 10.0
+"""Until a part that did not answer is asked again."""
+HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 15.0
+"""How often a worker says that it lives, and after what silence its jobs are given to others: a job that is left behind
+bars its kind. One that is done twice does no harm."""
+UPKEEP_PRIORITY = 50
+"""Above all others: it is short, and asks for what was forgotten."""
+EMBED, INDEX, LINK, STATISTICS = "embed_waiting", "index_vectors", "link_waiting", "refresh_statistics"
 STOP_SECONDS = 5.0
 """A job that goes on for longer after a stop is aborted; it is done again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
@@ -33,8 +50,6 @@ RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Una
 SETTLE_SECONDS = 0.3
 """A writer asks for a worker in the last statements of its transaction: by then it has committed."""
 
-_embedding = asyncio.Lock()
-_linking = asyncio.Lock()
 tasks = Blueprint()
 logger = structlog.get_logger()
 
@@ -44,69 +59,104 @@ def _services(context: JobContext) -> Services:
     return services
 
 
-@tasks.task(name="embed_waiting", pass_context=True, retry=RETRY, queue="default")
+@asynccontextmanager
+async def _again_when_it_answers(
+    services: Services, task: str, lock: str, **arguments: int | str
+) -> AsyncIterator[None]:
+    """Where a part does not answer, ask for the job anew in AGAIN_SECONDS, unless one is waiting already.
+
+    procrastinate's own retry would fail where one waits, and leave this job under way for ever, which bars its kind.
+    """
+    try:
+        yield
+    except Unavailable as error:
+        logger.warning("a job is put off", task=task, reason=str(error))
+        await _ask(services, task, lock=lock, after=AGAIN_SECONDS, **arguments)
+
+
+async def _ask(services: Services, task: str, *, lock: str, after: float = 0.0, **arguments: int | str) -> None:
+    async with services.database.transaction() as connection:
+        await enqueue(connection, task, lock=lock, after=after, **arguments)
+
+
+@tasks.task(name=EMBED, pass_context=True, queue="default")
 async def embed_waiting_task(context: JobContext) -> None:
-    """Embed what waits, then give workspaces that have outgrown the exact scan their index."""
-    await _embed_all(_services(context))
+    """Embed what waits, for TURN_SECONDS at a time; then ask that workspaces which have grown get their index."""
+    services = _services(context)
+    async with _again_when_it_answers(services, EMBED, EMBED):
+        await _embed(services)
 
 
-async def _embed_all(services: Services) -> None:
-    """One at a time in a process: two would embed the same memories.
-
-    Looks once more a moment later: a writer that found this job still waiting has relied on it, and may have committed
-    after it looked.
-    """
-    async with _embedding:
-        await _follow(services)
-        done = await embed_waiting(services.database, services.provider)
+async def _embed(services: Services) -> None:
+    """Looks once more a moment later: a writer that found this job still waiting has relied on it, and may have
+    committed after it looked."""
+    await _follow(services)
+    end = time.monotonic() + TURN_SECONDS
+    done = await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
+    if not done or time.monotonic() < end:
         await asyncio.sleep(SETTLE_SECONDS)
-        done += await embed_waiting(services.database, services.provider)
-        if done:
-            logger.info("embedded", memories=done)
-            await build_indexes(services.database)
+        done += await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
+    if done:
+        logger.info("embedded", memories=done)
+        following = EMBED if time.monotonic() >= end else INDEX
+        await _ask(services, following, lock=following)
 
 
-@tasks.task(name="index_vectors", pass_context=True, retry=RETRY, queue="default")
-async def index_vectors_task(context: JobContext) -> None:
-    """Give workspaces that have outgrown the exact scan their index.
+@tasks.task(name=INDEX, pass_context=True, queue="default")
+async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
+    """Give workspaces that have outgrown the exact scan their index, once no more vectors pour in.
 
-    While vectors pour in nothing is done: the next that come ask for this job again.
+    `seen` is what the vectors took POURING_SECONDS ago; a job that has not seen it asks for one that has.
     """
-    await _index_vectors(_services(context))
-
-
-async def _index_vectors(services: Services) -> None:
-    if not await pouring(services.database) and await build_indexes(services.database):
-        # What was near had to wait for the index.
-        async with services.database.transaction() as connection:
-            await enqueue(connection, "link_waiting", lock="link_waiting")
-
-
-@tasks.task(name="link_waiting", pass_context=True, retry=RETRY, queue="default")
-async def link_waiting_task(context: JobContext) -> None:
-    """Find the links of what was stored or embedded."""
-    await _link_all(_services(context))
-
-
-async def _link_all(services: Services) -> None:
-    """One at a time in a process, and once more a moment later, as `_embed_all` does.
-
-    While memories pour in only a few are linked: the next that come ask for this job again.
-    """
-    async with _linking:
-        if await many_wait(services.database) and await pouring(services.database):
+    services = _services(context)
+    async with _again_when_it_answers(services, INDEX, INDEX):
+        if not await backfill.lacks_an_index(services.database):
             return
-        done = await link_waiting(services.database)
+        now = await backfill.vector_bytes(services.database)
+        if seen is None or backfill.pouring(seen, now):
+            await _ask(services, INDEX, lock=INDEX, after=backfill.POURING_SECONDS, seen=now)
+        elif await backfill.build_indexes(services.database):
+            # What was near had to wait for the index.
+            await _ask(services, LINK, lock=LINK)
+
+
+@tasks.task(name=LINK, pass_context=True, queue="default")
+async def link_waiting_task(context: JobContext, seen: int | None = None) -> None:
+    """Find the links of what was stored or embedded, for TURN_SECONDS at a time; many not while vectors pour in.
+
+    `seen` is what the vectors took when the job before it looked.
+    """
+    services = _services(context)
+    async with _again_when_it_answers(services, LINK, LINK):
+        if await many_wait(services.database):
+            now = await backfill.vector_bytes(services.database)
+            if seen is None or backfill.pouring(seen, now):
+                await _ask(services, LINK, lock=LINK, after=backfill.POURING_SECONDS, seen=now)
+                return
+            # Before a writer asks for it, who has not seen what this one has.
+            await _ask(services, LINK, lock=LINK, seen=now)
+        await _link(services)
+
+
+async def _link(services: Services) -> None:
+    """Once more a moment later, as `_embed` does."""
+    done, over = await link_turn(services.database, seconds=TURN_SECONDS)
+    if over:
         await asyncio.sleep(SETTLE_SECONDS)
-        done += await link_waiting(services.database)
-        if done:
-            logger.info("linked", memories=done)
+        more, over = await link_turn(services.database, seconds=TURN_SECONDS)
+        done += more
+    if done:
+        logger.info("linked", memories=done)
+    if not over:
+        await _ask(services, LINK, lock=LINK)
 
 
-@tasks.task(name="refresh_statistics", pass_context=True, retry=RETRY, queue="default")
+@tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Take a workspace's lexical statistics anew, should they have become stale."""
-    await refresh_workspace_statistics(_services(context).database, workspace_id, stale=STALE_AT_WRITES)
+    services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
+    async with _again_when_it_answers(services, STATISTICS, lock, workspace_id=workspace_id):
+        await refresh_workspace_statistics(services.database, workspace_id, stale=STALE_AT_WRITES)
 
 
 @tasks.task(name="compress", pass_context=True, retry=RETRY, queue="default")
@@ -117,26 +167,42 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
 
 
 @tasks.periodic(cron="*/5 * * * *")
-@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default")
+@tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
     """Find what no job was enqueued for: a restored backup, a worker that was killed."""
     services = _services(context)
-    for job in await context.app.job_manager.get_stalled_jobs():
-        await context.app.job_manager.retry_job(job)
     await drop_retired(services.database)
     await find_unlisted(services.database)
     await ask_again(services.database)
     await empty_trash(services.database, days=services.settings.trash_days)
-    await _embed_all(services)
-    await _index_vectors(services)
+    for task in (EMBED, INDEX, LINK):
+        await _ask(services, task, lock=task)
     await refresh_all_statistics(services.database)
-    await _link_all(services)
 
 
 async def _follow(services: Services) -> None:
     """The worker embeds by the model that the database serves."""
     if isinstance(services.provider, FollowingProvider):
         await services.provider.follow(services.database)
+
+
+async def release_stalled(manager: JobManager) -> None:
+    """Let jobs of workers that were killed be fetched anew; where another of its kind waits, that one does its work."""
+    for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
+        with suppress(ConnectorException):  # another worker was faster
+            try:
+                await manager.retry_job(job)
+            except UniqueViolation:
+                await manager.finish_job(job, Status.ABORTED, delete_job=True)
+
+
+async def _release_for_ever(manager: JobManager) -> None:
+    while True:
+        try:
+            await release_stalled(manager)
+        except ConnectorException as error:
+            logger.warning("stalled jobs cannot be looked for", reason=str(error))
+        await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
 def procrastinate_app(url: str) -> App:
@@ -153,6 +219,8 @@ async def run_worker(services: Services, stop: asyncio.Event) -> None:
         "concurrency": CONCURRENCY,
         "fetch_job_polling_interval": POLL_SECONDS,
         "shutdown_graceful_timeout": STOP_SECONDS,
+        "update_heartbeat_interval": HEARTBEAT_SECONDS,
+        "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
         "install_signal_handlers": False,
         "additional_context": {"services": services},
@@ -160,11 +228,12 @@ async def run_worker(services: Services, stop: asyncio.Event) -> None:
     async with procrastinate_app(services.database.url).open_async() as app:
         worker = asyncio.create_task(app.run_worker_async(**options))
         stopped = asyncio.create_task(stop.wait())
+        releasing = asyncio.create_task(_release_for_ever(app.job_manager))
         try:
             await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if worker.done():
                 worker.result()
         finally:
-            stopped.cancel()
-            worker.cancel()
-            await asyncio.gather(worker, stopped, return_exceptions=True)
+            for task in (releasing, stopped, worker):
+                task.cancel()
+            await asyncio.gather(releasing, stopped, worker, return_exceptions=True)

@@ -1,6 +1,8 @@
 """The verbs that find links: by words as soon as a memory is stored, by vectors when it has one."""
 
 import asyncio
+import math
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -68,18 +70,38 @@ class _Found(NamedTuple):
     others: _Others
 
 
+class LinkedTurn(NamedTuple):
+    """What one turn of linking came to."""
+
+    memories: int
+    """Those that were linked, by words."""
+    over: bool
+    """Whether all that can be linked is."""
+
+
 async def link_waiting(database: Database) -> int:
     """Link all that waits, by vectors where the workspace is small or has its index. How many memories, by words.
 
     Safe to kill and to run twice at once: what is found is written whole with the end of the waiting, and only once.
     """
-    done = 0
+    return (await link_turn(database, seconds=math.inf)).memories
+
+
+async def link_turn(database: Database, *, seconds: float) -> LinkedTurn:
+    """The same for about so many seconds: no batch is begun after them, but one of each step is done in any case."""
+    done, end = 0, time.monotonic() + seconds
     while (workspace_id := await _waiting(database, WORDS)) is not None:
+        if done and time.monotonic() >= end:
+            return LinkedTurn(done, over=False)
         done += await _link_by_words(database, workspace_id)
     unindexed = await _unindexed(database)
+    compared = False
     while (workspace_id := await _waiting(database, VECTORS, without=unindexed)) is not None:
+        if compared and time.monotonic() >= end:
+            return LinkedTurn(done, over=False)
         await _link_by_vectors(database, workspace_id)
-    return done
+        compared = True
+    return LinkedTurn(done, over=True)
 
 
 async def many_wait(database: Database, count: int = MANY) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, ObservationDetail
+from app.workspaces.language import unknown_language
 
 BODY_LIMIT = 200_000
 """Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
@@ -41,6 +42,8 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
     yield from _number_reasons(memory)
     yield from tag_reasons(memory.tags)
     yield from _too_long("language", memory.language or "", NAME_LIMIT)
+    if reason := unknown_language(memory.language or ""):
+        yield f"language: {reason}"
     yield from _too_long("run_id", memory.run_id or "", NAME_LIMIT)
     yield from unstorable(
         {name: getattr(memory, name) for name in ("body", "title", "language", "run_id", "tags", "metadata")}

@@ -23,7 +23,7 @@ from app.observations.store import Asked
 from app.runs.record import check_run
 from app.runs.run import DELETED_SINCE, NewRun
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration
+from app.workspaces.language import configuration, unknown_language
 from app.workspaces.workspace import checked_name
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
@@ -85,6 +85,8 @@ def _check(outcome: Outcome) -> None:
     for reason in unstorable({"tags": outcome.tags, "language": outcome.language or ""}):
         field, _, message = reason.partition(": ")
         raise InvalidInput(field, message)
+    if unknown := unknown_language(outcome.language or ""):
+        raise InvalidInput("language", unknown)
 
 
 async def ask_worker(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> None:

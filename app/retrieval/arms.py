@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 
 from app.db.identities import Ids
 from app.embeddings.store import StoredModel
-from app.links.link import SUPERSEDES
+from app.links.link import SIMILAR, SUPERSEDES
 from app.memories.store import JOINED
 from app.retrieval.spreading import SPREADING
 
@@ -32,7 +32,9 @@ it is at most so much."""
 GIVERS = 5
 """The best of each arm whose links count."""
 READ_OF_A_GIVER = 16
-"""Links that are read of a giver in each direction: a hub with thousands costs no more."""
+"""Links of a relation that count of a giver in each direction, the strongest: a hub with thousands costs no more."""
+LOOKED_THROUGH = 1_000
+"""Of as many links, the strongest, those are looked for whose other memory is live and passes the filters."""
 BROUGHT_BY_LINKS = 16
 """Memories that join the pool by links alone, those with the strongest."""
 
@@ -196,38 +198,48 @@ UNLINKED = """, pool AS (SELECT memory_id FROM near),
 def _linked(shape: Shape, givers: str) -> str:
     """Memories that links with the best bring into the pool, and the links of all that are in it."""
     shares = " ".join(f"WHEN '{relation}' THEN {share}" for relation, share in SPREADING.items())
-    outward = ", ".join(f"'{relation}'" for relation in SPREADING if relation != SUPERSEDES)
-    inward = ", ".join(f"'{relation}'" for relation in SPREADING)
+    outward = [relation for relation in SPREADING if relation != SUPERSEDES]
     return f""", givers AS MATERIALIZED (
         SELECT memory_id, row_number() OVER (ORDER BY memory_id)::integer AS giver FROM ({givers}) AS best
     ), read AS MATERIALIZED (
-        SELECT g.giver, either.* FROM givers g CROSS JOIN LATERAL (
-            (SELECT l.to_id AS other, l.relation, 'in' AS direction, l.weight FROM links l
-                WHERE l.workspace_id = %(workspace_id)s AND l.from_id = g.memory_id
-                    AND l.relation IN ({outward}) LIMIT {READ_OF_A_GIVER})
-            UNION ALL
-            (SELECT l.from_id, l.relation, 'out', l.weight FROM links l
-                WHERE l.workspace_id = %(workspace_id)s AND l.to_id = g.memory_id
-                    AND l.relation IN ({inward}) LIMIT {READ_OF_A_GIVER})
-        ) AS either
+        {_read(shape, outward, "in", giver="from_id", other="to_id")}
+        UNION ALL {_read(shape, list(SPREADING), "out", giver="to_id", other="from_id")}
     ), tie AS MATERIALIZED (
         SELECT read.*, d.degree, read.weight * CASE relation {shares} END / sqrt(d.degree) AS passed
-        FROM read JOIN (SELECT giver, relation, count(*) AS degree FROM read GROUP BY 1, 2) AS d USING (giver, relation)
+        FROM read JOIN (
+            SELECT giver, relation, greatest(1, sum(weight)) AS degree FROM read GROUP BY 1, 2
+        ) AS d USING (giver, relation)
     ), brought AS MATERIALIZED (
-        SELECT m.memory_id FROM (
-            SELECT other, max(passed) AS passed FROM tie WHERE other NOT IN (SELECT memory_id FROM near) GROUP BY other
-            {"" if shape.clauses else f"ORDER BY 2 DESC, 1 LIMIT {2 * BROUGHT_BY_LINKS}"}
-        ) AS new
-        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = new.other AND m.valid_until IS NULL
-        {SOURCES if shape.clauses else ""}
-        WHERE {_all(shape.clauses)}
-        ORDER BY new.passed DESC, m.memory_id LIMIT {BROUGHT_BY_LINKS}
+        SELECT other AS memory_id FROM tie WHERE other NOT IN (SELECT memory_id FROM near)
+        GROUP BY other ORDER BY max(passed) DESC, other LIMIT {BROUGHT_BY_LINKS}
     ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
     tied AS MATERIALIZED (
         SELECT other AS memory_id,
             json_agg(json_build_array(giver, relation, direction, weight, degree) ORDER BY giver) AS ties
         FROM tie JOIN pool ON pool.memory_id = tie.other GROUP BY other
     )"""  # noqa: S608 - constants and the filters' conditions
+
+
+def _read(shape: Shape, relations: Sequence[str], direction: str, *, giver: str, other: str) -> str:
+    """The strongest links of each giver and relation with memories that may be found; `direction` as these see it.
+
+    Read in the order of an index, whose last columns say all: OFFSET keeps the planner from joining in another.
+    """
+    return f"""SELECT g.giver, strongest.other, r.relation, '{direction}' AS direction, strongest.weight
+        FROM givers g CROSS JOIN unnest(ARRAY[{", ".join(f"'{relation}'" for relation in relations)}]) AS r(relation)
+        CROSS JOIN LATERAL (
+            SELECT l.other, l.weight FROM (
+                SELECT l.{other} AS other, l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.{giver} = g.memory_id AND l.relation = r.relation
+                    AND l.relation <> '{SIMILAR}'
+                ORDER BY l.weight DESC, l.{other} LIMIT {LOOKED_THROUGH}
+            ) AS l CROSS JOIN LATERAL (
+                SELECT 1 FROM memories m {SOURCES if shape.clauses else ""}
+                WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = l.other AND m.valid_until IS NULL
+                    AND {_all(shape.clauses)} OFFSET 0
+            ) AS found
+            ORDER BY l.weight DESC, l.other LIMIT {READ_OF_A_GIVER}
+        ) AS strongest"""  # noqa: S608 - constants and the filters' conditions
 
 
 def vector_arm(shape: Shape) -> str:

@@ -10,6 +10,7 @@ from app.memories.filters import Filters
 from app.memories.identity import in_utc
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.ranking import Weights
+from app.workspaces.language import unknown_language
 
 QUERY_LIMIT = 300_000
 """Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
@@ -59,9 +60,7 @@ def checked_preset(query: Query) -> Preset:
     _check_moment(query)
     if not 1 <= query.k <= LARGEST_K:
         raise InvalidInput("k", f"must be from 1 to {LARGEST_K}")
-    for name in ("agent", "run_id", "language"):
-        if len(getattr(query, name) or "") > NAME_LIMIT:
-            raise InvalidInput(name, f"has more than {NAME_LIMIT} characters")
+    _check_names(query)
     given = {"query": query.text, "agent": query.agent, "run_id": query.run_id, "language": query.language}
     for reason in unstorable(given):
         field_name, _, message = reason.partition(": ")
@@ -71,6 +70,14 @@ def checked_preset(query: Query) -> Preset:
         raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
     preset = PRESETS[query.preset]
     return preset if query.weights is None else replace(preset, weights=_checked(query.weights))
+
+
+def _check_names(query: Query) -> None:
+    for name in ("agent", "run_id", "language"):
+        if len(getattr(query, name) or "") > NAME_LIMIT:
+            raise InvalidInput(name, f"has more than {NAME_LIMIT} characters")
+    if unknown := unknown_language(query.language or ""):
+        raise InvalidInput("language", unknown)
 
 
 def _check_moment(query: Query) -> None:

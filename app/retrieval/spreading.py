@@ -1,8 +1,8 @@
 """Evidence passed on along links. Pure: lists in, lists out.
 
 The best of each arm are givers. A memory that is linked with a giver gains a share of the giver's own evidence: as
-much as the relation is worth, less the more links of that relation the giver has. Of several the strongest counts, and
-what is gained is not passed on: one link says why a memory came.
+much as the relation is worth, less the more the giver's links of that relation weigh. Of several the strongest counts,
+and what is gained is not passed on: one link says why a memory came.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ class Tie(NamedTuple):
     """`out` where the memory mentions, is derived from … the giver; else `in`."""
     weight: float
     """The link's, above 0, at most 1."""
-    degree: int
-    """How many links of this relation the giver has, at least 1."""
+    degree: float
+    """What the giver's links of this relation weigh together, at least 1: weak ones take little from the others."""
 
 
 class Lift(NamedTuple):

@@ -50,7 +50,7 @@ class Survey:
     kept: Ids | None
     """What the filters keep; None where that is more than KEPT_AT_MOST, or where there are no filters."""
     linked: bool
-    """Whether the workspace has links."""
+    """Whether the workspace has links that pass anything on."""
     terms: tuple[Term, ...]
 
 
@@ -62,7 +62,9 @@ SELECT w.workspace_id, w.name, w.language, w.languages, w.document_count, w.mean
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
     ) AS indexed,
-    counted.live, {kept} AS kept, EXISTS (SELECT 1 FROM links l WHERE l.workspace_id = w.workspace_id) AS linked,
+    counted.live, {kept} AS kept, EXISTS (
+        SELECT 1 FROM links l WHERE l.workspace_id = w.workspace_id AND l.relation <> 'similar'
+    ) AS linked,
     (
         SELECT json_agg(json_build_array(
             t.lexeme, priors_dimension(t.lexeme), coalesce(s.document_count, 0), t.languages

@@ -1,5 +1,7 @@
 """Text search languages: what Postgres knows, and what people call it."""
 
+import re
+
 CONFIGURATIONS = frozenset({
     "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
     "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
@@ -16,8 +18,22 @@ CODES = {
 }  # fmt: skip
 """ISO 639-1 codes of the same."""
 
+CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
+"""How an ISO 639 code begins, whatever region or script follows."""
+
 UNKNOWN = "simple"
 """No stemming and no stop words: right for any language, if not best."""
+
+
+def unknown_language(language: str) -> str | None:
+    """Why this is no language, with those that are known; None if it is one.
+
+    A code of two or three letters always is: of languages that Postgres has no configuration for, UNKNOWN serves.
+    """
+    name = language.strip().lower()
+    if not name or name in CONFIGURATIONS or CODE.match(name):
+        return None
+    return f"{language!r} is none; there are ISO codes (de, pt-BR, …) and {', '.join(sorted(CONFIGURATIONS))}"
 
 
 def configuration(language: str) -> str:

@@ -1,19 +1,23 @@
 """The verb that sets a workspace's language."""
 
 from app.db.engine import Database
+from app.errors import InvalidInput
 from app.workspaces import store
-from app.workspaces.language import configuration
+from app.workspaces.language import configuration, unknown_language
 from app.workspaces.workspace import checked_name
 
 
 async def set_language(database: Database, *, workspace: str, language: str) -> str:
     """Set the language of memories and queries that name none; what is stored keeps its own.
 
-    The workspace is made if need be. The text search configuration that was set: `simple` for an unknown language.
+    The workspace is made if need be. The text search configuration that was set: `simple` for a code that
+    Postgres has none for.
 
     Raises:
-        InvalidInput: the workspace may not be called that.
+        InvalidInput: the workspace may not be called that, or there is no such language.
     """
+    if reason := unknown_language(language):
+        raise InvalidInput("language", reason)
     chosen = configuration(language)
     async with database.transaction() as connection:
         target = await store.ensure(connection, checked_name(workspace), chosen)

@@ -5,12 +5,20 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from sqlalchemy import text
 
+from app.memories.filters import Filters
+from app.retrieval.store import survey
+from app.wiring import Services
 from tests.api.test_routes import stored
 
 PUMP = {"kind": "note", "title": "pump", "body": "The pump at the northern mill failed at noon."}
 SPARES = {"kind": "note", "title": "spares", "body": "Whoever orders seals in spring waits six weeks for them."}
 OTHERS = [{"kind": "note", "body": f"Entry {number}: bakers knead dough before dawn."} for number in range(5)]
+CROWD = [
+    {"kind": "note", "title": f"entry {number}", "body": f"Baker {number} kneads dough before dawn."}
+    for number in range(20)
+]
 QUERY = {"query": "why did the northern mill's pump fail", "k": 3}
 
 
@@ -77,6 +85,66 @@ async def test_what_is_deleted_is_neither_shown_nor_brought_nor_does_it_bring(cl
     await client.post("/api/memories:delete", json={"ids": [pump]})
     assert await links(client, spares) == []
     assert "spares" not in await found(client)
+
+
+async def crowded(client: httpx.AsyncClient, *, weight: float) -> tuple[float, list[str]]:
+    """What the spares gain by the only link, with the pump, and 20 memories that are then linked with it, too."""
+    crowd = await stored(client, *CROWD)
+    pump, spares = await stored(client, PUMP, SPARES)
+    await give(client, spares, pump)
+    alone = await gained(client, "spares")
+    assert alone > 0
+    for memory_id in crowd:
+        await give(client, memory_id, pump, weight=weight)
+    return alone, crowd
+
+
+async def gained(client: httpx.AsyncClient, title: str, **more: Any) -> float:
+    answer = await client.post("/api/search", json={**QUERY, "k": 50, **more})
+    return sum(float(hit["explain"]["links"]) for hit in answer.json()["hits"] if hit["title"] == title)
+
+
+async def test_of_many_links_the_strongest_count(client: httpx.AsyncClient) -> None:
+    alone, _ = await crowded(client, weight=0.001)
+    assert await gained(client, "spares") == pytest.approx(alone, rel=0.02)
+
+
+async def test_retired_memories_take_no_place_and_no_share(client: httpx.AsyncClient) -> None:
+    alone, crowd = await crowded(client, weight=1.0)
+    assert await gained(client, "spares") == 0.0
+    await client.post("/api/memories:delete", json={"ids": crowd})
+    assert await gained(client, "spares") == pytest.approx(alone)
+
+
+async def test_what_a_filter_leaves_out_takes_no_place_and_no_share(client: httpx.AsyncClient) -> None:
+    pump, spares, *crowd = await stored(client, {**PUMP, "tags": ["mill"]}, {**SPARES, "tags": ["mill"]}, *CROWD)
+    await give(client, spares, pump)
+    only = {"filters": {"tags": ["mill"]}}
+    alone = await gained(client, "spares", **only)
+    assert alone > 0
+    for memory_id in crowd:
+        await give(client, memory_id, pump)
+    assert await gained(client, "spares", **only) == pytest.approx(alone)
+
+
+async def test_links_that_pass_nothing_on_cost_a_recall_nothing(services: Services, client: httpx.AsyncClient) -> None:
+    pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
+
+    async def counts() -> bool:
+        async with services.database.direct() as connection:
+            found = await survey(connection, client.headers["X-Workspace"], "pump", filters=Filters(), language=None)
+        assert found is not None
+        return found.linked
+
+    async with services.database.transaction() as connection:
+        similar = text(
+            "INSERT INTO links (workspace_id, from_id, to_id, relation)"
+            " SELECT workspace_id, memory_id, :other, 'similar' FROM memories WHERE memory_id = :memory_id"
+        )
+        await connection.execute(similar, {"memory_id": pump, "other": spares})
+    assert not await counts()
+    await give(client, pump, spares)
+    assert await counts()
 
 
 async def test_what_a_filter_leaves_out_is_not_brought(client: httpx.AsyncClient) -> None:

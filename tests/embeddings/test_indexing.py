@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.embeddings import backfill, store
-from app.embeddings.backfill import build_indexes, pouring, serving_model
+from app.embeddings.backfill import build_indexes, pouring, serving_model, vector_bytes
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.links.derive import link_waiting
 from app.memories.memory import GivenVector, NewMemory
@@ -100,20 +100,14 @@ async def test_a_worker_builds_it_when_no_more_come(
 async def test_what_pours_in_is_noticed(
     own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.2)
     monkeypatch.setattr(backfill, "POURING_BYTES", 1)
     database = Database(own_database_url, pool_size=4)
     await serving_model(database, provider)
-    assert not await pouring(database)
-
-    async def pour() -> None:
-        for start in itertools.count(0, FEW):
-            await remember_with_vectors(database, counter, provider, start)
-
-    writing = asyncio.create_task(pour())
-    while not await pouring(database):
-        assert not writing.done()
-    writing.cancel()
-    await asyncio.gather(writing, return_exceptions=True)
-    assert not await pouring(database)
+    before = await vector_bytes(database)
+    assert not pouring(before, await vector_bytes(database))
+    for start in itertools.count(0, FEW):
+        await remember_with_vectors(database, counter, provider, start)
+        if pouring(before, now := await vector_bytes(database)):
+            break
+    assert not pouring(now, await vector_bytes(database))
     await database.close()
