@@ -173,7 +173,7 @@ def pool_statement(shape: Shape) -> bytes:
         SELECT m.memory_id FROM best
         JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = c.source_id
-            AND m.ordinal BETWEEN c.ordinal - {NEIGHBOURHOOD} AND c.ordinal + {NEIGHBOURHOOD}
+            AND m.ordinal BETWEEN c.ordinal::bigint - {NEIGHBOURHOOD} AND c.ordinal::bigint + {NEIGHBOURHOOD}
             AND m.valid_until IS NULL
         {SOURCES if shape.clauses else ""}
         WHERE {_all(shape.clauses)}

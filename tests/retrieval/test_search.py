@@ -16,6 +16,9 @@ from app.embeddings.provider import EmbeddingProvider, Matrix, Reranker, TokenCo
 from app.embeddings.reranker import CrossEncoder
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, InvalidInput
+from app.links.show import links_of
+from app.memories.admission import LARGEST_ORDINAL
+from app.memories.browse import neighbours_of
 from app.memories.filters import Filters, conditions
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
@@ -238,6 +241,47 @@ async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
     recall = await empty.ask("why was the scout query narrow")
     assert recall.hits[0].body == turns[1]
     assert (next(hit for hit in recall.hits if hit.body == turns[2]).explain["neighbours"] or 0) > 0
+
+
+@pytest.mark.parametrize("first", [0, LARGEST_ORDINAL - 4])
+async def test_either_end_of_a_source_has_neighbours(empty: Store, first: int) -> None:
+    log = SourceReference(kind="session", uri="log")
+    turns = ["Zebras cross the lighthouse.", "Walnut.", "Carpet.", "Velvet.", "The lighthouse keeper counts zebras."]
+    await empty.add(
+        *(
+            NewMemory(kind="message", title=f"{place}", body=body, source=log, ordinal=first + place)
+            for place, body in enumerate(turns)
+        )
+    )
+    recall = await empty.ask("zebras lighthouse")
+    lifted = {hit.title: hit.explain["neighbours"] or 0 for hit in recall.hits}
+    assert all(lifted[place] > 0 for place in "123")
+    ends = [hit.memory.memory_id for hit in recall.hits if hit.title in "04"]
+    for end in ends:
+        around = await neighbours_of(empty.database, workspace=empty.workspace, memory_id=end)
+        assert [memory.body for memory in around] in (turns[1:3], turns[2:4])
+        assert [link.relation for link in await links_of(empty.database, workspace=empty.workspace, memory_id=end)] == [
+            "next"
+        ]
+
+
+async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> None:
+    words = "market report"
+    logs = [SourceReference(kind="session", uri=f"log {number}") for number in range(20)]
+    turns = [NewMemory(kind="message", body="turn", source=log, ordinal=place) for log in logs for place in range(100)]
+    await store.add(*turns, embed=False)
+    async with store.database.direct() as connection:
+        survey = await surveyed(connection, store.workspace, words, filters=Filters(), language=None)
+        assert survey is not None
+        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+        question = question_of(survey, Query(text=words, k=3), DEFAULT, query)
+        question = replace(question, worded=await arms.worded(connection, question))
+        statement = b"EXPLAIN " + arms.pool_statement(arms.shape_of(question))
+        await connection.execute("ANALYZE memories")
+        rows = await (await connection.execute(statement, arms.values_of(question))).fetchall()
+    (condition,) = (line for (line,) in rows if "ordinal" in line)
+    assert "Index Cond" in condition
+    assert condition.count("ordinal") >= 4
 
 
 FILTERED = [
