@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from app.db.engine import Database
@@ -12,7 +13,7 @@ from app.retrieval import store
 from app.retrieval.prefix import ShownBlock, continued, remade, shown_as
 from app.retrieval.recall import Broken, History, Hit, Reuse
 from app.retrieval.search import Finding, entry, note
-from app.retrieval.section import Block, frame_tokens, markdown_of
+from app.retrieval.section import Block, fitted, frame_tokens, is_long, markdown_of
 from app.retrieval.store import LatestSection
 from app.workspaces import store as workspaces
 from app.workspaces.language import configuration
@@ -44,9 +45,12 @@ async def continued_history(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
+    fit = partial(fitted, finding.hits, budget=budget_tokens, counter=counter)
+    found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
+    room = budget_tokens - frame_tokens(counter)
     while True:
         before = await _before(database, finding, language)
-        blocks, kept, hits = continued(finding.hits, before.blocks, budget=budget_tokens, counter=counter)
+        blocks, kept, hits = continued(finding.hits, found, before.blocks, room=room)
         history = await _logged(database, finding, before, blocks, kept, hits, counter)
         if history is not None:
             return history
