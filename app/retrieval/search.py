@@ -211,6 +211,7 @@ def question_of(survey: Survey, query: Query, preset: Preset, words: LexicalQuer
         model=survey.model,
         vector=None,
         match=words.match if words else None,
+        wider=words.wider if words else None,
         weights=words.weights if words else None,
         indexed=survey.indexed,
         kept=survey.kept,

@@ -494,3 +494,24 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
     assert bool(pools[0]) == (filters.tags != ("none",))
     assert not any(clause in arms.vector_arm(arms.shape_of(once)) for clause in clauses)
     assert not any(clause in arms.lexical_arm(arms.shape_of(once)) for clause in clauses)
+
+
+async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(empty: Store) -> None:
+    inside = [
+        NewMemory(kind="note", body=f"gateway {place}" if place < 4_500 else f"harbour {place}", tags=("in",))
+        for place in range(5_100)
+    ]
+    outside = [NewMemory(kind="note", body=f"kestrel {place}", tags=("out",)) for place in range(600)]
+    await empty.add(*inside, *outside, embed=False)
+    words, filters = "kestrel gateway", Filters(tags=("in",))
+    async with empty.database.direct() as connection:
+        survey = await surveyed(connection, empty.workspace, words, filters=filters, language=None)
+        assert survey is not None
+        assert survey.kept is None
+        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+    assert query is not None
+    assert "gateway" not in query.match
+    recall = await empty.ask(words, filters=filters, k=20, preset="closest")
+    assert len(recall.hits) == 20
+    assert all("gateway" in hit.body for hit in recall.hits)
+    assert all("kestrel" in hit.body for hit in (await empty.ask(words)).hits)
