@@ -1,8 +1,10 @@
 """Finding, with a real Postgres and the real model."""
 
+import asyncio
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -515,3 +517,24 @@ async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(
     assert len(recall.hits) == 20
     assert all("gateway" in hit.body for hit in recall.hits)
     assert all("kestrel" in hit.body for hit in (await empty.ask(words)).hits)
+
+
+async def test_stable_calls_of_two_processes_at_once_continue_one_another(
+    store: Store, database_url: str, workspace: str
+) -> None:
+    other = Database(database_url, pool_size=4)
+    asked = ["scout actors", "listicle social network", "dough hot oven", "rain harbour"] * 2
+
+    async def call(database: Database, words: str) -> tuple[int, str]:
+        made = await history(
+            database, store.provider, store.counter, workspace=workspace, language="english",
+            query=Query(text=words, k=1, run_id="run"), budget_tokens=2_000, stable=True,
+        )  # fmt: skip
+        assert made.reuse is not None
+        return made.reuse.tokens, made.markdown.rstrip()
+
+    calls = [call(database, words) for words in asked for database in (store.database, other)]
+    answers = sorted(await asyncio.gather(*calls), key=lambda answer: (len(answer[1]), answer[0]))
+    await other.close()
+    assert sum(reused == 0 for reused, _ in answers) == 1
+    assert all(after.startswith(before) for (_, before), (_, after) in pairwise(answers))
