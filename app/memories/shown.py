@@ -87,7 +87,8 @@ async def count(
 NEIGHBOURS = text(f"""
 SELECT {SHOWN_COLUMNS} FROM {SHOWN} JOIN memories c ON c.workspace_id = m.workspace_id AND c.source_id = m.source_id
 WHERE c.workspace_id = :workspace_id AND c.memory_id = :memory_id AND m.memory_id <> c.memory_id
-    AND m.valid_until IS NULL AND m.ordinal BETWEEN c.ordinal - :distance AND c.ordinal + :distance
+    AND m.valid_until IS NULL
+    AND m.ordinal BETWEEN CAST(c.ordinal AS bigint) - :distance AND CAST(c.ordinal AS bigint) + :distance
 ORDER BY m.ordinal, m.memory_id LIMIT :limit
 """)  # noqa: S608 - constants
 

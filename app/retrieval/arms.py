@@ -74,6 +74,8 @@ class Question:
     model: StoredModel | None
     vector: str | None
     match: str | None
+    wider: str | None
+    """What the lexical arm looks for where a filter leaves too few of what `match` brings; None: nothing more."""
     weights: str | None
     indexed: bool
     """Whether the workspace's vectors have an HNSW index."""
@@ -137,15 +139,23 @@ def values_of(question: Question) -> dict[str, Any]:
 
 
 async def worded(connection: AsyncConnection, question: Question) -> Worded | None:
-    """The lexical arm's candidates; None where the question has no words for it."""
+    """The lexical arm's candidates; None where the question has no words for it.
+
+    The rarest terms are chosen for the workspace. Where a filter keeps too few of what has them, all terms are asked.
+    """
     if question.match is None:
         return None
-    statement = (
-        f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text FROM ({lexical_arm(shape_of(question))}) AS arm"  # noqa: S608 - as below
-    )
-    row = await (await connection.execute(statement.encode(), values_of(question))).fetchone()
-    ids, scores = row or (None, None)
+    shape = shape_of(question)
+    statement = f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text, count(*) FROM ({lexical_arm(shape)}) AS arm"  # noqa: S608 - as below
+    values = values_of(question)
+    ids, scores, count = await _one(connection, statement, values)
+    if count < shape.limit and question.clauses and question.kept is None and question.wider is not None:
+        ids, scores, _ = await _one(connection, statement, {**values, "match": question.wider})
     return Worded(ids or "{}", scores or "{}")
+
+
+async def _one(connection: AsyncConnection, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return await (await connection.execute(statement.encode(), values)).fetchone() or (None, None, 0)
 
 
 async def candidates(connection: AsyncConnection, question: Question) -> list[Candidate]:
@@ -175,7 +185,7 @@ def pool_statement(shape: Shape) -> bytes:
         SELECT m.memory_id FROM best
         JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = c.source_id
-            AND m.ordinal BETWEEN c.ordinal - {NEIGHBOURHOOD} AND c.ordinal + {NEIGHBOURHOOD}
+            AND m.ordinal BETWEEN c.ordinal::bigint - {NEIGHBOURHOOD} AND c.ordinal::bigint + {NEIGHBOURHOOD}
             AND m.valid_until IS NULL
         {SOURCES if shape.clauses else ""}
         WHERE {_all(shape.clauses)}

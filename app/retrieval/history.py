@@ -1,12 +1,15 @@
 """The verb that gives an agent its history."""
 
+import asyncio
+from functools import partial
+
 from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
 from app.errors import InvalidInput
 from app.retrieval.query import Query
 from app.retrieval.recall import History
 from app.retrieval.search import find, log
-from app.retrieval.section import section
+from app.retrieval.section import is_long, section
 from app.retrieval.stable import continued_history
 
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
@@ -43,6 +46,7 @@ async def history(
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens, language=language)
-    markdown, tokens, shown = section(finding.hits, budget=budget_tokens, counter=counter)
+    made = partial(section, finding.hits, budget=budget_tokens, counter=counter)
+    markdown, tokens, shown = await asyncio.to_thread(made) if is_long(finding.hits) else made()
     recall = await log(database, finding, hits=shown, tokens=tokens, language=language)
     return History(markdown=markdown, tokens=tokens, recall=recall)

@@ -36,6 +36,8 @@ class LexicalQuery:
 
     match: str
     """A tsquery: memories of the workspace that have any of the rarest terms."""
+    wider: str | None
+    """One with any of the terms, where those are more: a filter may keep none that has a rare one."""
     weights: str
     """A sparsevec: the idf of every term; its inner product with a memory's weights is the BM25 score."""
     full_match: float
@@ -64,13 +66,18 @@ def lexical_query(
     ranked = [*known, *unknown]
     wanted = [*_rarest(known, budget), *unknown]
     idf = {term.dimension: inverse_document_frequency(term.document_count, total) for term in ranked}
-    any_of = " | ".join(_quoted(term.lexeme) for term in wanted)
     entries = ",".join(f"{dimension}:{value:.6g}" for dimension, value in sorted(idf.items()))
     return LexicalQuery(
-        match=f"{_quoted(f'workspace:{workspace_id}')} & ({any_of})",
+        match=_any_of(wanted, workspace_id),
+        wider=_any_of(ranked, workspace_id) if len(ranked) > len(wanted) else None,
         weights=f"{{{entries}}}/{TERM_DIMENSIONS}",
         full_match=_full_match(ranked, idf),
     )
+
+
+def _any_of(terms: Sequence[Term], workspace_id: int) -> str:
+    any_of = " | ".join(_quoted(term.lexeme) for term in terms)
+    return f"{_quoted(f'workspace:{workspace_id}')} & ({any_of})"
 
 
 def _rarest(known: Sequence[Term], budget: int) -> list[Term]:

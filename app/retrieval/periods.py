@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from app.retrieval.look_alikes import NOTHING, without_look_alikes
+
 READ_CHARACTERS = 1_000
 """A question says when in a sentence; a pasted text has dates of its own, which are not what is asked for."""
 AFTERMATH = timedelta(days=7)
@@ -23,6 +25,8 @@ class Period(NamedTuple):
     """Exclusive."""
     yearly: bool = False
     """Whether it comes every year, because the query names none: `in June`."""
+    open: bool = False
+    """Whether one end alone is named, `before 2023`: what comes after it is none of it, and no aftermath either."""
 
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -45,6 +49,8 @@ ISO_YEAR = rf"(?<![\w-]){YEAR[:-2]}"
 UNTIL = r"(?:-|–|to\b|until\b|till\b|through\b)"
 LED = r"\b(?P<lead>(?:in|during|of|on|since|until|till|before|after|by|from|to|between|and|through|early|late|mid)[ -])"
 """Before a word that is also something else: `in May`, and `they may`."""
+WEAK = r"\b(?!(?:and|to|by)[ -](?:the )?(?:may|mar(?:ch)?|spring|fall)\b)"
+"""Before a verb these lead to nothing: `slow and may fail`, `to march`."""
 COUNT = rf"\b(?:(?P<count>[0-9]{{1,3}}|{'|'.join(NUMBERS)}) )"
 UNIT = rf"(?P<unit>{'|'.join(sorted(DAYS, key=len, reverse=True))})s?\b"
 WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
@@ -61,9 +67,10 @@ WORTH_READING = re.compile(
 
 def periods(query: str, now: datetime) -> list[Period]:
     """The stretches of time that a query names; `last week` and the like are told from `now`, in its zone."""
-    text = query[:READ_CHARACTERS].lower()
-    if not WORTH_READING.search(text):
+    text = query[:READ_CHARACTERS]
+    if not WORTH_READING.search(text.lower()):
         return []
+    text = without_look_alikes(text).lower()
     text = " ".join(text.replace(MARK, " ").replace(",", " ").split())
     dates: list[Period] = []
     found: list[Period] = []
@@ -80,6 +87,8 @@ def closeness(moment: datetime, named: Sequence[Period]) -> float:
 
 
 def _closeness(moment: datetime, period: Period) -> float:
+    if period.open:
+        return float(period.since <= moment < period.until)
     if not period.yearly:
         return _within(moment, period.since, period.until)
     try:
@@ -104,11 +113,11 @@ Found = re.Match[str]
 
 
 def _marked(match: Found, read: Callable[[Found, datetime], Period], dates: list[Period], now: datetime) -> str:
-    """The date is kept and its place marked; what is none (31 June) stays as it is."""
+    """The date is kept and its place marked; of what is none (29 February 2023) no part is one either."""
     try:
         dates.append(read(match, now))
     except (ValueError, OverflowError):
-        return match.group()
+        return NOTHING
     return f"{match.groupdict().get('lead') or ''}{MARK}{len(dates) - 1}{MARK}"
 
 
@@ -156,7 +165,10 @@ def _year(match: Found, now: datetime) -> Period:
 
 def _years(match: Found, now: datetime) -> Period:
     first = _year(match, now)
-    return Period(first.since, _months_on(first.since.replace(year=int(match.group("last"))), 12))
+    until = _months_on(first.since.replace(year=int(match.group("last"))), 12)
+    if until <= first.since:
+        raise ValueError("a period that ends before it begins")
+    return Period(first.since, until)
 
 
 def _from_to(match: Found, dates: list[Period], now: datetime) -> Period:  # noqa: ARG001 - as the others are called
@@ -188,9 +200,9 @@ def _open(match: Found, dates: list[Period], now: datetime) -> Period:
     if date.yearly:
         return date
     if match.group("side") in {"since", "after"}:
-        return Period(date.since, max(now, date.until))
+        return Period(date.since, max(now, date.until), open=True)
     until = date.since if match.group("side") == "before" else date.until
-    return Period(datetime.min.replace(year=2, tzinfo=now.tzinfo), until)
+    return Period(datetime.min.replace(year=2, tzinfo=now.tzinfo), until, open=True)
 
 
 def _part(match: Found, dates: list[Period], now: datetime) -> Period:  # noqa: ARG001 - as the others are called
@@ -291,8 +303,10 @@ CALENDAR = tuple(
         (rf"\b{MONTH} (?:of )?{YEAR}", _month),
         (rf"\b{SEASON} (?:of )?{YEAR}", _season),
         (rf"\bq(?P<quarter>[1-4]) (?:of )?{YEAR}", _quarter),
-        (rf"{LED}(?:the )?{SEASON}(?! of)", _season),
-        (rf"{LED}{MONTH}", _month),
+        (rf"{WEAK}{LED}(?:the )?{SEASON}(?! of)", _season),
+        (rf"{WEAK}{LED}{MONTH}", _month),
+        (rf"(?<={MARK} )(?P<lead>(?:and|to) )(?:the )?{SEASON}(?! of)", _season),
+        (rf"(?<={MARK} )(?P<lead>(?:and|to) ){MONTH}", _month),
         (rf"(?:{LED}(?:the year )?|\bthe year ){YEAR}", _year),
         (rf"\b{MONTH}(?= ?(?:{UNTIL}|and) ?{MARK})", _month),
     )

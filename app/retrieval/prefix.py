@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from uuid import UUID
 
-from app.embeddings.provider import TokenCounter
 from app.memories.memory import Memory
 from app.retrieval.recall import Broken, Hit
-from app.retrieval.section import Block, block_text, fitted, frame_tokens
+from app.retrieval.section import Block, block_text
 
 DIGEST_BYTES = 16
 
@@ -64,15 +63,15 @@ def remade(
 
 
 def continued(
-    hits: Sequence[Hit], earlier: Sequence[Block], *, budget: int, counter: TokenCounter
+    hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Block], *, room: int
 ) -> tuple[list[Block], int, list[Hit]]:
     """The section's blocks, how many of the first are `earlier` ones, and the hits that it shows, best first.
 
-    It shows every hit that a section of these hits alone would show: the earlier blocks give way to them, never they
-    to the earlier ones.
+    `found` are the blocks that `fitted` makes of the hits, `room` is what the budget leaves under the frame. It shows
+    every hit that a section of these hits alone would show: the earlier blocks give way to them, never they to the
+    earlier ones.
     """
-    found = fitted(hits, budget=budget, counter=counter)
-    kept = _kept(earlier, found, budget - frame_tokens(counter))
+    kept = _kept(earlier, found, room)
     standing = {block.memory.memory_id for block in earlier[:kept]}
     shown = {block.memory.memory_id for block in found}
     blocks = [*earlier[:kept], *(block for block in found if block.memory.memory_id not in standing)]

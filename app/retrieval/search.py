@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -24,7 +25,7 @@ from app.memories.memory import Memory
 from app.memories.scored_text import embedded_text
 from app.retrieval import arms, store
 from app.retrieval.arms import Question
-from app.retrieval.dedupe import deduplicated
+from app.retrieval.dedupe import deduplicated, wording
 from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.presets import Preset
@@ -210,6 +211,7 @@ def question_of(survey: Survey, query: Query, preset: Preset, words: LexicalQuer
         model=survey.model,
         vector=None,
         match=words.match if words else None,
+        wider=words.wider if words else None,
         weights=words.weights if words else None,
         indexed=survey.indexed,
         kept=survey.kept,
@@ -292,18 +294,19 @@ async def _with_bodies(
     wanted: int,
 ) -> tuple[Hit, ...]:
     """The first `wanted` of the ranking, once its texts are read and its doubles left out; fetched on until they are
-    as many or the ranking ends."""
+    as many or the ranking ends, twice as many each time."""
     chosen: list[Ranked] = []
     memories: dict[UUID, Memory] = {}
     hits: tuple[Hit, ...] = ()
+    remembered = cache(wording)
 
     def read() -> tuple[Hit, ...]:
         # What was fetched before is read again with what follows, because only together are they in order.
         found = _read(chosen, memories, preset, query.text, now)
-        single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text)
+        single = deduplicated(found, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text, wording=remembered)
         return tuple(islice(single, wanted))
 
-    while len(hits) < wanted and (following := list(islice(best, wanted + SPARE))):
+    while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
         chosen += following
         memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in following])
         large = sum(len(memory.body) for memory in memories.values()) > READ_AT_ONCE

@@ -1,8 +1,9 @@
 """Leaving out what says the same again."""
 
 from dataclasses import dataclass
+from functools import cache
 
-from app.retrieval.dedupe import deduplicated
+from app.retrieval.dedupe import COMPARED_CHARACTERS, deduplicated, wording
 
 
 @dataclass
@@ -56,3 +57,22 @@ def test_texts_without_a_word_are_one_only_where_they_are_equal() -> None:
 def test_by_title_alone_near_identical_texts_stay() -> None:
     items = [Item("a", LONG), Item("b", LONG), Item("A", "another")]
     assert len(list(deduplicated(items, title_kinds=NOTES, by_text=False))) == 2
+
+
+def test_long_texts_are_one_by_their_ends_and_length() -> None:
+    words = [f"word{number}" for number in range(COMPARED_CHARACTERS)]
+    long = " ".join(words)
+    end = len(long) // 2
+    assert len(long) > 6 * COMPARED_CHARACTERS
+    changed, longer = long.replace("word5 ", "another "), f"{long[:end]} {long} {long[end:]}"
+    assert kept(Item("a", long), Item("b", changed), Item("c", longer)) == [long, longer]
+    beginning = " ".join([*words[:-1_000], *(f"other{number}" for number in range(1_000))])
+    assert kept(Item("a", long), Item("b", beginning)) == [long, beginning]
+
+
+def test_a_text_that_is_remembered_is_not_read_again() -> None:
+    remembered = cache(wording)
+    items = [Item("a", LONG), Item("b", "another thing entirely")]
+    rounds = [[*deduplicated(some, title_kinds=NOTES, wording=remembered)] for some in (items[:1], items, items[::-1])]
+    assert [len(found) for found in rounds] == [1, 2, 2]
+    assert remembered.cache_info().misses == 2

@@ -92,6 +92,127 @@ def test_other_words_and_numbers_are_no_time(query: str) -> None:
     assert told(query) == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "The nightly export job is slow and may fail on retry",
+        "this may be a bug",
+        "This may be a race in the queue",
+        "step 3 may fail",
+        "Phase 2 may need a second look",
+        "The 1 may fail",
+        "Error on 12 may have been logged twice",
+        "The job started on Monday and may fail again",
+        "how do I set retries in Spring Boot?",
+        "the default timeout of Spring Data repositories",
+        "upgrade from Spring Security 5",
+        "configure beans in spring boot",
+        "what happens in fall back mode",
+        "the switch on fall-back servers",
+        "a case of fall through in the parser",
+        "how to avoid that requests in fall through rules match",
+        "the accuracy of fall detection",
+        "workers that wait until fall off of the load",
+        "cut it to 2024 tokens",
+        "raise the batch to 2000 rows",
+        "the file grew by 2048 MB",
+        "shrink the context by 1024 tokens or to 2000 characters",
+        "a sample of 2000 users",
+        "a set of 1999 documents",
+        "retry in 2000 ms",
+        "increase the limit from 2000 to 2024",
+        "set the timeout to 2000",
+        "a total of 2024 was reached",
+        "from 2000 to 2024 tokens",
+        "on 29 February 2023",
+        "on 31 June 2022",
+        "2023-02-30 or 2023-13-01",
+        "in February 30 2024",
+        "clients MAY retry, servers MAY NOT",
+        "a service we depend on may change its answer",
+        "the log in may be broken",
+        "the queue that jobs go through may drop them",
+        "what comes after may surprise you",
+        "the first of them may win",
+        "to march the army over the hill",
+        "the tests march to the end and march on",
+        "the cache may 2 workers share",
+        "by may it is clear",
+        "add memory and spring into action",
+        "the build fails to spring up again",
+        "version 3 may break the API",
+        "who may read this?",
+        "the last may fail too",
+        "May I delete the index?",
+        "model 2023 with 31 layers",
+        "a spread from 2000 to 1999",
+        "node 7 may march out of step",
+        "the price will fall by 5 percent",
+        "explain how leaves fall to the ground",
+        "does the server fall over under load",
+        "it may also be the cache",
+    ],
+)
+def test_a_task_in_everyday_words_names_no_time(query: str) -> None:
+    assert told(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What failed in May?", ["2024-05-01 2024-06-01 yearly"]),
+        ("what failed in may?", ["2024-05-01 2024-06-01 yearly"]),
+        ("what did we ship in may and june", ["2024-05-01 2024-06-01 yearly", "2024-06-01 2024-07-01 yearly"]),
+        ("the outage of 3 May", ["2024-05-03 2024-05-04 yearly"]),
+        ("the outage of 3 may", ["2024-05-03 2024-05-04 yearly"]),
+        ("on may 5th we lost the index", ["2024-05-05 2024-05-06 yearly"]),
+        ("on May 5, 2023 it broke", ["2023-05-05 2023-05-06"]),
+        ("may 2023 incidents", ["2023-05-01 2023-06-01"]),
+        ("what did the judge say last may", ["2023-05-01 2023-06-01"]),
+        ("This May we moved", ["2023-05-01 2023-06-01"]),
+        ("in March 2023", ["2023-03-01 2023-04-01"]),
+        ("between March and May", ["2024-03-01 2024-06-01 yearly"]),
+        ("from March to May 2023", ["2023-03-01 2023-06-01"]),
+        ("in spring and fall", ["2024-03-01 2024-06-01 yearly", "2024-09-01 2024-12-01 yearly"]),
+        ("in the fall of 2022", ["2022-09-01 2022-12-01"]),
+        ("in the fall", ["2024-09-01 2024-12-01 yearly"]),
+        ("during spring", ["2024-03-01 2024-06-01 yearly"]),
+        ("in Spring 2023", ["2023-03-01 2023-06-01"]),
+        ("last spring", ["2023-03-01 2023-06-01"]),
+        ("this fall", ["2023-09-01 2023-12-01"]),
+        ("incidents from 2020 to 2022", ["2020-01-01 2023-01-01"]),
+        ("failures in 2023", ["2023-01-01 2024-01-01"]),
+        ("by 2023 we had ten customers", ["0002-01-01 2024-01-01"]),
+        ("the reports of 2022", ["2022-01-01 2023-01-01"]),
+        ("since 2022", ["2022-01-01 2024-01-10"]),
+        ("before 2023", ["0002-01-01 2023-01-01"]),
+        ("until March 2022", ["0002-01-01 2022-04-01"]),
+        ("on 29 February 2024", ["2024-02-29 2024-03-01"]),
+        ("on 29 February", ["2024-02-29 2024-03-01 yearly"]),
+        ("31 January 2023", ["2023-01-31 2023-02-01"]),
+        ("In May the judge was harsh", ["2024-05-01 2024-06-01 yearly"]),
+        ("early May", ["2024-05-01 2024-06-01 yearly"]),
+        ("in march the index broke", ["2024-03-01 2024-04-01 yearly"]),
+        ("what broke in May 2022 and may fail again?", ["2022-05-01 2022-06-01"]),
+        ("two weeks after 3 May 2023", ["2023-05-16 2023-05-19"]),
+        ("to June 2023", ["2023-06-01 2023-07-01"]),
+        ("Did it fall in April?", ["2024-04-01 2024-05-01 yearly"]),
+    ],
+)
+def test_words_with_two_meanings_name_a_time_where_they_stand_for_one(query: str, expected: list[str]) -> None:
+    assert told(query) == expected
+
+
+def test_what_came_after_an_open_period_is_no_aftermath() -> None:
+    for query in ("the nightly job before 2023", "by 2022", "until December 2022"):
+        fits = [closeness(datetime(year, 1, 3, tzinfo=UTC), periods(query, NOW)) for year in (2021, 2023, 2024)]
+        assert fits == [1.0, 0.0, 0.0]
+
+
+def test_years_told_backwards_are_none() -> None:
+    assert told("the range 2023-2019") == []
+
+
 def test_a_day_is_one_of_the_caller_s_zone() -> None:
     evening = datetime(2024, 1, 10, 23, tzinfo=UTC).astimezone(timezone(timedelta(hours=3)))
     (today,) = periods("what failed today?", evening)

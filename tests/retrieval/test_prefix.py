@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from app.embeddings.provider import TokenCounter
 from app.memories.pieces import HEADING
-from app.retrieval.prefix import continued, remade, shown_as
+from app.retrieval import prefix
+from app.retrieval.prefix import remade, shown_as
 from app.retrieval.recall import Hit
-from app.retrieval.section import Block, markdown_of, section
+from app.retrieval.section import Block, fitted, frame_tokens, markdown_of, section
 from tests.retrieval.test_section import Words, hit
 
 POOL = [
@@ -25,6 +26,14 @@ POOL = [
 ]
 QUERIES = st.lists(st.permutations(POOL).flatmap(lambda hits: st.integers(0, 5).map(lambda k: hits[:k])), max_size=8)
 BUDGETS = st.integers(1, 600)
+
+
+def continued(
+    hits: list[Hit], earlier: list[Block], *, budget: int, counter: TokenCounter
+) -> tuple[list[Block], int, list[Hit]]:
+    """One call, as the verb makes it."""
+    found = fitted(hits, budget=budget, counter=counter)
+    return prefix.continued(hits, found, earlier, room=budget - frame_tokens(counter))
 
 
 def calls(queries: list[list[Hit]], budget: int, counter: TokenCounter | None = None) -> list[tuple[list[Block], int]]:

@@ -1,8 +1,10 @@
 """Finding, with a real Postgres and the real model."""
 
+import asyncio
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from app.embeddings.provider import EmbeddingProvider, Matrix, Reranker, TokenCo
 from app.embeddings.reranker import CrossEncoder
 from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, InvalidInput
+from app.links.show import links_of
+from app.memories.admission import LARGEST_ORDINAL
+from app.memories.browse import neighbours_of
 from app.memories.filters import Filters, conditions
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
@@ -240,6 +245,47 @@ async def test_neighbours_of_a_hit_are_lifted(empty: Store) -> None:
     assert (next(hit for hit in recall.hits if hit.body == turns[2]).explain["neighbours"] or 0) > 0
 
 
+@pytest.mark.parametrize("first", [0, LARGEST_ORDINAL - 4])
+async def test_either_end_of_a_source_has_neighbours(empty: Store, first: int) -> None:
+    log = SourceReference(kind="session", uri="log")
+    turns = ["Zebras cross the lighthouse.", "Walnut.", "Carpet.", "Velvet.", "The lighthouse keeper counts zebras."]
+    await empty.add(
+        *(
+            NewMemory(kind="message", title=f"{place}", body=body, source=log, ordinal=first + place)
+            for place, body in enumerate(turns)
+        )
+    )
+    recall = await empty.ask("zebras lighthouse")
+    lifted = {hit.title: hit.explain["neighbours"] or 0 for hit in recall.hits}
+    assert all(lifted[place] > 0 for place in "123")
+    ends = [hit.memory.memory_id for hit in recall.hits if hit.title in "04"]
+    for end in ends:
+        around = await neighbours_of(empty.database, workspace=empty.workspace, memory_id=end)
+        assert [memory.body for memory in around] in (turns[1:3], turns[2:4])
+        assert [link.relation for link in await links_of(empty.database, workspace=empty.workspace, memory_id=end)] == [
+            "next"
+        ]
+
+
+async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> None:
+    words = "market report"
+    logs = [SourceReference(kind="session", uri=f"log {number}") for number in range(20)]
+    turns = [NewMemory(kind="message", body="turn", source=log, ordinal=place) for log in logs for place in range(100)]
+    await store.add(*turns, embed=False)
+    async with store.database.direct() as connection:
+        survey = await surveyed(connection, store.workspace, words, filters=Filters(), language=None)
+        assert survey is not None
+        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+        question = question_of(survey, Query(text=words, k=3), DEFAULT, query)
+        question = replace(question, worded=await arms.worded(connection, question))
+        statement = b"EXPLAIN " + arms.pool_statement(arms.shape_of(question))
+        await connection.execute("ANALYZE memories")
+        rows = await (await connection.execute(statement, arms.values_of(question))).fetchall()
+    (condition,) = (line for (line,) in rows if "ordinal" in line)
+    assert "Index Cond" in condition
+    assert condition.count("ordinal") >= 4
+
+
 FILTERED = [
     (Filters(kinds=("cue",)), ["cue"]),
     (Filters(tags=("v6",)), ["chunk"]),
@@ -450,3 +496,45 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
     assert bool(pools[0]) == (filters.tags != ("none",))
     assert not any(clause in arms.vector_arm(arms.shape_of(once)) for clause in clauses)
     assert not any(clause in arms.lexical_arm(arms.shape_of(once)) for clause in clauses)
+
+
+async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(empty: Store) -> None:
+    inside = [
+        NewMemory(kind="note", body=f"gateway {place}" if place < 4_500 else f"harbour {place}", tags=("in",))
+        for place in range(5_100)
+    ]
+    outside = [NewMemory(kind="note", body=f"kestrel {place}", tags=("out",)) for place in range(600)]
+    await empty.add(*inside, *outside, embed=False)
+    words, filters = "kestrel gateway", Filters(tags=("in",))
+    async with empty.database.direct() as connection:
+        survey = await surveyed(connection, empty.workspace, words, filters=filters, language=None)
+        assert survey is not None
+        assert survey.kept is None
+        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+    assert query is not None
+    assert "gateway" not in query.match
+    recall = await empty.ask(words, filters=filters, k=20, preset="closest")
+    assert len(recall.hits) == 20
+    assert all("gateway" in hit.body for hit in recall.hits)
+    assert all("kestrel" in hit.body for hit in (await empty.ask(words)).hits)
+
+
+async def test_stable_calls_of_two_processes_at_once_continue_one_another(
+    store: Store, database_url: str, workspace: str
+) -> None:
+    other = Database(database_url, pool_size=4)
+    asked = ["scout actors", "listicle social network", "dough hot oven", "rain harbour"] * 2
+
+    async def call(database: Database, words: str) -> tuple[int, str]:
+        made = await history(
+            database, store.provider, store.counter, workspace=workspace, language="english",
+            query=Query(text=words, k=1, run_id="run"), budget_tokens=2_000, stable=True,
+        )  # fmt: skip
+        assert made.reuse is not None
+        return made.reuse.tokens, made.markdown.rstrip()
+
+    calls = [call(database, words) for words in asked for database in (store.database, other)]
+    answers = sorted(await asyncio.gather(*calls), key=lambda answer: (len(answer[1]), answer[0]))
+    await other.close()
+    assert sum(reused == 0 for reused, _ in answers) == 1
+    assert all(after.startswith(before) for (_, before), (_, after) in pairwise(answers))

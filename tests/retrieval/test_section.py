@@ -4,13 +4,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.embeddings.provider import TokenCounter
 from app.memories.memory import Memory
 from app.memories.pieces import FRAME, HEADING
+from app.retrieval import section as sections
 from app.retrieval.recall import Hit
-from app.retrieval.section import section
+from app.retrieval.section import PIECE_CHARACTERS, section
 
 
 class Words:
@@ -66,3 +69,44 @@ def test_what_does_not_fit_is_cut_after_a_sentence_or_left_out() -> None:
     assert (tokens <= 120, len(shown)) == (True, 1)
     assert markdown.rstrip("`\n").endswith("says. …")
     assert section([hit(long)], budget=20, counter=Words()) == ("", 0, [])
+
+
+class Counted(Words):
+    """Counts, and keeps account of how much."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return super().count(text)
+
+
+WORDS = st.sampled_from(
+    ["a", "word", "sentence.", "end.\n\n", "\n", "  ", "long" * 300, "`", "次の。", "\x1c", "\u2003"]
+)
+LONG = st.lists(st.tuples(WORDS, st.integers(1, 700)), min_size=1, max_size=8).map(
+    lambda runs: "x " + " ".join(" ".join([word] * times) for word, times in runs)
+)
+
+
+@given(st.lists(LONG, min_size=1, max_size=3), st.integers(1, 1_500))
+def test_a_text_counted_in_pieces_is_cut_where_it_would_be_whole(
+    counter: TokenCounter, bodies: list[str], budget: int
+) -> None:
+    hits = [hit(body) for body in bodies]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "PIECE_CHARACTERS", 10**9)
+        whole = section(hits, budget=budget, counter=counter)
+    assert section(hits, budget=budget, counter=counter) == whole
+
+
+def test_no_more_is_counted_than_may_fit() -> None:
+    hits = [hit("A sentence of six words here. " * 6_000) for _ in range(20)]
+    counter = Counted()
+    _, tokens, shown = section(hits, budget=500, counter=counter)
+    assert (len(shown), tokens <= 500) == (1, True)
+    assert counter.characters < len(hits[0].memory.body)
+    nothing = Counted()
+    assert section(hits, budget=20, counter=nothing)[2] == []
+    assert nothing.characters < PIECE_CHARACTERS
