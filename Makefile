@@ -7,6 +7,8 @@ SHELL := /bin/bash
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
+# Each process of the tests has a Postgres and a model of its own, about 1.5 GB.
+TEST_PROCESSES ?= 2
 BIN := .venv/bin
 UV := UV_SYSTEM_CERTS=true $(BIN)/uv -q
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
@@ -79,7 +81,7 @@ browser:
 .PHONY: test
 test: lint types browser  ## Lint, types and all tests, against a real Postgres
 	@$(MAKE) -s panel || echo "the panel is not built: its tests are skipped" >&2
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
 .PHONY: screenshots
 screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views into screenshots/
