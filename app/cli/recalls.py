@@ -33,7 +33,11 @@ SHOWN = {
     "recency": "rec",
 }
 """Components of a score, and the heads of their columns."""
+NARROW = frozenset({"similarity", "bm25", "relevance", "qual_weight", "recency"})
+"""Those that are shown where there is no room for all."""
 PIPED_WIDTH = 140
+TITLE_WIDTH, PART_WIDTH = 32, 6
+"""Characters that a title has at least, and those of a component."""
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
 AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
@@ -266,22 +270,29 @@ def _link(link: "HitLink") -> dict[str, str]:
     }
 
 
+def _parts(hits: "list[Hit]", room: int) -> list[str]:
+    """The parts of the score that say something of these hits, as many as there is room for beside the titles."""
+    telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
+    return telling if len(telling) <= room else [part for part in telling if part in NARROW][:room]
+
+
 def _table(hits: "list[Hit]") -> None:
     from rich import box  # noqa: PLC0415 - heavy
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy
 
+    # What is piped or kept is not cut to the width of a terminal that nobody looks at.
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)
+    parts = _parts(hits, (console.width - TITLE_WIDTH) // PART_WIDTH - 1)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
-    for name in ("score", *SHOWN.values()):
+    for name in ("score", *(SHOWN[part] for part in parts)):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("memory", ratio=1, no_wrap=True, overflow="ellipsis")
     for hit in hits:
-        parts = [hit.explain[part] for part in SHOWN]
-        numbers = ["-" if value is None else f"{value:.2f}" for value in parts]
+        values = [hit.explain[part] for part in parts]
+        numbers = ["-" if value is None else f"{value:.2f}" for value in values]
         source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
         # Stored text is no markup: brackets in it are brackets.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
-    # What is piped or kept is not cut to the width of a terminal that nobody looks at.
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)
     console.print(table if hits else "Nothing in the store is relevant to that.")

@@ -86,8 +86,10 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     assert after["kept"] == [hit["id"] for hit in before["hits"]]
     found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
     assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
-    table = call(folder, "search", "scout found no actors").stdout
-    assert "BADs Russia" in table
+    for width in ("60", "80", "140"):
+        table = call(folder, "search", "scout found no actors", COLUMNS=width).stdout
+        assert "BADs Russia" in table
+        assert ("phr" in table) == (width == "140")
     assert "sim" in table
 
 
