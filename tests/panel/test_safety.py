@@ -65,7 +65,7 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
     for path, params, there in (
         ("/", {"memory": ids[0]}, ".pane-detail h2"),
         ("/", {"memory": ids[1]}, ".pane-detail h2"),
-        ("/", {"q": "raw picture"}, ".row-title"),
+        ("/", {"q": f"window broken {ATTACK}"}, ".row-title"),
         ("/review", {}, ".case"),
         ("/review", {"tab": "quarantined"}, ".case mark"),
         ("/review", {"tab": "deleted"}, ".case"),
