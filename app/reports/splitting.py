@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from semantic_text_splitter import TextSplitter
 
 from app.embeddings.provider import TokenCounter
+from app.memories.gate import SPEAKS
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
-SPEAKS = re.compile(r"\w")
 OPAQUE = re.compile(r"https?://\S{1,2000}|[A-Za-z0-9+/=_-]{120,}")
 """Addresses, which stay, and runs that are hashes or encoded data, which nobody asks by."""
 OPAQUE_SHOWN = 40

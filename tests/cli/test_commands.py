@@ -38,10 +38,12 @@ def environment(folder: Path, **settings: object) -> dict[str, str]:
     }
 
 
-def call(folder: Path, *words: str, **settings: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PRIORS, *words], env=environment(folder, **settings), capture_output=True, text=True, check=False
-    )
+def call(folder: Path, *words: str, columns: str | None = None, **settings: object) -> subprocess.CompletedProcess[str]:
+    """What a command says; `columns` is the width of its terminal, None for none."""
+    known = environment(folder, **settings)
+    known.pop("COLUMNS", None)
+    width = {} if columns is None else {"COLUMNS": columns}
+    return subprocess.run([PRIORS, *words], env=known | width, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
     assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
     for width in ("60", "80", "140"):
-        table = call(folder, "search", "scout found no actors", COLUMNS=width).stdout
+        table = call(folder, "search", "scout found no actors", columns=width).stdout
         assert "BADs Russia" in table
         assert ("phr" in table) == (width == "140")
     assert "sim" in table

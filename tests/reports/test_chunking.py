@@ -4,7 +4,7 @@ import json
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.embeddings.provider import TokenCounter
@@ -173,6 +173,8 @@ JSON_VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=JSON_VALUES)
+@example(value="_")
+@example(value={"_": "__"})
 def test_any_json_is_chunked_or_refused(value: object, counter: TokenCounter) -> None:
     content = json.dumps(value)
     try:
