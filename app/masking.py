@@ -125,12 +125,12 @@ def _mask(text: str) -> Masked:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about PIECE_CHARACTERS, cut at the ends of lines; at blanks or commas where a line is
+    """The text in pieces of about PIECE_CHARACTERS, cut between paragraphs or lines; at blanks or commas where a line is
     longer, and anywhere in what has neither."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         stop = start + PIECE_CHARACTERS
-        cuts = (text.rfind(mark, start, stop) + 1 for mark in ("\n", " ", ","))
+        cuts = (text.rfind(mark, start, stop) + 1 for mark in ("\n\n", "\n", " ", ","))
         end = next((cut for cut in cuts if cut > start), stop)
         yield text[start:end]
         start = end

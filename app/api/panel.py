@@ -107,7 +107,10 @@ def answered(request: Request[Any, Any, Any], error: Exception) -> Response[Any]
 def _is_page(request: Request[Any, Any, Any]) -> bool:
     if request.method != "GET" or request.url.path.startswith(SERVICE):
         return False
-    return request.accept.best_match([JSON, HTML], default=JSON) == HTML
+    try:
+        return request.accept.best_match([JSON, HTML], default=JSON) == HTML
+    except OverflowError:  # `q=inf`
+        return False
 
 
 def _answer(request: Request[Any, Any, Any], asset: Asset, caching: str) -> Response[bytes]:

@@ -273,7 +273,7 @@ def _link(link: "HitLink") -> dict[str, str]:
 def _parts(hits: "list[Hit]", room: int) -> list[str]:
     """The parts of the score that say something of these hits, as many as there is room for beside the titles."""
     telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
-    return telling if len(telling) <= room else [part for part in telling if part in NARROW][:room]
+    return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
 
 def _table(hits: "list[Hit]") -> None:

@@ -19,9 +19,9 @@ SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
 
 
 PRIORITIES = MappingProxyType({
-    "refresh_statistics": 40, "compress": 30, "embed_waiting": 20, "index_vectors": 10, "link_waiting": 0,
+    "refresh_statistics": 40, "embed_waiting": 30, "index_vectors": 20, "compress": 10, "link_waiting": 0,
 })  # fmt: skip
-"""The greatest is fetched first: what is short, or what somebody waits for, before what finds it better."""
+"""The greatest is fetched first: what is short before what a language model may take minutes for, and links last."""
 ALONE = frozenset({"refresh_statistics", "embed_waiting", "index_vectors", "link_waiting"})
 """Tasks of which two with one lock would do the same work: the second is not fetched before the first has ended, so it
 takes no worker's place."""

@@ -98,8 +98,9 @@ async def _embed(services: Services) -> None:
         done += await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
     if done:
         logger.info("embedded", memories=done)
-        following = EMBED if time.monotonic() >= end else INDEX
-        await _ask(services, following, lock=following)
+        await _ask(services, INDEX, lock=INDEX)
+    if done and time.monotonic() >= end:
+        await _ask(services, EMBED, lock=EMBED)
 
 
 @tasks.task(name=INDEX, pass_context=True, queue="default")
@@ -111,7 +112,10 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
     services = _services(context)
     async with _again_when_it_answers(services, INDEX, INDEX):
         if not await backfill.lacks_an_index(services.database):
-            return
+            # A writer that found this job still waiting has relied on it, and may have committed after it looked.
+            await asyncio.sleep(SETTLE_SECONDS)
+            if not await backfill.lacks_an_index(services.database):
+                return
         now = await backfill.vector_bytes(services.database)
         if seen is None or backfill.pouring(seen, now):
             await _ask(services, INDEX, lock=INDEX, after=backfill.POURING_SECONDS, seen=now)
@@ -200,7 +204,7 @@ async def _release_for_ever(manager: JobManager) -> None:
     while True:
         try:
             await release_stalled(manager)
-        except ConnectorException as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was, the next look may succeed
             logger.warning("stalled jobs cannot be looked for", reason=str(error))
         await asyncio.sleep(HEARTBEAT_SECONDS)
 

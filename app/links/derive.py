@@ -105,9 +105,11 @@ async def link_turn(database: Database, *, seconds: float) -> LinkedTurn:
 
 
 async def many_wait(database: Database, count: int = MANY) -> bool:
-    """Whether more than so many steps wait: linking MANY takes so long that it is better done once no more come."""
+    """Whether more than so many steps wait that can be done now: linking MANY takes so long that it is better done once
+    no more come."""
+    unindexed = await _unindexed(database)
     async with database.statements() as connection:
-        return await store.more_wait(connection, count)
+        return await store.more_wait(connection, count, without=unindexed)
 
 
 async def _waiting(database: Database, step: str, *, without: Collection[int] = ()) -> int | None:

@@ -45,7 +45,12 @@ WAITING_WORKSPACE = text("""
 SELECT workspace_id FROM pending_links WHERE step = :step AND workspace_id <> ALL(CAST(:without AS bigint[])) LIMIT 1
 """)
 
-MORE_WAIT = text("SELECT count(*) > :count FROM (SELECT 1 FROM pending_links LIMIT CAST(:count AS integer) + 1) AS few")
+MORE_WAIT = text("""
+SELECT count(*) > :count FROM (
+    SELECT 1 FROM pending_links WHERE NOT (step = :vectors AND workspace_id = ANY(CAST(:without AS bigint[])))
+    LIMIT CAST(:count AS integer) + 1
+) AS few
+""")
 
 WAITING_TEXTS = text("""
 SELECT p.memory_id, m.kind, m.title, left(m.body, :characters) AS body, m.language, p.asked
@@ -73,9 +78,10 @@ async def waiting_workspace(connection: AsyncConnection, step: str, *, without: 
     return None if found is None else int(found)
 
 
-async def more_wait(connection: AsyncConnection, count: int) -> bool:
-    """Whether more than so many steps wait."""
-    return bool((await connection.execute(MORE_WAIT, {"count": count})).scalar_one())
+async def more_wait(connection: AsyncConnection, count: int, *, without: Collection[int] = ()) -> bool:
+    """Whether more than so many steps wait, those by vectors `without` these workspaces."""
+    given = {"count": count, "vectors": VECTORS, "without": list(without)}
+    return bool((await connection.execute(MORE_WAIT, given)).scalar_one())
 
 
 async def waiting_texts(connection: AsyncConnection, workspace_id: int, limit: int) -> list[Text]:

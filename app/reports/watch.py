@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -80,7 +81,8 @@ async def _once_it_can(stop: asyncio.Event, once: Callable[[], Coroutine[None, N
             return await _unless(stop, once())
         except DatabaseUnavailable as error:
             logger.warning("changes wait for the database", reason=str(error))
-            await asyncio.sleep(RETRY_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), RETRY_SECONDS)
     return None
 
 

@@ -58,7 +58,7 @@ LOOK_ALIKES = tuple(
         # How much, not when.
         rf"\b(?:{NUMBER}\s+(?:to|and|or)\s+)?{NUMBER}(?=[ -]?(?i:{UNITS})\b|[ ]?%)",
         rf"\b(?i:to|by|of)\s+(?:{NUMBER}\s+(?:to|and|or)\s+)?{NUMBER}(?=\s+(?i:{COUNTED})\b)",
-        rf"\b(?i:{SIZES})\s+(?:(?:is|was|set)\s+)?(?:from\s+{NUMBER}\s+)?(?:of|to|by|from|at|until)\s+{NUMBER}",
+        rf"\b(?i:{SIZES})\s+(?:(?:is|was|set)\s+)?(?:from\s+{NUMBER}\s+)?(?:of|to|by|from|at|until)\s+{NUMBER}(?![-/.][0-9])",
     )
 )
 

@@ -47,7 +47,8 @@ export function useSearch(text: string, filters: Filters) {
       return call<SearchAnswer>("/api/search", { method: "POST", body, signal, within });
     },
     placeholderData: keptWithin(within),
-    staleTime: Number.POSITIVE_INFINITY,
+    // What could not be answered in full is asked again when it is looked at again.
+    staleTime: ({ state }) => (state.data?.degraded.length ? 0 : Number.POSITIVE_INFINITY),
     enabled: text !== "",
   });
 }
@@ -282,7 +283,7 @@ export function useTag() {
 
 function showTags(kept: Kept, ids: readonly string[], change: (tags: readonly string[]) => readonly string[]): void {
   changeNodes(kept, ids, (node) => ({ ...node, tags: change(node.tags) }));
-  for (const name of ["facets", "memories", "memory"]) void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
+  for (const name of ["facets", "memories", "memory", "search"]) void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
 }
 
 const DONE = { delete: "deleted", restore: "restored", release: "released" } as const;
@@ -325,7 +326,7 @@ function refreshAll({ client, within }: Kept): Promise<void> {
 function showQualities(kept: Kept, rated: readonly Rated[]): void {
   const qualities = new Map(rated.map(({ rating, quality }) => [rating.memory_id, quality]));
   changeNodes(kept, [...qualities.keys()], (node) => ({ ...node, quality: qualities.get(node.id) ?? node.quality }));
-  for (const name of ["ratings", "memory", "memories", "review"]) {
+  for (const name of ["ratings", "memory", "memories", "review", "search"]) {
     void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
   }
 }

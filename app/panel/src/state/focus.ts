@@ -22,6 +22,7 @@ export function focusTitle(): void {
 export function useTitleFocus() {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
+    if (document.activeElement?.matches("input, textarea, select")) return;
     if (wasFollowed() || document.activeElement?.checkVisibility() === false) title.current?.focus({ preventScroll: true });
   }, []);
   return title;
@@ -33,7 +34,7 @@ export function useFocusBack(open: string | null, lineOf: (id: string) => string
   useEffect(() => {
     const closed = open === null ? before.current : null;
     before.current = open;
-    if (closed === null) return;
+    if (closed === null || document.activeElement?.matches("input, textarea, select")) return;
     const back = linkOf(lineOf(closed)) ?? document.querySelector<HTMLElement>(otherwise);
     back?.focus();
   }, [open]);

@@ -31,10 +31,10 @@ export function Detail({ id, onClose }: Props) {
       <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
         <Icon name="close" label="Close" />
       </button>
-      {memory.isError ? (
-        <Failure what="The memory" error={memory.error} retry={memory.refetch} />
-      ) : memory.data ? (
+      {memory.data ? (
         <Whole memory={memory.data} />
+      ) : memory.isError ? (
+        <Failure what="The memory" error={memory.error} retry={memory.refetch} />
       ) : (
         <Loading what="the memory" />
       )}

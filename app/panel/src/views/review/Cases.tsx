@@ -40,7 +40,7 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
   const toggle = (id: string) => choose(toggled(chosen, id));
   const current = ids[Math.min(at, ids.length - 1)];
   const move = (step: 1 | -1) => {
-    const next = Math.max(0, Math.min(ids.length - 1, at + step));
+    const next = Math.max(0, Math.min(ids.length - 1, Math.min(at, ids.length - 1) + step));
     setAt(next);
     focusLine(lineOf(ids[next] ?? ""));
   };

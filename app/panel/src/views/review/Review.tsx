@@ -121,7 +121,8 @@ function Listed({ query, cases, total, limit, setLimit, deeds, explanation, noth
     );
   }
   const act = (deed: Deed, ids: readonly string[]) => {
-    changes[deed].mutate(ids, { onSuccess: () => setChosen(new Set()) });
+    const left = (now: ReadonlySet<string>) => new Set([...now].filter((id) => !ids.includes(id)));
+    changes[deed].mutate(ids, { onSuccess: () => setChosen(left) });
   };
   const doing = deeds.find((deed) => changes[deed].isPending);
   const more = cases.length === limit && limit < AT_MOST;

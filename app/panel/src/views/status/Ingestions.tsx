@@ -10,7 +10,7 @@ const FILES_AT_FIRST = 100;
 export function Ingestions() {
   const [onlyFailed, setOnlyFailed] = useState(false);
   const log = useIngestions(onlyFailed);
-  if (log.isError) return <Failure what="The log" error={log.error} retry={log.refetch} />;
+  if (log.isError && !log.data) return <Failure what="The log" error={log.error} retry={log.refetch} />;
   if (!log.data) return <Loading what="ingestions" />;
   const ingestions = log.data.pages.flat();
   if (ingestions.length === 0 && !onlyFailed) return <Nothing />;
