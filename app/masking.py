@@ -125,8 +125,8 @@ def _mask(text: str) -> Masked:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about PIECE_CHARACTERS, cut between paragraphs or lines; at blanks or commas where a line is
-    longer, and anywhere in what has neither."""
+    """The text in pieces of about PIECE_CHARACTERS, cut between paragraphs or lines, at blanks or commas in a longer
+    line, and anywhere in what has none of these."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         stop = start + PIECE_CHARACTERS
