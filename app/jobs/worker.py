@@ -160,6 +160,8 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
     """Take a workspace's lexical statistics anew, should they have become stale."""
     services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
     async with _again_when_it_answers(services, STATISTICS, lock, workspace_id=workspace_id):
+        # A writer that found this job still waiting has relied on it, and commits in this moment.
+        await asyncio.sleep(SETTLE_SECONDS)
         await refresh_workspace_statistics(services.database, workspace_id, stale=STALE_AT_WRITES)
 
 
