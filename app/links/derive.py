@@ -94,6 +94,8 @@ async def link_turn(database: Database, *, seconds: float) -> LinkedTurn:
         if done and time.monotonic() >= end:
             return LinkedTurn(done, over=False)
         done += await _link_by_words(database, workspace_id)
+    if await _waiting(database, VECTORS) is None:
+        return LinkedTurn(done, over=True)
     unindexed = await _unindexed(database)
     compared = False
     while (workspace_id := await _waiting(database, VECTORS, without=unindexed)) is not None:
@@ -107,9 +109,13 @@ async def link_turn(database: Database, *, seconds: float) -> LinkedTurn:
 async def many_wait(database: Database, count: int = MANY) -> bool:
     """Whether more than so many steps wait that can be done now: linking MANY takes so long that it is better done once
     no more come."""
+    async with database.statements() as connection:
+        if not await store.more_wait(connection, count):
+            return False
+    # Asked for only where it can matter, for it counts all vectors.
     unindexed = await _unindexed(database)
     async with database.statements() as connection:
-        return await store.more_wait(connection, count, without=unindexed)
+        return not unindexed or await store.more_wait(connection, count, without=unindexed)
 
 
 async def _waiting(database: Database, step: str, *, without: Collection[int] = ()) -> int | None:
