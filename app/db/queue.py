@@ -18,11 +18,11 @@ SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
 """)
 
 
-PRIORITIES = MappingProxyType({
-    "refresh_statistics": 40, "embed_waiting": 30, "index_vectors": 20, "compress": 10, "link_waiting": 0,
-})  # fmt: skip
+STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
+COMPRESS, LINK = "compress", "link_waiting"
+PRIORITIES = MappingProxyType({STATISTICS: 40, EMBED: 30, INDEX: 20, COMPRESS: 10, LINK: 0})
 """The greatest is fetched first: what is short before what a language model may take minutes for, and links last."""
-ALONE = frozenset({"refresh_statistics", "embed_waiting", "index_vectors", "link_waiting"})
+ALONE = frozenset({STATISTICS, EMBED, INDEX, LINK})
 """Tasks of which two with one lock would do the same work: the second is not fetched before the first has ended, so it
 takes no worker's place."""
 
@@ -42,18 +42,19 @@ class _Job(NamedTuple):
 
 
 async def enqueue(
-    connection: AsyncConnection, task: str, *, lock: str, after: float = 0.0, **arguments: int | str
+    connection: AsyncConnection, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str
 ) -> None:
     """Ask a worker for `task`, `after` some seconds, once: while a job with this lock waits, another is not added.
+    Without one the task's name is the lock.
 
     Within `Database.transaction` the job is added last: until the commit, whoever adds one with the same lock waits.
     """
-    job = _Job(task, lock, msgspec.json.encode(arguments).decode(), after)
+    job = _Job(task, lock or task, msgspec.json.encode(arguments).decode(), after)
     later: dict[str, _Job] | None = connection.info.get(LATER)
     if later is None:
         await _add(connection, job)
     else:
-        later[lock] = job
+        later[job.lock] = job
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.queue import enqueue
+from app.db.queue import LINK, enqueue
 
 WORDS, VECTORS = "words", "vectors"
 """What a memory is linked by once it has it: its words at once, its vector when that is there."""
@@ -25,7 +25,7 @@ async def wait_for_links(connection: AsyncConnection, workspace_id: int, ids: Se
     """
     if ids:
         await connection.execute(WAIT, {"workspace_id": workspace_id, "ids": list(ids), "step": step})
-        await enqueue(connection, "link_waiting", lock="link_waiting")
+        await enqueue(connection, LINK)
 
 
 WAIT_ALL = text("""
@@ -40,4 +40,4 @@ async def compare_all_anew(connection: AsyncConnection) -> None:
     """Have all memories linked by the served model's vectors: what is near to what was another model's word."""
     await connection.execute(text("DELETE FROM links WHERE relation = 'similar'"))
     await connection.execute(WAIT_ALL, {"step": VECTORS})
-    await enqueue(connection, "link_waiting", lock="link_waiting")
+    await enqueue(connection, LINK)

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.exc import ProgrammingError
 
 from app.db.engine import Database, again_after_deadlock, sqlstate_of
-from app.db.queue import enqueue
+from app.db.queue import EMBED, enqueue
 from app.embeddings import store
 from app.embeddings.following import pinned
 from app.embeddings.provider import EmbeddingProvider
@@ -173,5 +173,5 @@ async def find_unlisted(database: Database) -> bool:
         if done + await store.listed_count(connection, model) >= total:
             return False
         await store.list_waiting(connection, model)
-        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+        await enqueue(connection, EMBED)
     return True

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import DEADLOCK, Database, sqlstate_of
-from app.db.queue import enqueue
+from app.db.queue import EMBED, enqueue
 from app.db.waiting import compare_all_anew
 from app.embeddings import store
 from app.embeddings.backfill import BATCH
@@ -178,7 +178,7 @@ async def _registered(provider: EmbeddingProvider, connection: AsyncConnection) 
 async def _switch(candidate: StoredModel, connection: AsyncConnection) -> None:
     await store.wait_briefly(connection)
     await store.switch(connection, candidate)
-    await enqueue(connection, "embed_waiting", lock="embed_waiting")
+    await enqueue(connection, EMBED)
 
 
 async def _build_indexes(database: Database, candidate: StoredModel) -> None:
@@ -211,7 +211,7 @@ async def _dropped(model: StoredModel, connection: AsyncConnection) -> None:
     if served is not None:
         # A writer that began before the switch and ended after it has written vectors of the old model.
         await store.list_waiting(connection, served)
-        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+        await enqueue(connection, EMBED)
 
 
 async def _fill(

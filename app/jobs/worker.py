@@ -15,7 +15,7 @@ from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
 from app.db.engine import libpq_url
-from app.db.queue import enqueue
+from app.db.queue import COMPRESS, EMBED, INDEX, LINK, STATISTICS, enqueue
 from app.embeddings import backfill
 from app.embeddings.backfill import embed_waiting, find_unlisted
 from app.embeddings.following import FollowingProvider
@@ -42,7 +42,6 @@ HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 15.0
 bars its kind. One that is done twice does no harm."""
 UPKEEP_PRIORITY = 50
 """Above all others: it is short, and asks for what was forgotten."""
-EMBED, INDEX, LINK, STATISTICS = "embed_waiting", "index_vectors", "link_waiting", "refresh_statistics"
 STOP_SECONDS = 5.0
 """A job that goes on for longer after a stop is aborted; it is done again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
@@ -61,7 +60,7 @@ def _services(context: JobContext) -> Services:
 
 @asynccontextmanager
 async def _again_when_it_answers(
-    services: Services, task: str, lock: str, **arguments: int | str
+    services: Services, task: str, *, lock: str | None = None, **arguments: int | str
 ) -> AsyncIterator[None]:
     """Where a part does not answer, ask for the job anew in AGAIN_SECONDS, unless one is waiting already.
 
@@ -74,7 +73,9 @@ async def _again_when_it_answers(
         await _ask(services, task, lock=lock, after=AGAIN_SECONDS, **arguments)
 
 
-async def _ask(services: Services, task: str, *, lock: str, after: float = 0.0, **arguments: int | str) -> None:
+async def _ask(
+    services: Services, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str
+) -> None:
     async with services.database.transaction() as connection:
         await enqueue(connection, task, lock=lock, after=after, **arguments)
 
@@ -83,7 +84,7 @@ async def _ask(services: Services, task: str, *, lock: str, after: float = 0.0, 
 async def embed_waiting_task(context: JobContext) -> None:
     """Embed what waits, for TURN_SECONDS at a time; then ask that workspaces which have grown get their index."""
     services = _services(context)
-    async with _again_when_it_answers(services, EMBED, EMBED):
+    async with _again_when_it_answers(services, EMBED):
         await _embed(services)
 
 
@@ -98,9 +99,9 @@ async def _embed(services: Services) -> None:
         done += await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
     if done:
         logger.info("embedded", memories=done)
-        await _ask(services, INDEX, lock=INDEX)
+        await _ask(services, INDEX)
     if done and time.monotonic() >= end:
-        await _ask(services, EMBED, lock=EMBED)
+        await _ask(services, EMBED)
 
 
 @tasks.task(name=INDEX, pass_context=True, queue="default")
@@ -110,7 +111,7 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
     `seen` is what the vectors took POURING_SECONDS ago; a job that has not seen it asks for one that has.
     """
     services = _services(context)
-    async with _again_when_it_answers(services, INDEX, INDEX):
+    async with _again_when_it_answers(services, INDEX):
         if not await backfill.lacks_an_index(services.database):
             # A writer that found this job still waiting has relied on it, and may have committed after it looked.
             await asyncio.sleep(SETTLE_SECONDS)
@@ -118,10 +119,10 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
                 return
         now = await backfill.vector_bytes(services.database)
         if seen is None or backfill.pouring(seen, now):
-            await _ask(services, INDEX, lock=INDEX, after=backfill.POURING_SECONDS, seen=now)
+            await _ask(services, INDEX, after=backfill.POURING_SECONDS, seen=now)
         elif await backfill.build_indexes(services.database):
             # What was near had to wait for the index.
-            await _ask(services, LINK, lock=LINK)
+            await _ask(services, LINK)
 
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
@@ -131,14 +132,14 @@ async def link_waiting_task(context: JobContext, seen: int | None = None) -> Non
     `seen` is what the vectors took when the job before it looked.
     """
     services = _services(context)
-    async with _again_when_it_answers(services, LINK, LINK):
+    async with _again_when_it_answers(services, LINK):
         if await many_wait(services.database):
             now = await backfill.vector_bytes(services.database)
             if seen is None or backfill.pouring(seen, now):
-                await _ask(services, LINK, lock=LINK, after=backfill.POURING_SECONDS, seen=now)
+                await _ask(services, LINK, after=backfill.POURING_SECONDS, seen=now)
                 return
             # Before a writer asks for it, who has not seen what this one has.
-            await _ask(services, LINK, lock=LINK, seen=now)
+            await _ask(services, LINK, seen=now)
         await _link(services)
 
 
@@ -152,20 +153,20 @@ async def _link(services: Services) -> None:
     if done:
         logger.info("linked", memories=done)
     if not over:
-        await _ask(services, LINK, lock=LINK)
+        await _ask(services, LINK)
 
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Take a workspace's lexical statistics anew, should they have become stale."""
     services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
-    async with _again_when_it_answers(services, STATISTICS, lock, workspace_id=workspace_id):
+    async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
         # A writer that found this job still waiting has relied on it, and commits in this moment.
         await asyncio.sleep(SETTLE_SECONDS)
         await refresh_workspace_statistics(services.database, workspace_id, stale=STALE_AT_WRITES)
 
 
-@tasks.task(name="compress", pass_context=True, retry=RETRY, queue="default")
+@tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
     """Compress a finished run."""
     services = _services(context)
@@ -182,7 +183,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(services.database)
     await empty_trash(services.database, days=services.settings.trash_days)
     for task in (EMBED, INDEX, LINK):
-        await _ask(services, task, lock=task)
+        await _ask(services, task)
     await refresh_all_statistics(services.database)
 
 

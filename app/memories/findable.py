@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.queue import enqueue
+from app.db.queue import EMBED, INDEX, STATISTICS, enqueue
 from app.db.waiting import VECTORS, wait_for_links
 from app.embeddings import store as vectors
 from app.embeddings.copying import copy_new
@@ -36,7 +36,7 @@ async def make_findable(
     lacking = ids if came is None else [memory_id for memory_id in ids if memory_id not in came.vectors]
     if lacking:
         await vectors.wait_for_vectors(connection, workspace_id, lacking)
-        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+        await enqueue(connection, EMBED)
     await enqueue_statistics(connection, workspace_id)
 
 
@@ -45,7 +45,7 @@ async def _write_new(connection: AsyncConnection, workspace_id: int, came: Came)
     ids, matrix = list(came.vectors), given_vectors.matrix(list(came.vectors.values()))
     await copy_new(connection, came.model, workspace_id, ids, matrix)
     await wait_for_links(connection, workspace_id, ids, step=VECTORS)
-    await enqueue(connection, "index_vectors", lock="index_vectors")
+    await enqueue(connection, INDEX)
 
 
 async def complete(
@@ -81,6 +81,4 @@ async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids
 
 async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:
     """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
-    await enqueue(
-        connection, "refresh_statistics", lock=f"refresh_statistics:{workspace_id}", workspace_id=workspace_id
-    )
+    await enqueue(connection, STATISTICS, lock=f"{STATISTICS}:{workspace_id}", workspace_id=workspace_id)

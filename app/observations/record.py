@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.db.queue import enqueue
+from app.db.queue import COMPRESS, enqueue
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound, Refused
 from app.llm.chat import Chat
@@ -93,8 +93,8 @@ async def ask_worker(connection: AsyncConnection, workspace_id: int, observation
     """Ask a worker to compress it."""
     await enqueue(
         connection,
-        "compress",
-        lock=f"compress:{observation_id}",
+        COMPRESS,
+        lock=f"{COMPRESS}:{observation_id}",
         workspace_id=workspace_id,
         observation_id=str(observation_id),
     )

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database, again_after_deadlock
-from app.db.queue import enqueue
+from app.db.queue import EMBED, enqueue
 from app.embeddings import store as vectors
 from app.embeddings.store import StoredModel
 from app.links import store as links
@@ -166,7 +166,7 @@ async def _give_vectors(
     waiting: list[UUID] = [row.memory_id for row in rows if row.memory_id not in given]
     if waiting:
         await vectors.wait_for_vectors(connection, workspace_id, waiting)
-        await enqueue(connection, "embed_waiting", lock="embed_waiting")
+        await enqueue(connection, EMBED)
     return len(waiting)
 
 
