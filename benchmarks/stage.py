@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
 from app.api.server import bound_socket
@@ -26,9 +26,9 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @asynccontextmanager
-async def stage() -> AsyncIterator[Services]:
-    """Services over an empty, migrated store in a temporary folder, the model loaded."""
-    with tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
+async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
+    """Services over a migrated store, the model loaded: the one that is `kept`, or an empty, temporary one."""
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
         data = Path(folder)
         with EmbeddedPostgres(data) as server:
             settings = Settings(data_dir=data, database_url=server.start(), log_level="error")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = [
-    {"settings", "errors", "version", "panel"},
+    {"settings", "errors", "version", "panel", "aside"},
     {"db", "embeddings", "injection", "masking", "llm"},
     {"workspaces", "memories", "links"},
     {"retrieval", "reports", "runs", "observations", "feedback", "novelty", "graph"},

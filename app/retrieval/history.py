@@ -1,8 +1,8 @@
 """The verb that gives an agent its history."""
 
-import asyncio
 from functools import partial
 
+from app.aside import aside
 from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
 from app.errors import InvalidInput
@@ -47,6 +47,6 @@ async def history(
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens, language=language)
     made = partial(section, finding.hits, budget=budget_tokens, counter=counter)
-    markdown, tokens, shown = await asyncio.to_thread(made) if is_long(finding.hits) else made()
+    markdown, tokens, shown = await aside(made, long=is_long(finding.hits))
     recall = await log(database, finding, hits=shown, tokens=tokens, language=language)
     return History(markdown=markdown, tokens=tokens, recall=recall)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 from psycopg import AsyncConnection
 
+from app.aside import aside
 from app.db.engine import Database
 from app.embeddings.following import speaking
 from app.embeddings.provider import EmbeddingProvider, Reranker, Vector
@@ -177,9 +178,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
     """The query as it may be stored. A long one is masked beside the event loop."""
     if not mask:
         return query
-    if len(query.text) <= MASKED_AT_ONCE:
-        return masked_values(query)
-    return await asyncio.to_thread(masked_values, query)
+    return await aside(partial(masked_values, query), long=len(query.text) > MASKED_AT_ONCE)
 
 
 class _Asked(NamedTuple):
@@ -310,7 +309,7 @@ async def _with_bodies(
         chosen += following
         memories |= await store.bodies(connection, workspace_id, [item.candidate.memory_id for item in following])
         large = sum(len(memory.body) for memory in memories.values()) > READ_AT_ONCE
-        hits = await asyncio.to_thread(read) if large else read()
+        hits = await aside(read, long=large)
     return hits
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from app.aside import aside
 from app.db.engine import Database
 from app.embeddings.provider import TokenCounter
 from app.memories.memory import Memory
@@ -52,7 +53,7 @@ async def continued_history(
         DatabaseUnavailable: the database does not answer.
     """
     fit = partial(fitted, finding.hits, budget=budget_tokens, counter=counter)
-    found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
+    found = await aside(fit, long=is_long(finding.hits))
     room = budget_tokens - frame_tokens(counter)
     async with TURNS.setdefault((id(database), finding.workspace, finding.query.run_id), asyncio.Lock()):
         while True:
@@ -69,10 +70,8 @@ async def _before(database: Database, finding: Finding, language: str) -> _Befor
         async with database.transaction() as connection:
             await workspaces.ensure(connection, finding.workspace, configuration(language))
         return _Before(recall_id=None, was_shown=False, blocks=(), broken=None)
-    if sum(len(memory.body) for memory in live.values()) <= REMADE_AT_ONCE:
-        blocks, broken = remade(section.blocks, live, passing)
-    else:
-        blocks, broken = await asyncio.to_thread(remade, section.blocks, live, passing)
+    large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
+    blocks, broken = await aside(partial(remade, section.blocks, live, passing), long=large)
     return _Before(recall_id=section.recall_id, was_shown=bool(section.blocks), blocks=blocks, broken=broken)
 
 
