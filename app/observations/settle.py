@@ -10,7 +10,6 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database, again_after_deadlock
-from app.embeddings.provider import TokenCounter
 from app.errors import NotFound, Unavailable
 from app.links import store as links
 from app.links.link import SUPERSEDES, Link
@@ -112,15 +111,22 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What an output was compressed to, as it may be stored."""
+
+    compressed: Compressed
+    passed: Screened
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
     """What became of an output."""
 
     used: frozenset[UUID]
     """The given memories that it repeats."""
-    compressed: Compressed | None = None
+    told: _Told | None = None
     """None: nothing worth keeping was left."""
-    passed: Screened | None = None
-    tokens: int = 0
 
 
 async def _asked(database: Database, workspace_id: int, observation_id: UUID) -> _Asked:
@@ -147,20 +153,24 @@ async def _made(database: Database, asked: _Asked, compressor: Compressor) -> _M
     if await asyncio.to_thread(worthless, rest) is not None:
         return _Made(used=used)
     outcome = replace(asked.outcome, output=rest, issues=safe_issues(asked.outcome.issues))
-    made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
-    passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
-    if passed.objection is not None and made.compressor == LLM:
+    told = await _told(outcome, compressor)
+    if told.passed.objection is not None and told.compressed.compressor == LLM:
         # What a model says wrongly is not what the run has found.
-        reason = not_taken(f"the language model's reply is not stored: {passed.objection.message}")
-        made = await compressed(outcome, compressor.provider, None, evaluator=compressor.evaluator)
-        made = replace(made, fallback=reason)
-        passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor.counter, compressor.mask)
-    return _Made(used=used, compressed=made, passed=passed, tokens=tokens)
+        reason = not_taken(f"the language model's reply is not stored: {told.passed.objection.message}")
+        told = await _told(outcome, replace(compressor, chat=None))
+        told = replace(told, compressed=replace(told.compressed, fallback=reason))
+    return _Made(used=used, told=told)
 
 
-def _screened(memory: NewMemory, counter: TokenCounter, mask: bool) -> tuple[Screened, int]:  # noqa: FBT001 - for a thread
-    passed = screened(memory, mask=mask)
-    return passed, counter.count(embedded_text(passed.memory.title, passed.memory.body))
+async def _told(outcome: Outcome, compressor: Compressor) -> _Told:
+    made = await compressed(outcome, compressor.provider, compressor.chat, evaluator=compressor.evaluator)
+    passed, tokens = await asyncio.to_thread(_screened, _memory(outcome, made), compressor)
+    return _Told(compressed=made, passed=passed, tokens=tokens)
+
+
+def _screened(memory: NewMemory, compressor: Compressor) -> tuple[Screened, int]:
+    passed = screened(memory, mask=compressor.mask)
+    return passed, compressor.counter.count(embedded_text(passed.memory.title, passed.memory.body))
 
 
 async def _settled(database: Database, asked: _Asked, made: _Made) -> Recorded | None:
@@ -188,20 +198,20 @@ async def _settled_once(database: Database, asked: _Asked, made: _Made) -> Recor
 
 async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Recorded:
     """Store what was made, join it to what says the same, or refuse it."""
-    workspace_id = asked.target.workspace_id
-    if made.compressed is None or made.passed is None:
+    workspace_id, told = asked.target.workspace_id, made.told
+    if told is None:
         reason = ECHO if made.used else BOILERPLATE_ONLY
         message = "the output only repeats what the run was given" if made.used else MEANINGS[BOILERPLATE_ONLY]
         return await _refuse(connection, workspace_id, asked.asked, reason, message)
-    objection = made.passed.objection
+    objection = told.passed.objection
     if objection is not None:
         return await _refuse(connection, workspace_id, asked.asked, objection.code, objection.message)
     outdated = await store.outdated(connection, workspace_id, asked.asked.observation_id)
-    memory_id, outcome = await _keep(connection, asked, made.passed, made.tokens, outdated)
+    memory_id, outcome = await _keep(connection, asked, told, outdated)
     for older in outdated:
         if older != memory_id:
             await _give_way(connection, workspace_id, older, memory_id)
-    fallback = made.compressed.fallback
+    fallback = told.compressed.fallback
     observation_id = asked.asked.observation_id
     await store.finish(connection, workspace_id, observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
     await memories.lock(connection, workspace_id, [memory_id])
@@ -209,9 +219,7 @@ async def _settle(connection: AsyncConnection, asked: _Asked, made: _Made) -> Re
     return Recorded(observation_id=observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
 
 
-async def _keep(
-    connection: AsyncConnection, asked: _Asked, passed: Screened, tokens: int, outdated: Sequence[UUID]
-) -> tuple[UUID, str]:
+async def _keep(connection: AsyncConnection, asked: _Asked, told: _Told, outdated: Sequence[UUID]) -> tuple[UUID, str]:
     """The memory that holds the observation, and how.
 
     Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
@@ -219,7 +227,7 @@ async def _keep(
     rated the older one. What was replaced can be restored. What the run takes back by what it says now is `outdated`:
     it gives way however much of it is said again.
     """
-    target, memory, task = asked.target, passed.memory, asked.asked.request.task
+    target, memory, task = asked.target, told.passed.memory, asked.asked.request.task
     # A mere task says nothing, so that nothing says it again.
     compared = bool(task) and memory.body.strip() != task.strip()
     found = await store.same_task(connection, target.workspace_id, task) if compared else []
@@ -232,8 +240,8 @@ async def _keep(
         memory,
         source_id=None,
         language=target.language if memory.language is None else configuration(memory.language),
-        tokens=tokens,
-        findings=passed.findings,
+        tokens=told.tokens,
+        findings=told.passed.findings,
     )
     row = replace(row, memory_id=await store.free_id(connection, target.workspace_id, asked.asked.observation_id))
     await workspaces.add_languages(connection, target, {row.language})
