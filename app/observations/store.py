@@ -149,8 +149,7 @@ SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
     SELECT said.issue FROM (
         SELECT c.created_at, c.observation_id, i.place, i.issue FROM compressions c
         LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id AND NOT c.moved_on
-        CROSS JOIN unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues)
-            WITH ORDINALITY AS i(issue, place)
+        CROSS JOIN {runs.SAID} AS i(issue, place)
         WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND {runs.SPEAKS}
     ) AS said ORDER BY said.created_at, said.observation_id, said.place
 ) AS issues

@@ -45,9 +45,12 @@ RETURNING {COLUMNS}, (xmax = 0) AS is_new
 
 FIND = text(f"SELECT {COLUMNS} FROM runs WHERE workspace_id = :workspace_id AND run_id = :run_id")  # noqa: S608 - constants
 
+SAID = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
+"""The issues that an observation `c` was asked for with, then those of its run `r`, each with its place."""
+
 # What was asked for of an output that its run replaces keeps the judgement that it has; the run's next one is of the
 # next output. The run may come back to it.
-MOVE_ON = """
+MOVE_ON = f"""
 UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
     SELECT jsonb_build_object(
         'final_score', coalesce(to_jsonb(r.final_score), c.request -> 'final_score'),
@@ -55,15 +58,14 @@ UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
         'issues', coalesce((
             SELECT jsonb_agg(issue ORDER BY place) FROM (
                 SELECT issue, min(place) AS place
-                FROM unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues)
-                    WITH ORDINALITY AS said(issue, place)
+                FROM {SAID} AS said(issue, place)
                 GROUP BY issue
             ) AS once
         ), '[]')
     ) FROM runs r WHERE r.workspace_id = c.workspace_id AND r.run_id = c.run_id
-), '{{}}')
-WHERE c.workspace_id = :workspace_id AND NOT c.moved_on AND {condition}
-"""
+), '{{{{}}}}')
+WHERE c.workspace_id = :workspace_id AND NOT c.moved_on AND {{condition}}
+"""  # noqa: S608 - constants
 REPLACED = text(
     MOVE_ON.format(
         condition="""
