@@ -1,8 +1,8 @@
 /** What memories are linked with. */
 
 import { useQuery } from "@tanstack/react-query";
-import { call, memoryPath, workspace } from "./client";
-import { rest } from "./passing";
+import { workspace } from "./client";
+import { passing } from "./passing";
 import type { Links } from "./types";
 
 const FRESH_MILLISECONDS = 30_000;
@@ -13,7 +13,7 @@ export function useLinks(id: string | null) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "links", id],
-    queryFn: ({ signal }) => rest(id ?? "", signal).then(() => call<Links>(memoryPath(id ?? "", "/links"), { signal, within })),
+    queryFn: ({ signal }) => passing<Links>(id ?? "", "/links", { signal, within }),
     enabled: id !== null,
     staleTime: FRESH_MILLISECONDS,
   });

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { notify, notifyFailure } from "../state/notices";
 import { call, type Kept, keptWithin, memoryPath, query, workspace } from "./client";
 import { changeNodes, dropNodes, nodeOf } from "./graph";
-import { rest } from "./passing";
+import { passing } from "./passing";
 import type {
   Candidate, Changed, Facets, Filters, Memory, MemoryPage, MemoryUses, Rated, Rating, ReviewCounts, SearchAnswer, SearchInput,
 } from "./types";
@@ -67,7 +67,7 @@ export function useMemory(id: string) {
   const known = listed({ client, within }, id);
   return useQuery<Memory>({
     queryKey: [within, "memory", id],
-    queryFn: ({ signal }) => rest(id, signal).then(() => call<Memory>(memoryPath(id), { signal, within })),
+    queryFn: ({ signal }) => passing<Memory>(id, "", { signal, within }),
     ...(known ? { placeholderData: known } : {}),
   });
 }
@@ -76,7 +76,7 @@ export function useNeighbours(memory: Memory) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "neighbours", memory.id],
-    queryFn: ({ signal }) => rest(memory.id, signal).then(() => call<readonly Memory[]>(memoryPath(memory.id, "/neighbours"), { signal, within })),
+    queryFn: ({ signal }) => passing<readonly Memory[]>(memory.id, "/neighbours", { signal, within }),
     enabled: memory.source !== null && memory.ordinal !== null,
   });
 }
@@ -85,7 +85,7 @@ export function useRatings(id: string) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "ratings", id],
-    queryFn: ({ signal }) => rest(id, signal).then(() => call<readonly Rating[]>(memoryPath(id, "/feedback"), { signal, within })),
+    queryFn: ({ signal }) => passing<readonly Rating[]>(id, "/feedback", { signal, within }),
   });
 }
 
@@ -93,7 +93,7 @@ export function useUses(id: string) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "uses", id],
-    queryFn: ({ signal }) => rest(id, signal).then(() => call<MemoryUses>(memoryPath(id, "/runs"), { signal, within })),
+    queryFn: ({ signal }) => passing<MemoryUses>(id, "/runs", { signal, within }),
   });
 }
 

@@ -1,6 +1,6 @@
 /** What is asked of the service as a whole: histories as agents get them, and how it does. */
 
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { call, keptWithin, query, workspace } from "./client";
 import type { History, HistoryInput, Ingestion, Status } from "./types";
 
@@ -20,21 +20,21 @@ export function useHistory(asked: HistoryInput) {
   });
 }
 
-export function useStatus() {
-  const within = workspace();
-  return useQuery({
+function statusWithin(within: string) {
+  return queryOptions({
     queryKey: [within, "status"],
     queryFn: ({ signal }) => call<Status>("/api/status", { signal, within }),
-    refetchInterval: REFRESH_MILLISECONDS,
   });
+}
+
+export function useStatus() {
+  return useQuery({ ...statusWithin(workspace()), refetchInterval: REFRESH_MILLISECONDS });
 }
 
 /** The name before each of the evaluator's issues among the facts; not asked for while nothing looks like one. */
 export function useEvaluator(wanted: boolean) {
-  const within = workspace();
   return useQuery({
-    queryKey: [within, "status"],
-    queryFn: ({ signal }) => call<Status>("/api/status", { signal, within }),
+    ...statusWithin(workspace()),
     select: (status) => status.evaluator,
     staleTime: Number.POSITIVE_INFINITY,
     enabled: wanted,

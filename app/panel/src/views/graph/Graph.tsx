@@ -3,6 +3,7 @@ import { flushSync } from "react-dom";
 import { useGraph, useRedraw } from "../../api/graph";
 import { useRate } from "../../api/memories";
 import type { Graph as Found } from "../../api/types";
+import { toggled } from "../../parts/choice";
 import { Failure } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
@@ -79,16 +80,11 @@ function Whole({ graph, tool, working }: Props) {
   };
   const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null, follow: true });
   const toggle = (id: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
+    const next = toggled(chosen, id);
     setChosen(next);
     return next;
   };
-  const toggleCluster = (cluster: number) => {
-    const next = new Set(alone);
-    if (!next.delete(cluster)) next.add(cluster);
-    changeAddress({ cluster: [...next].sort().map(String) });
-  };
+  const toggleCluster = (cluster: number) => changeAddress({ cluster: [...toggled(alone, cluster)].sort().map(String) });
   const ids = useMemo(() => listed.map(({ id }) => id), [listed]);
   const place = useStepping(ids, memory ?? current);
   const move = (step: Step) => {

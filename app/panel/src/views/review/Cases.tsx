@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { type Deed, useRate } from "../../api/memories";
 import type { Memory } from "../../api/types";
+import { toggled } from "../../parts/choice";
 import { shortPath, whole } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
@@ -104,12 +105,6 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
 
 function allOf(shown: number, total = shown): string {
   return total > shown ? `The first ${whole(shown)} of ${whole(total)}` : `All ${whole(shown)}`;
-}
-
-function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(chosen);
-  if (!next.delete(id)) next.add(id);
-  return next;
 }
 
 function lineOf(id: string): string {
