@@ -159,6 +159,14 @@ def services(
     return Services(settings=settings, database=database, provider=provider, counter=counter, layouts=layouts)
 
 
+@pytest_asyncio.fixture
+async def own_services(services: Services, own_database_url: str) -> AsyncIterator[Services]:
+    """The same over a database of its own, for a test that needs one for itself."""
+    database = Database(own_database_url, pool_size=4)
+    yield replace(services, database=database, settings=replace(services.settings, database_url=own_database_url))
+    await database.close()
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
     """The address of a running service, without a worker: other tests share the store and its waiting memories."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,17 +11,30 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.embeddings import backfill, store
-from app.embeddings.backfill import build_indexes, pouring, serving_model, vector_bytes
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.links.derive import link_waiting
+from app.embeddings.backfill import backfill_state, build_indexes, pouring, serving_model, vector_bytes
+from app.embeddings.provider import EmbeddingProvider, Matrix, TokenCounter
+from app.jobs import worker
+from app.links.derive import link_waiting, many_wait
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
 from app.retrieval.query import Query
 from app.retrieval.search import search
-from app.settings import Settings
-from tests.jobs.test_worker import own_services, until_settled, working
+from app.wiring import Services
+from tests.embeddings.test_reembed import Lent
+from tests.jobs.working import note, until_settled, working
 
 FEW = 20
+
+
+class Slow(Lent):
+    """The real model, held up after the first batch."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        is_first = not self.entered.is_set()
+        self.entered.set()
+        if not is_first:
+            await self.let_go.wait()
+        return await self._provider.embed_documents(texts)
 
 
 async def remember_with_vectors(
@@ -80,20 +95,45 @@ async def test_what_is_near_is_found_once_there_is_an_index(
     await database.close()
 
 
-async def test_a_worker_builds_it_when_no_more_come(
-    own_database_url: str,
-    settings: Settings,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """More wait than are linked while more come, and none can be linked before the index is there."""
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
+    await link_waiting(own_services.database)
+    assert not await many_wait(own_services.database, FEW - 1)
+    await build_indexes(own_services.database)
+    assert await many_wait(own_services.database, FEW - 1)
+
+
+async def test_an_index_is_built_before_all_is_embedded(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(backfill, "BATCH", FEW)
+    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    slow = Slow(own_services.provider, held=True)
+    await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW + 1)))
+    async with working(replace(own_services, provider=slow)):
+        while True:
+            if await indexes(own_services.database):
+                break
+            await asyncio.sleep(0.05)
+        assert await backfill_state(own_services.database) == 1
+        slow.let_go.set()
+        await until_settled(own_services)
+
+
+async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
-    async with own_services(own_database_url, settings, provider, counter) as services, working(services):
-        await remember_with_vectors(services.database, counter, provider)
-        await until_settled(services)
-        assert len(await indexes(services.database)) == 1
-        async with services.database.statements() as connection:
+    async with working(own_services):
+        await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
+        await until_settled(own_services)
+        assert len(await indexes(own_services.database)) == 1
+        async with own_services.database.statements() as connection:
             assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
 
 

@@ -39,6 +39,8 @@ async def test_only_a_page_that_is_missing_is_answered_by_the_panel(api: httpx.A
     for path, headers in (("/memories", {}), ("/api/nowhere", browser), ("/assets/nothing.js", browser)):
         answer = await api.get(path, headers=headers)
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    endless = await api.get("/memories", headers={"Accept": "text/html;q=inf"})
+    assert (endless.status_code, endless.headers["content-type"]) == (404, "application/problem+json")
 
 
 async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: httpx.AsyncClient) -> None:
