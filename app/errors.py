@@ -16,7 +16,7 @@ A message says what is wrong and how to mend it. What a door makes of an error (
 code) is that door's business.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 class PriorsError(Exception):
@@ -33,6 +33,13 @@ class InvalidInput(PriorsError):
         super().__init__(f"{field}: {message}" if field else message)
         self.field = field
         self.message = message
+
+
+def check(reasons: Iterable[str]) -> None:
+    """Raise InvalidInput for the first of these reasons, each of which says `field: message`."""
+    for reason in reasons:
+        field, _, message = reason.partition(": ")
+        raise InvalidInput(field, message)
 
 
 class Refused(InvalidInput):

@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import OutcomeView, ReportInput
-from app.errors import InvalidInput
+from app.errors import check
 from app.memories.admission import unstorable
 from app.reports.ingest import ingest_content
 
@@ -23,8 +23,7 @@ class ReportsController(Controller):
         """Take in one report file's content, as `priors ingest` takes a file."""
         context = context_of(state)
         services = context.opened
-        for reason in unstorable({"language": data.language or ""}):
-            raise InvalidInput("language", reason.partition(": ")[2])
+        check(unstorable({"language": data.language or ""}))
         outcome = await ingest_content(
             services.database,
             services.provider,

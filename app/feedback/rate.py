@@ -6,7 +6,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, check
 from app.feedback import store
 from app.feedback.rating import Rated, Rating
 from app.masking import masked
@@ -136,6 +136,4 @@ def _check(rating: int, comment: str, run_id: str | None, idempotency_key: str |
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= NAME_LIMIT:
         raise InvalidInput("Idempotency-Key", f"has 1 to {NAME_LIMIT} characters")
     named = () if run_id is None else name_reasons(run_id)
-    for reason in (*named, *unstorable({"comment": comment, "Idempotency-Key": idempotency_key or ""})):
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
+    check((*named, *unstorable({"comment": comment, "Idempotency-Key": idempotency_key or ""})))

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.engine import Database
 from app.embeddings.following import pinned
 from app.embeddings.provider import EmbeddingProvider, Matrix, Vector
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.memories.admission import unstorable
 from app.memories.scored_text import embedded_text
 from app.novelty.passages import passages, shares, spread, tokens_about
@@ -105,9 +105,7 @@ def _check(task: str, results: Sequence[str]) -> None:
     for place, text in enumerate(results):
         if not text.strip() or len(text) > LONGEST_RESULT:
             raise InvalidInput(f"results[{place}]", f"has 1 to {LONGEST_RESULT:,} characters that say something")
-    for reason in unstorable({"results": list(results), "task": task}):
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
+    check(unstorable({"results": list(results), "task": task}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, check
 from app.memories.admission import in_calendar, unstorable
 from app.memories.memory import NewMemory, ObservationDetail
 from app.observations.reply import facts_of, storable
@@ -122,7 +122,7 @@ def _rating(values: Mapping[str, Any], log_id: str) -> HarnessRating:
         raise InvalidInput("rating", f"is neither up nor down ({_shown(given)})")
     if moment is not None and not in_calendar(moment):
         raise InvalidInput("timestamp", "is outside the years 1 to 9999")
-    _check_storable({"comment": comment})
+    check(unstorable({"comment": comment}))
     return HarnessRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
 
 
@@ -161,13 +161,7 @@ def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[HarnessR
 
 def check_detail(detail: ObservationDetail) -> None:
     """Raises InvalidInput where a text of it cannot be stored."""
-    _check_storable(asdict(detail))
-
-
-def _check_storable(fields: Mapping[str, Any]) -> None:
-    for reason in unstorable(fields):
-        name, _, message = reason.partition(": ")
-        raise InvalidInput(name, message)
+    check(unstorable(asdict(detail)))
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database
 from app.db.queue import COMPRESS, enqueue
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.errors import InvalidInput, NotFound, Refused
+from app.errors import NotFound, Refused, check
 from app.llm.chat import Chat
 from app.masking import masked_values
 from app.memories import refusals
@@ -23,7 +23,7 @@ from app.observations.store import Asked
 from app.runs.record import check_run
 from app.runs.run import DELETED_SINCE, NewRun
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration, unknown_language
+from app.workspaces.language import check_language, configuration
 from app.workspaces.workspace import checked_name
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
@@ -82,11 +82,8 @@ def _check(outcome: Outcome) -> None:
     """An outcome is checked as the run that it is of."""
     shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
     check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
-    for reason in unstorable({"tags": outcome.tags, "language": outcome.language or ""}):
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
-    if unknown := unknown_language(outcome.language or ""):
-        raise InvalidInput("language", unknown)
+    check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
+    check_language(outcome.language)
 
 
 async def ask_worker(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> None:

@@ -30,7 +30,7 @@ from app.reports.rename import rename
 from app.reports.store import KnownFile
 from app.reports.write import foreseen, write_files
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration, unknown_language
+from app.workspaces.language import check_language, configuration
 from app.workspaces.workspace import Workspace, checked_name
 
 WINDOW = 512
@@ -111,7 +111,7 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
         DatabaseUnavailable: files written before stay; running it again finishes.
     """
     started = time.perf_counter()
-    _check_language(language)
+    check_language(language)
     target = await _workspace(database, checked_name(workspace), default_language, dry_run=dry_run)
     run = _Run(
         database=database,
@@ -150,7 +150,7 @@ async def ingest_content(
         DatabaseUnavailable: nothing of it is stored.
     """
     started = time.perf_counter()
-    _check_language(language)
+    check_language(language)
     shown = _checked_path(path)
     if len(content) > max_file_bytes:
         raise InvalidInput("content", f"is larger than {max_file_bytes:,} bytes; split it")
@@ -186,11 +186,6 @@ async def _logged(run: _Run, started: float) -> Ingestion:
     )
     await log_ingestion(run.database, run.target.workspace_id, ingestion)
     return ingestion
-
-
-def _check_language(language: str | None) -> None:
-    if reason := unknown_language(language or ""):
-        raise InvalidInput("language", reason)
 
 
 def _checked_path(path: str) -> PurePosixPath:

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, check
 from app.memories import filters as conditions
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.memories.filters import Filters
 from app.memories.identity import in_utc
 from app.retrieval.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.ranking import Weights
-from app.workspaces.language import unknown_language
+from app.workspaces.language import check_language
 
 QUERY_LIMIT = 300_000
 """Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
@@ -62,9 +62,7 @@ def checked_preset(query: Query) -> Preset:
         raise InvalidInput("k", f"must be from 1 to {LARGEST_K}")
     _check_names(query)
     given = {"query": query.text, "agent": query.agent, "run_id": query.run_id, "language": query.language}
-    for reason in unstorable(given):
-        field_name, _, message = reason.partition(": ")
-        raise InvalidInput(field_name, message)
+    check(unstorable(given))
     conditions.check(query.filters)
     if query.preset not in PRESETS:
         raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
@@ -76,8 +74,7 @@ def _check_names(query: Query) -> None:
     for name in ("agent", "run_id", "language"):
         if len(getattr(query, name) or "") > NAME_LIMIT:
             raise InvalidInput(name, f"has more than {NAME_LIMIT} characters")
-    if unknown := unknown_language(query.language or ""):
-        raise InvalidInput("language", unknown)
+    check_language(query.language)
 
 
 def _check_moment(query: Query) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from app.db.engine import Database
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, check
 from app.masking import mask
 from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, with_memory
@@ -67,9 +67,7 @@ async def list_runs(
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     given = {"task_type": task_type, "verdict": verdict, "agent": agent}
-    for reason in unstorable({name: value or "" for name, value in given.items()}):
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
+    check(unstorable({name: value or "" for name, value in given.items()}))
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     conditions = [f"{name} = :{name}" for name in values]
     if before is not None:

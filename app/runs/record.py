@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from app.db.engine import Database, again_after_deadlock
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, check
 from app.masking import masked_values
 from app.memories import store as memories
 from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
@@ -88,9 +88,7 @@ def _counted(run: NewRun) -> NewRun:
 
 def check_run(run: NewRun) -> None:
     """Raises InvalidInput where a field cannot be taken."""
-    for reason in _reasons(run):
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
+    check(_reasons(run))
 
 
 def _reasons(run: NewRun) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 import re
 
+from app.errors import InvalidInput
+
 CONFIGURATIONS = frozenset({
     "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
     "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
@@ -34,6 +36,12 @@ def unknown_language(language: str) -> str | None:
     if not name or name in CONFIGURATIONS or CODE.match(name):
         return None
     return f"{language!r} is none; there are ISO codes (de, pt-BR, …) and {', '.join(sorted(CONFIGURATIONS))}"
+
+
+def check_language(language: str | None) -> None:
+    """Raise InvalidInput where a language is named that is none."""
+    if reason := unknown_language(language or ""):
+        raise InvalidInput("language", reason)
 
 
 def configuration(language: str) -> str:

@@ -1,9 +1,8 @@
 """The verb that sets a workspace's language."""
 
 from app.db.engine import Database
-from app.errors import InvalidInput
 from app.workspaces import store
-from app.workspaces.language import configuration, unknown_language
+from app.workspaces.language import check_language, configuration
 from app.workspaces.workspace import checked_name
 
 
@@ -16,8 +15,7 @@ async def set_language(database: Database, *, workspace: str, language: str) -> 
     Raises:
         InvalidInput: the workspace may not be called that, or there is no such language.
     """
-    if reason := unknown_language(language):
-        raise InvalidInput("language", reason)
+    check_language(language)
     chosen = configuration(language)
     async with database.transaction() as connection:
         target = await store.ensure(connection, checked_name(workspace), chosen)
