@@ -1,4 +1,5 @@
-"""Other ways to read a text: without its Markdown and HTML, and with letters that stand apart joined. Pure."""
+"""Other ways to read a text: without its Markdown and HTML, with letters that stand apart joined, and with figures that
+stand for letters read as these. Pure."""
 
 import collections
 import functools
@@ -26,6 +27,14 @@ SOME_SPACED = rf"(?:^|[^\p{{L}}\p{{N}}])(?:\p{{L}}[{SEPARATORS}]{{1,4}}){{4}}\p{
 SPACED = re.compile(rf"(?<![^\W_])(?:[^\W\d_][{SEPARATORS}]{{1,4}}){{4,}}[^\W\d_](?![^\W_])")
 """Letters with something between each two of them."""
 BETWEEN = re.compile(rf"[{SEPARATORS}]+")
+FIGURES = str.maketrans("01345789@$!", "oieastbgasi")
+"""The letters that figures and signs are written for; a 1 that is doubled, or ends its word, is an l."""
+FOR_L = re.compile(r"1(?=1)|(?<=1)1|(?<=[A-Za-z])1(?![A-Za-z0-9@$!])")
+SOME_FIGURED = r"[A-Za-z][01345789@$!]+[A-Za-z]|(?:^|[^\w])[1340579@$][a-z]{2}"
+FIGURED = re.compile(
+    r"(?<![\w@$!])(?=[01345789@$!]*[A-Za-z])(?=[A-Za-z]*[01345789@$!])[A-Za-z01345789@$!]{2,}(?![\w@$])"
+)
+"""Words of letters and of what stands for letters."""
 
 
 def without_marks(text: str) -> View | None:
@@ -64,6 +73,18 @@ def joined(text: str) -> View | None:
         return None
     changes = [(run.start(), run.end(), _closed(run[0])) for run in SPACED.finditer(text)]
     return rewritten(text, changes) if changes else None
+
+
+def figured(text: str) -> View | None:
+    """With letters for the figures and signs in words that have letters too; None where there is none."""
+    if not has(SOME_FIGURED, text):
+        return None
+    changes = [(word.start(), word.end(), _spelled(word[0])) for word in FIGURED.finditer(text)]
+    return rewritten(text, changes) if changes else None
+
+
+def _spelled(word: str) -> str:
+    return FOR_L.sub("l", word).translate(FIGURES)
 
 
 def _closed(run: str) -> str:

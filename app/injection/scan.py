@@ -10,7 +10,7 @@ from app.injection.encoded import decoded
 from app.injection.finding import BLOCK, EXCERPT_CHARACTERS, FLAG, Finding
 from app.injection.normal import hidden, normal
 from app.injection.pieces import Pieces, pieces
-from app.injection.readings import joined, without_marks
+from app.injection.readings import figured, joined, without_marks
 from app.injection.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 REPEATED_CHARACTERS = 200
@@ -77,7 +77,7 @@ def _scanned_again(text: str) -> tuple[Finding, ...]:
 
 def _scanned(text: str) -> tuple[Finding, ...]:
     page = Page(text)
-    found = [*_said(page), *_spaced(page), *_unseen(page), *_encoded(page), *_invisible(text)]
+    found = [*_said(page), *_spaced(page), *_figured(page), *_unseen(page), *_encoded(page), *_invisible(text)]
     return tuple(_told_apart(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
 
 
@@ -108,6 +108,15 @@ def _spaced(page: Page) -> Iterator[Finding]:
         return
     for match in (*book(COMPACT).matches(apart.text), *book(BLOCK).matches(apart.text)):
         yield page.finding(match, apart.span(*_words(match, apart.text)))
+
+
+def _figured(page: Page) -> Iterator[Finding]:
+    """Figures read as the letters that they stand for; what has none of them is found again, at the same place."""
+    spelled = figured(page.read.text)
+    if spelled is None:
+        return
+    for match in book(BLOCK).matches(spelled.text):
+        yield page.finding(match, spelled.span(*_words(match, spelled.text)))
 
 
 def _unseen(page: Page) -> Iterator[Finding]:
