@@ -9,11 +9,6 @@ from typing import Any, TypeVar, cast
 import structlog
 
 MASK = "[secret masked: {kind}]"
-LIKELY = re.compile(
-    r"[A-Za-z0-9_/+=.\-]{16}|://[^\s/]*@|PRIVATE KEY|[0-9]:[A-Za-z0-9_-]{8}"
-    r"|(?i:pass(?:word|wd|phrase)|pwd|secret|token|key)[\\\"']{0,2}\s{0,3}[:=]|\bcurl\s"
-)
-"""What every detector's finding contains; most text has none of it, and is done after one pass."""
 PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
@@ -75,8 +70,14 @@ LEFT_OUT = frozenset(
 such as `secret:` stand in innocent prose."""
 PIECE_CHARACTERS = 16_384
 """Expressions that look ahead hold the interpreter while they read: 1 ms for as much of a report, 0.1 s at worst."""
-REPEATED_CHARACTERS = 256
-"""Texts up to that long come again and again: a file's path and headings with each of its chunks."""
+
+FILTER_BYTES = 32 * 2**20
+"""What the filters of all expressions may remember; with 8 MB a text full of secrets takes 20 times as long."""
+LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+BOUND = re.compile(r"\{(\d+),\d+\}")
+PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)
+BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
+"""What `re` takes for a blank, as the linear engine names it."""
 
 T = TypeVar("T")
 
@@ -93,35 +94,72 @@ class Masked:
 
 def mask(text: str) -> Masked:
     """`text` with each secret replaced by what kind of secret stood there. Pure, and linear in the text's length."""
-    return _mask_again(text) if len(text) <= REPEATED_CHARACTERS else _mask(text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _mask_again(text: str) -> Masked:
-    return _mask(text)
-
-
-def _mask(text: str) -> Masked:
-    if not _likely().search(text):
-        return Masked(text=text)
     kinds: list[str] = []
-
-    def replaced(kind: str, match: Any) -> str:  # noqa: ANN401 - of either engine
-        kinds.append(kind)
-        if kind not in MORE or match.re.groups != 1:
-            return MASK.format(kind=kind)
-        start, end = match.span(1)
-        whole = match.string
-        return f"{whole[match.start() : start]}{MASK.format(kind=kind)}{whole[end : match.end()]}"
-
-    text = PRIVATE_KEY.sub(functools.partial(replaced, "private key"), text)
-    pieces = list(_pieces(text))
-    for kind, pattern in MORE.items():
-        pieces = [pattern.sub(functools.partial(replaced, kind), piece) for piece in pieces]
-    text = "".join(pieces)
-    for kind, pattern in _detectors():
-        text = pattern.sub(functools.partial(replaced, kind), text)
+    for expression in _suspected(text):
+        text = expression.masked(text, kinds)
     return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expression:
+    kind: str
+    pattern: Any
+    """Of either engine."""
+    in_part: bool = False
+    """Whether its group is the secret; else the whole match is."""
+    in_pieces: bool = False
+
+    def masked(self, text: str, kinds: list[str]) -> str:
+        """The text without what this finds; `kinds` has one more for each."""
+
+        def replaced(match: Any) -> str:  # noqa: ANN401 - of either engine
+            kinds.append(self.kind)
+            start, end = match.span(1) if self.in_part else match.span()
+            whole = match.string
+            return f"{whole[match.start() : start]}{MASK.format(kind=self.kind)}{whole[end : match.end()]}"
+
+        pieces = _pieces(text) if self.in_pieces else (text,)
+        return "".join(self.pattern.sub(replaced, piece) for piece in pieces)
+
+
+def _suspected(text: str) -> Iterator[_Expression]:
+    """The expressions that may find something: one pass tells that of all, and most text has nothing for any."""
+    expressions, filters = _expressions()
+    return (expressions[place] for place in sorted(filters.Match(text) or ()))
+
+
+@functools.cache
+def _expressions() -> tuple[tuple[_Expression, ...], Any]:
+    """Every expression in the order in which they are tried, and the filters of all, by the same places."""
+    import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text is stored
+
+    sources = [("private key", PRIVATE_KEY), *MORE.items(), *_of_the_library()]
+    options = re2.Options()
+    options.max_mem = FILTER_BYTES
+    filters = re2.Set.SearchSet(options)
+    for _, pattern in sources:
+        filters.Add(_filter(pattern))
+    filters.Compile()
+    return tuple(_expression(kind, pattern) for kind, pattern in sources), filters
+
+
+def _expression(kind: str, pattern: re.Pattern[str]) -> _Expression:
+    """The library's groups tell parts apart, not what is secret."""
+    is_ours = kind in MORE and MORE[kind] is pattern
+    engine = pattern if is_ours or pattern is PRIVATE_KEY else _linear(pattern)
+    return _Expression(kind=kind, pattern=engine, in_part=is_ours and pattern.groups == 1, in_pieces=is_ours)
+
+
+def _of_the_library() -> Iterator[tuple[str, re.Pattern[str]]]:
+    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a tenth of a second
+        get_mapping_from_secret_type_to_class,
+    )
+    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - takes a tenth of a second
+
+    detector: Any
+    for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
+        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in LEFT_OUT:
+            yield from ((kind, pattern) for pattern in detector().denylist)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -144,11 +182,29 @@ def masked(text: str) -> str:
 
 def masked_values(value: T) -> T:
     """A value with each text in it masked: of JSON each element and key, of a frozen dataclass each field."""
+    if not any(_suspected("\n".join(_texts(value)))):
+        return value
     kinds: list[str] = []
     result = _masked_value(value, kinds)
     if kinds:
         logger.warning("a secret was masked before it was stored", kinds=list(dict.fromkeys(kinds)))
     return cast("T", result)
+
+
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - as below
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for key, item in value.items():
+                yield str(key)
+                yield from _texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)
+        case _ if is_dataclass(value):
+            for field in fields(value):
+                yield from _texts(getattr(value, field.name))
 
 
 def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
@@ -169,26 +225,35 @@ def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - any JS
     return replace(value, **{field.name: _masked_value(getattr(value, field.name), kinds) for field in fields(value)})
 
 
-@functools.cache
-def _likely() -> Any:  # noqa: ANN401 - re2 carries no types
-    return _linear(LIKELY)
+def _filter(pattern: re.Pattern[str]) -> str:
+    """An expression for the linear engine that finds something wherever this one does, and little else.
+
+    It does not look ahead or behind, repeats without an upper bound, and knows all the blanks that `re` knows.
+    """
+    source = "".join(_loosened(part) for part in _standing(pattern.pattern))
+    return f"(?i:{source})" if pattern.flags & re.IGNORECASE else source
 
 
-@functools.cache
-def _detectors() -> tuple[tuple[str, Any], ...]:
-    """The library's expressions, each with the name of its kind; they are loaded when text first looks likely."""
-    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a tenth of a second
-        get_mapping_from_secret_type_to_class,
-    )
-    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - takes a tenth of a second
+def _standing(source: str) -> Iterator[str]:
+    """The expression's smallest parts (a class, an escape, a character) without those that look around."""
+    depth, looking = 0, 0
+    for part in PART.findall(source):
+        depth += part.startswith("(")
+        if not looking and part in LOOKS:
+            looking = depth
+        if not looking:
+            yield part
+        if part == ")":
+            looking = 0 if looking == depth else looking
+            depth -= 1
 
-    found: list[tuple[str, Any]] = []
-    detector: Any
-    for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
-        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in LEFT_OUT:
-            # Their groups tell parts apart, not what is secret: the whole match is.
-            found += [(kind, _linear(pattern)) for pattern in detector().denylist]
-    return tuple(found)
+
+def _loosened(part: str) -> str:
+    if part == r"\s":
+        return f"[{BLANKS}]"
+    if part.startswith("["):
+        return part.replace(r"\s", BLANKS)
+    return BOUND.sub(r"{\1,}", part)
 
 
 def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 carries no types
@@ -196,7 +261,7 @@ def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 carries no t
 
     Those that look ahead are not for it; they have bounds of their own.
     """
-    import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text looks likely
+    import re2  # noqa: PLC0415 - only where text is stored
 
     # The one place where the library looks behind: at the start of a word.
     source = pattern.pattern.replace(r"(?:(?<=\W)|(?<=^))", r"\b")

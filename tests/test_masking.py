@@ -1,8 +1,10 @@
 """Secrets are masked wherever they stand, and what only looks like one stays."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.masking import PIECE_CHARACTERS, mask
+from app.masking import PIECE_CHARACTERS, _expressions, mask
 from tests.growth import assert_linear
 
 # Put together here, so that no scanner takes a line of this file for somebody's secret.
@@ -99,6 +101,33 @@ def test_a_private_key_is_masked_whole_and_what_follows_stays() -> None:
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert mask(text).text == text
+
+
+PARTS = (
+    f'"api_key": "{OPEN}"',
+    "password\u00a0:\u2003'abcdef1'",
+    "DB_PASSWORD=hunter2pass",
+    f"{BEGIN}\n{BODY}\n{END}",
+    HUB,
+    NPM,
+    "curl -u admin:hunter2 https://host.example",
+    "https://user:p@ss@host.example/x",
+    "?token=abcdef1234567890abcdef",
+    "xoxb-" + "123456789012-abcdef",
+    "glpat-" + "abcdefghij0123456789",
+    "secret_access_key: '" + "a1" * 24 + "'",
+    "123456789:" + "AAabcdefghijklmnopqrstuvwxyz012345678",
+    *("key", "token", "secret", "é", "=", ": ", '"', "\n", " ", "x", "_"),
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8))
+def test_no_expression_is_passed_over_that_would_find_something(parts: list[str]) -> None:
+    text = "".join(parts)
+    by_all = text
+    for expression in _expressions()[0]:
+        by_all = expression.masked(by_all, [])
+    assert mask(text).text == by_all
 
 
 GROWING = (
