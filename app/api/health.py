@@ -1,20 +1,40 @@
 """`GET /health`, `GET /ready`, `GET /metrics`."""
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Literal
 
 from litestar import Controller, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
+from msgspec import Struct
 
 from app.api.context import context_of
 from app.api.metrics import CONTENT_TYPE
 from app.api.problems import PROBLEMS
-from app.api.schemas import HealthView, ReadyView
 from app.embeddings.backfill import backfill_state
 from app.embeddings.reembed import move_state
 from app.errors import DatabaseUnavailable
 from app.memories.refusals import refused
 from app.operations.readiness import readiness
+
+
+class HealthView(Struct, frozen=True):
+    """The process is alive."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ReadyView(Struct, frozen=True):
+    """Whether requests can be served as they should be."""
+
+    ready: bool
+    database: bool
+    migrations: str | None
+    head: str
+    model: bool
+    waiting: int
+    reasons: Sequence[str]
 
 
 class HealthController(Controller):

@@ -10,8 +10,8 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
+from app.api.memory_views import MemoryView
 from app.api.problems import PROBLEMS
-from app.api.schemas import MemoryView
 from app.memories.admission import TAG_LIMIT
 from app.memories.lifecycle import (
     MOST_AT_ONCE,

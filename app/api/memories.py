@@ -15,20 +15,18 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from app.api.context import Context, WorkspaceHeader, context_of
 from app.api.cursors import cursor_of, place_of, sorted_cursor_of, sorted_place_of
-from app.api.problems import PROBLEMS, field_error
-from app.api.schemas import (
-    DegradedView,
+from app.api.fields import DegradedView, Kind, SourceKind
+from app.api.memory_views import (
     FacetsView,
-    Kind,
     MemoryInput,
     MemoryPage,
     MemoryView,
     RejectedLine,
     SourceDetail,
-    SourceKind,
     SourcePage,
     StoredView,
 )
+from app.api.problems import PROBLEMS, field_error
 from app.embeddings.backfill import embed_waiting, serving_model
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused
 from app.memories.browse import LARGEST_PAGE, get_memory, list_sources, neighbours_of, page_memories

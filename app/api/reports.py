@@ -1,15 +1,38 @@
 """`POST /api/reports`."""
 
+from typing import Annotated
+
 from litestar import Controller, post
 from litestar.datastructures import State
 from litestar.params import JSONBody
+from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
+from app.api.fields import Name
 from app.api.problems import PROBLEMS
-from app.api.schemas import OutcomeView, ReportInput
 from app.errors import check
-from app.memories.admission import unstorable
+from app.memories.admission import URI_LIMIT, unstorable
 from app.reports.ingest import ingest_content
+
+
+class ReportInput(Struct, forbid_unknown_fields=True):
+    """A report file's content."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md or .json")]
+    content: str
+    language: Name | None = None
+
+
+class OutcomeView(Struct, frozen=True):
+    """What became of a report."""
+
+    path: str
+    status: str
+    chunks: int
+    stored: int
+    tokens: int
+    left_out: int
+    quarantined: int
 
 
 class ReportsController(Controller):

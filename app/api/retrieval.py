@@ -7,16 +7,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 
 from app.api.context import WorkspaceHeader, context_of
+from app.api.fields import degraded_view
 from app.api.problems import PROBLEMS
-from app.api.schemas import (
-    HistoryInput,
-    HistoryView,
-    HitView,
-    RecallView,
-    SearchInput,
-    SearchView,
-    degraded_view,
-)
+from app.api.retrieval_views import HistoryInput, HistoryView, HitView, RecallView, SearchInput, SearchView
 from app.retrieval.browse import get_recall
 from app.retrieval.history import history
 from app.retrieval.search import search

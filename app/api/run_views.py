@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.api.schemas import MemoryView
+from app.api.memory_views import MemoryView
 from app.observations.record import Recorded
 from app.retrieval.recall import Explanation
 from app.runs.run import Compression, MemoryUses, Run, RunPoint, RunStory

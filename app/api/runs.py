@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from app.api.context import Context, WorkspaceHeader, context_of
 from app.api.cursors import cursor_of, run_place_of
+from app.api.fields import Name, Score, Tags
 from app.api.problems import PROBLEMS
 from app.api.run_views import (
     MemoryUsesView,
@@ -24,7 +25,6 @@ from app.api.run_views import (
     RunView,
     SavedRunView,
 )
-from app.api.schemas import Name, Score, Tags
 from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
 from app.observations.issues import learn_issues
