@@ -318,12 +318,13 @@ _FIXED_SETTINGS = {
 def _machine_settings(memory: int) -> dict[str, str]:
     """Settings that follow the system and its memory (bytes).
 
-    The vector index wants to stay in shared buffers: 112 MB for each 100,000 vectors of 384 half-precision numbers.
-    Building it within maintenance_work_mem takes 32 s at 100,000, and 88 s at the server's default of 64 MB.
+    What recalls read wants to stay in shared buffers: for each 100,000 memories 112 MB of the vector index and 400 MB
+    of tables, at random places. What a store does not fill of them takes no memory.
+    Building the index within maintenance_work_mem takes 32 s at 100,000, and 88 s at the server's default of 64 MB.
     """
-    maintenance = _clamped(memory // 16, 256, 1024)
+    maintenance = _clamped(memory // 16, 256, 4096)
     return {
-        "shared_buffers": f"{_clamped(memory // 8, 128, 1024)}MB",
+        "shared_buffers": f"{_clamped(memory // 4, 128, 8192)}MB",
         "effective_cache_size": f"{_clamped(memory // 2, 256, 1 << 20)}MB",
         "maintenance_work_mem": f"{maintenance}MB",
         "recovery_init_sync_method": _SYNC,

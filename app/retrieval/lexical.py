@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from app.db.tables import TERM_DIMENSIONS
 
-DOCUMENT_BUDGET = 5_000
-"""Documents that the rarest terms may bring: 6 ms and 99.8 % of true BM25's first 12 at 100,000 memories, 8 ms at a
-million; 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 % (docs/retrieval.md)."""
+DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 125
+"""Documents that the rarest terms may bring: so many, or one of so many that there are. 6 ms and 99.8 % of true BM25's
+first 12 at 100,000 memories, where 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 %; at a million 5,000 found
+88 % of them, 7,000 and 10,000 92 % and 96 % (docs/retrieval.md)."""
 TERM_LIMIT = 64
 """Terms that are looked up: a task text of thousands of words is known by its rarest ones."""
 
@@ -50,13 +51,11 @@ def inverse_document_frequency(document_count: int, total: int) -> float:
     return math.log1p((total - known + 0.5) / (known + 0.5))
 
 
-def lexical_query(
-    terms: Sequence[Term], *, workspace_id: int, total: int, budget: int = DOCUMENT_BUDGET
-) -> LexicalQuery | None:
+def lexical_query(terms: Sequence[Term], *, workspace_id: int, total: int) -> LexicalQuery | None:
     """The query for these terms in a workspace of `total` memories; None where there is no term.
 
-    The rarest known terms are looked up until they would bring `budget` memories, always at least one; terms that the
-    statistics do not know are looked up besides, for the latest memories may have them.
+    The rarest known terms are looked up until they would bring more documents than there is a budget for, always at
+    least one; terms that the statistics do not know are looked up besides, for the latest memories may have them.
     """
     if not terms:
         return None
@@ -64,7 +63,7 @@ def lexical_query(
     known = sorted((term for term in terms if term.document_count), key=lambda term: (term.document_count, term.lexeme))
     known = known[: TERM_LIMIT - len(unknown)]
     ranked = [*known, *unknown]
-    wanted = [*_rarest(known, budget), *unknown]
+    wanted = [*_rarest(known, max(DOCUMENT_BUDGET, total // DOCUMENT_SHARE)), *unknown]
     idf = {term.dimension: inverse_document_frequency(term.document_count, total) for term in ranked}
     entries = ",".join(f"{dimension}:{value:.6g}" for dimension, value in sorted(idf.items()))
     return LexicalQuery(

@@ -202,7 +202,7 @@ def test_a_fresh_or_hidden_folder_is_kept_out_of_a_repository(tmp_path: Path) ->
 def test_memory_settings_stay_within_their_bounds(memory: int) -> None:
     sized = _machine_settings(memory)
     megabytes = {name: int(value[:-2]) for name, value in sized.items() if value.endswith("MB")}
-    assert 128 <= megabytes["shared_buffers"] <= 1024
-    assert 256 <= megabytes["maintenance_work_mem"] <= 1024
-    assert megabytes["shared_buffers"] <= max(128, memory // MIB // 8)
+    assert 128 <= megabytes["shared_buffers"] <= 8192
+    assert 256 <= megabytes["maintenance_work_mem"] <= 4096
+    assert megabytes["shared_buffers"] <= max(128, memory // MIB // 4)
     assert sized["dynamic_shared_memory_type"] in {"mmap", "posix"}

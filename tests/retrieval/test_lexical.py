@@ -24,7 +24,7 @@ def test_no_terms_no_query() -> None:
 
 def test_the_rarest_terms_are_looked_up_within_the_budget_and_all_are_scored() -> None:
     terms = [term("common", 9000, 1), term("rare", 10, 2), term("middling", 3000, 3)]
-    query = lexical_query(terms, workspace_id=7, total=10_000, budget=5000)
+    query = lexical_query(terms, workspace_id=7, total=10_000)
     assert query is not None
     assert query.match == "'workspace:7' & ('rare' | 'middling')"
     assert [entry.split(":")[0] for entry in query.weights.strip("{}").split("}")[0].split(",")] == ["1", "2", "3"]
@@ -59,9 +59,15 @@ def test_a_full_match_is_one_in_the_language_of_the_query() -> None:
     assert query.full_match == pytest.approx(expected)
 
 
+def test_a_large_workspace_looks_through_a_share_of_it() -> None:
+    terms = [term("xyzzy", 4_000, 1), term("actor", 4_000, 2), term("market", 4_000, 3)]
+    matches = [lexical_query(terms, workspace_id=1, total=total) for total in (500_000, 1_000_000)]
+    assert [query.match.count("|") + 1 for query in matches if query is not None] == [1, 2]
+
+
 def test_words_that_nobody_has_do_not_crowd_out_those_that_somebody_has() -> None:
     terms = [term("xyzzy", 0, 1), term("actor", 6000, 2), term("market", 9000, 3)]
-    query = lexical_query(terms, workspace_id=1, total=10_000, budget=5000)
+    query = lexical_query(terms, workspace_id=1, total=10_000)
     assert query is not None
     assert query.match == "'workspace:1' & ('actor' | 'xyzzy')"
     many = [*(term(f"w{number}", 0, number) for number in range(70)), term("scout", 3, 99)]
