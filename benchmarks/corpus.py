@@ -82,8 +82,8 @@ class Corpus:
         return unit
 
     def _spread(self, count: int, level: str) -> NDArray[np.float64]:
-        spread: NDArray[np.float64] = self._random.normal(size=(count, DIMENSION)) * self._deviations
-        return spread * np.sqrt(SHARES[level])
+        deviations: NDArray[np.float64] = self._deviations * np.sqrt(SHARES[level])
+        return self._random.normal(size=(count, DIMENSION)) * deviations
 
     def queries(self, count: int) -> list[str]:
         """Distinct queries."""
