@@ -171,7 +171,11 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await expect(page.locator(".member", has_text="left side")).to_have_count(0)
     assert (await used.get("/api/memories", params={"tag": "left side"})).json()["memories"] == []
 
+    held: list[Route] = []
+    await page.route("**/api/memories:delete", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
     await page.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("Deleting …")).to_be_visible()
+    await held[0].continue_()
     said = f"{len(inside)} memories deleted"
     await expect(page.locator(".notice", has_text=said)).to_be_visible()
     await expect(page.get_by_text("Nothing is selected.")).to_be_visible()

@@ -6,6 +6,7 @@ import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
+import { Working } from "../../parts/states";
 import { linkWith } from "../../state/address";
 
 export const AT_FIRST = 100;
@@ -155,6 +156,8 @@ function Deeds({ ids }: { readonly ids: readonly string[] }) {
         Delete
       </button>
       {rate.isPending && <progress value={rate.done} max={ids.length} aria-label="Ratings sent" />}
+      {tag.isPending && <Working what="Tagging" />}
+      {remove.isPending && <Working what="Deleting" />}
     </div>
   );
 }
