@@ -2,85 +2,34 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
-from uuid import UUID
 
 import structlog
 
 from app.db.engine import Database
-from app.embeddings.backfill import build_indexes, embed_waiting, serving_model
-from app.embeddings.following import pinned
+from app.embeddings.backfill import build_indexes, embed_waiting
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.embeddings.store import StoredModel, as_literals, is_served
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories import lexical_index
 from app.memories.admission import too_long_uri, unstorable
-from app.memories.scored_text import embedded_text
-from app.memories.store import MemoryRow
 from app.reports import store
 from app.reports.files import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.reports.log import log_ingestion
 from app.reports.outcome import FAILED, MOVED, RETIRED, UNCHANGED, FileOutcome, Ingestion
+from app.reports.pipeline import Pipeline, vectors_of, write_window
 from app.reports.prepare import Prepared, file_hash, prepare
 from app.reports.rename import rename
 from app.reports.store import KnownFile
-from app.reports.write import foreseen, write_files
+from app.reports.under_way import OnProgress, UnderWay
 from app.workspaces import store as workspaces
 from app.workspaces.language import check_language, configuration
 from app.workspaces.workspace import Workspace, checked_name
 
-WINDOW = 512
-"""Chunks embedded together, so that there are texts of like length to share a run, and written together."""
-FIRST_WINDOW = 128
-"""Of an ingestion: the model has nothing to do before it is chunked."""
 NO_WORKSPACE = Workspace(workspace_id=0, name="", language="", languages=(), document_count=0, mean_length=0)
 """What a dry run looks into where nothing was ever written."""
 
-OnProgress = Callable[[int, int, str], None]
-"""Called with (files done, files found, path)."""
-
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Vectors:
-    """Vectors of a window's chunks by content hash, and the model that they are of."""
-
-    model: StoredModel | None = None
-    literals: Mapping[bytes, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """One ingestion under way."""
-
-    database: Database
-    provider: EmbeddingProvider
-    counter: TokenCounter
-    target: Workspace
-    language: str
-    max_file_bytes: int
-    mask: bool
-    dry_run: bool
-    total: int = 0
-    on_progress: OnProgress = lambda _done, _total, _path: None
-    known: dict[str, KnownFile] = field(default_factory=dict)
-    """Files by path: the live one, or else the one retired last."""
-    by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
-    """Live files whose path is empty now, by content: where a moved file came from."""
-    outcomes: list[FileOutcome] = field(default_factory=list)
-    retitled: list[UUID] = field(default_factory=list)
-    """Chunks that wait for the vector of their new title."""
-    waiting: int = 0
-    degraded: str = ""
-
-    def note(self, outcome: FileOutcome) -> None:
-        self.outcomes.append(outcome)
-        self.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
 
 
 async def ingest(  # noqa: PLR0913 - one an option of the command
@@ -113,7 +62,7 @@ async def ingest(  # noqa: PLR0913 - one an option of the command
     started = time.perf_counter()
     check_language(language)
     target = await _workspace(database, checked_name(workspace), default_language, dry_run=dry_run)
-    run = _Run(
+    run = UnderWay(
         database=database,
         provider=provider,
         counter=counter,
@@ -155,7 +104,7 @@ async def ingest_content(
     if len(content) > max_file_bytes:
         raise InvalidInput("content", f"is larger than {max_file_bytes:,} bytes; split it")
     target = await _workspace(database, checked_name(workspace), default_language, dry_run=False)
-    run = _Run(
+    run = UnderWay(
         database=database,
         provider=provider,
         counter=counter,
@@ -171,12 +120,12 @@ async def ingest_content(
         )
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    await _write(run, [prepared], await _vectors(run, [prepared]))
+    await write_window(run, [prepared], await vectors_of(run, [prepared]))
     await _logged(run, started)
     return run.outcomes[0]
 
 
-async def _logged(run: _Run, started: float) -> Ingestion:
+async def _logged(run: UnderWay, started: float) -> Ingestion:
     ingestion = Ingestion(
         outcomes=tuple(run.outcomes),
         seconds=time.perf_counter() - started,
@@ -206,93 +155,12 @@ async def _workspace(database: Database, name: str, language: str, *, dry_run: b
         return await workspaces.ensure(connection, name, configuration(language))
 
 
-class _Embedding(NamedTuple):
-    """A window whose vectors are being made."""
-
-    window: Sequence[Prepared]
-    vectors: asyncio.Task[_Vectors]
-
-    @property
-    def digests(self) -> set[bytes]:
-        """The content hashes of its chunks."""
-        return {row.content_hash for prepared in self.window for row in prepared.rows}
-
-
-class _Pipeline:
-    """Embeds one window of chunks while the one before is written and the files of the next are read and chunked.
-
-    The next begins to be embedded before one is done, so that no core waits between them.
-    """
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self._window: list[Prepared] = []
-        self._size = FIRST_WINDOW
-        self._embeddings: deque[_Embedding] = deque()
-        """Two at most, the earlier one first."""
-        self._vectors = _Vectors()
-        """Of the window that is written at this moment."""
-        self._writing: asyncio.Task[None] | None = None
-
-    async def add(self, prepared: Prepared) -> None:
-        """Take a file in; a full window is handed on."""
-        self._window.append(prepared)
-        if sum(len(item.rows) for item in self._window) >= self._size:
-            self._size = WINDOW
-            await self._hand_on()
-
-    async def finish(self) -> None:
-        """Embed and write what is left."""
-        if self._window:
-            await self._hand_on()
-        while self._embeddings:
-            await self._write_next()
-        await _ended(self._writing)
-
-    async def abandon(self) -> None:
-        """Embed and write nothing more; the write under way comes to its end first.
-
-        No task of the pipeline is left once this returns, or is itself cancelled: that cancels the write, too.
-        """
-        for embedding in self._embeddings:
-            embedding.vectors.cancel()
-        left = [embedding.vectors for embedding in self._embeddings]
-        writing = [] if self._writing is None else [self._writing]
-        await asyncio.gather(*left, *writing, return_exceptions=True)
-
-    async def _hand_on(self) -> None:
-        window, self._window = self._window, []
-        coming = self._embeddings[-1] if self._embeddings else None
-        vectors = asyncio.create_task(_vectors(self._run, window, self._vectors, coming))
-        self._embeddings.append(_Embedding(window, vectors))
-        if coming is not None:
-            await self._write_next()
-
-    async def _write_next(self) -> None:
-        """The first of the windows that are being embedded is written once it is."""
-        embedding = self._embeddings[0]
-        await _ended(embedding.vectors, self._writing)
-        self._embeddings.popleft()
-        self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(_write(self._run, embedding.window, self._vectors))
-
-
-async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
-    """All of them are done. The first that fails raises its error here; whoever is cancelled here leaves them going."""
-    under_way = [task for task in tasks if task is not None]
-    if not under_way:
-        return
-    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_EXCEPTION)
-    for task in done:
-        task.result()
-
-
-async def _take_in(run: _Run, found: Discovery) -> None:
+async def _take_in(run: UnderWay, found: Discovery) -> None:
     run.total = len(found.files) + len(found.failures)
     for path, reason in found.failures.items():
         run.note(FileOutcome(path=path, status=FAILED, reason=reason))
     missing = await _known(run, found)
-    pipeline = _Pipeline(run)
+    pipeline = Pipeline(run)
     try:
         for file in found.files.values():
             prepared = await _prepared(run, file)
@@ -306,7 +174,7 @@ async def _take_in(run: _Run, found: Discovery) -> None:
     await _retire(run, [file for file in missing if file.uri not in moved])
 
 
-async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
+async def _known(run: UnderWay, found: Discovery) -> list[KnownFile]:
     """Live files below the given folders at whose paths nothing stands any more. Also fills the run's look-ups."""
     async with run.database.statements() as connection:
         files = await store.known_files(connection, run.target.workspace_id)
@@ -322,7 +190,7 @@ async def _known(run: _Run, found: Discovery) -> list[KnownFile]:
     ]
 
 
-async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
+async def _prepared(run: UnderWay, file: ReportFile) -> Prepared | None:
     """The file ready to be written; None where nothing of it needs to be, its outcome noted."""
     uri = str(file.path)
     try:
@@ -352,7 +220,7 @@ async def _prepared(run: _Run, file: ReportFile) -> Prepared | None:
         return None
 
 
-async def _moved(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
+async def _moved(run: UnderWay, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
     """`over` is what stood at the path that the file was moved to."""
     retired = await _rename(run, known, file, over=over)
     if over is not None:
@@ -361,7 +229,7 @@ async def _moved(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFi
     run.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
 
 
-async def _rename(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
+async def _rename(run: UnderWay, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
     """How many live chunks stood at the file's path before."""
     if run.dry_run:
         return 0
@@ -370,64 +238,7 @@ async def _rename(run: _Run, known: KnownFile, file: ReportFile, *, over: KnownF
     return renamed.retired
 
 
-async def _write(run: _Run, window: Sequence[Prepared], vectors: _Vectors) -> None:
-    if run.dry_run:
-        outcomes = await foreseen(run.database, run.target.workspace_id, window, run.known)
-    else:
-        written = await write_files(run.database, run.target, window, model=vectors.model, literals=vectors.literals)
-        run.waiting += written.waiting
-        outcomes = written.outcomes
-    for outcome in outcomes:
-        run.note(outcome)
-
-
-async def _vectors(
-    run: _Run, window: Sequence[Prepared], written: _Vectors | None = None, coming: _Embedding | None = None
-) -> _Vectors:
-    """A vector for each text of the window. What is stored is not embedded again, nor what was made for the window
-    that is being `written`, or is made for the one before this that is still `coming`.
-
-    The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
-    """
-    rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if run.dry_run:
-        return _Vectors()
-    model = await serving_model(run.database, run.provider)
-    speaker = None if model is None else pinned(run.provider, model.name)
-    if model is None or speaker is None or not rows:
-        return _Vectors()
-    repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
-    literals = _of_model(written, model, rows.keys() - repeated)
-    missing = [row for digest, row in rows.items() if digest not in literals and digest not in repeated]
-    literals |= await _stored_vectors(run, model, missing)
-    fresh = [row for row in missing if row.content_hash not in literals]
-    try:
-        matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
-    except EmbeddingUnavailable as error:
-        run.degraded = str(error)
-        logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
-    else:
-        literals |= {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
-    if coming is not None and repeated:
-        literals |= _of_model(await coming.vectors, model, repeated)
-    return _Vectors(model=model, literals=literals)
-
-
-def _of_model(held: _Vectors | None, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
-    """Those of the vectors that are the model's, for these content hashes."""
-    if held is None or held.model != model:
-        return {}
-    return {digest: held.literals[digest] for digest in digests & held.literals.keys()}
-
-
-async def _stored_vectors(run: _Run, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
-    async with run.database.transaction() as connection:
-        if not await is_served(connection, model):
-            return {}
-        return await store.known_vectors(connection, model, run.target.workspace_id, rows)
-
-
-async def _retire(run: _Run, missing: Sequence[KnownFile]) -> None:
+async def _retire(run: UnderWay, missing: Sequence[KnownFile]) -> None:
     for file in missing:
         chunks = 0
         if not run.dry_run:
@@ -436,7 +247,7 @@ async def _retire(run: _Run, missing: Sequence[KnownFile]) -> None:
         run.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))
 
 
-async def _settle(run: _Run) -> None:
+async def _settle(run: UnderWay) -> None:
     """What a worker would do soon is done at once, so that the store is at its best when the command ends."""
     async with run.database.transaction() as connection:
         await lexical_index.refresh_statistics(connection, run.target.workspace_id)

@@ -12,8 +12,9 @@ from app.db.engine import Database
 from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import DatabaseUnavailable
 from app.reports.files import SUFFIXES
-from app.reports.ingest import OnProgress, ingest
+from app.reports.ingest import ingest
 from app.reports.outcome import Ingestion
+from app.reports.under_way import OnProgress
 
 DEBOUNCE_MS = 400
 """A burst of saves is taken in together; well within the 2 s after which a saved file should be retrievable."""

@@ -21,9 +21,10 @@ from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
-from app.reports.ingest import FIRST_WINDOW, ingest, ingest_content
+from app.reports.ingest import ingest, ingest_content
 from app.reports.log import list_ingestions
 from app.reports.outcome import Ingestion
+from app.reports.pipeline import FIRST_WINDOW
 from app.reports.watch import watch
 from app.retrieval.query import Query
 from app.retrieval.search import search
