@@ -35,11 +35,16 @@ class InvalidInput(PriorsError):
         self.message = message
 
 
+def told_apart(reason: str) -> tuple[str, str]:
+    """The field and the message of a reason that says `field: message`."""
+    field, _, message = reason.partition(": ")
+    return field, message
+
+
 def check(reasons: Iterable[str]) -> None:
     """Raise InvalidInput for the first of these reasons, each of which says `field: message`."""
     for reason in reasons:
-        field, _, message = reason.partition(": ")
-        raise InvalidInput(field, message)
+        raise InvalidInput(*told_apart(reason))
 
 
 class Refused(InvalidInput):

@@ -29,9 +29,10 @@ SHARES = {"area": 0.2, "topic": 0.2, "source": 0.2, "own": 0.4}
 """Of a vector's variance: what it shares with those of its area, topic and source, and what is its own."""
 FALL, COMMON = 0.8, 0.08
 """How the variance falls from one direction to the next (the i-th has i^-0.8 of the first's), and what all vectors have
-in common, so that pairs are as near to each other as those of 5,182 texts of reports, conversations and encyclopaedias
-that the bundled model embedded (in brackets; 6,000 made): cosine to the nearest 0.71 (0.71), to the twelfth 0.62
-(0.50), of random pairs 0.08 +- 0.12 (0.07 +- 0.11), effective dimensions 66 (80), by two nearest neighbours 34 (8)."""
+in common. So 6,000 of them are like 5,182 texts of reports, conversations and encyclopaedias that the bundled model
+embedded (in brackets) in the cosine of random pairs, 0.08 +- 0.11 (0.07 +- 0.11), and to the nearest, 0.71 (0.71), and
+in their effective dimensions, 67 (80). Near by they are harder to tell apart: the twelfth has 0.62 (0.50), and there
+are 37 dimensions by two nearest neighbours (8)."""
 TERMS = 8
 """Words of a query."""
 PORTION = 10_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.masking import PIECE_CHARACTERS, _expressions, mask
+from app.masking import PIECE_CHARACTERS, _expressions, _suspected, mask
 from tests.growth import assert_linear
 
 # Put together here, so that no scanner takes a line of this file for somebody's secret.
@@ -117,17 +117,31 @@ PARTS = (
     "glpat-" + "abcdefghij0123456789",
     "secret_access_key: '" + "a1" * 24 + "'",
     "123456789:" + "AAabcdefghijklmnopqrstuvwxyz012345678",
-    *("key", "token", "secret", "é", "=", ": ", '"', "\n", " ", "x", "_"),
+    *(
+        "key",
+        "token",
+        "secret",
+        "é",
+        "=",
+        ": ",
+        '"',
+        "\n",
+        " ",
+        "x",
+        "_",
+        "apı_key: 'a1b2c3d4e5'",
+        "APİ_KEY",
+        "\u212aey",
+    ),
 )
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=8))
 def test_no_expression_is_passed_over_that_would_find_something(parts: list[str]) -> None:
     text = "".join(parts)
-    by_all = text
-    for expression in _expressions()[0]:
-        by_all = expression.masked(by_all, [])
-    assert mask(text).text == by_all
+    suspected = list(_suspected(text))
+    finding = [expression for expression in _expressions()[0] if expression.masked(text, []) != text]
+    assert [expression for expression in finding if expression not in suspected] == []
 
 
 GROWING = (

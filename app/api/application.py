@@ -11,6 +11,7 @@ from litestar.datastructures import State
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from app import masking
 from app.api.context import Context
 from app.api.feedback import FeedbackController
 from app.api.frame import Frame
@@ -115,8 +116,11 @@ def framed(app: Litestar) -> Frame:
 
 
 async def load_model(context: Context) -> None:
-    """Load the model while requests are already answered by words; try again for as long as it cannot be had."""
+    """Load the model, and what else takes long at its first use, while requests are already answered by words; try
+    again for as long as it cannot be had."""
     services = context.opened
+    if services.settings.mask_secrets:
+        await asyncio.to_thread(masking.load)
     while not context.model_loaded:
         try:
             await services.provider.start()

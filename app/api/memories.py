@@ -28,7 +28,7 @@ from app.api.memory_views import (
 )
 from app.api.problems import PROBLEMS, field_error
 from app.embeddings.backfill import embed_waiting, serving_model
-from app.errors import EmbeddingUnavailable, InvalidInput, Refused
+from app.errors import EmbeddingUnavailable, InvalidInput, Refused, told_apart
 from app.memories.browse import LARGEST_PAGE, get_memory, list_sources, neighbours_of, page_memories
 from app.memories.facets import list_facets
 from app.memories.filters import GLOB_LIMIT, Filters
@@ -250,10 +250,10 @@ def _parsed(line: bytes | None) -> NewMemory | str:
 
 def as_error(rejection: Rejection) -> InvalidInput:
     """Why a memory was not stored, as the error of its call."""
-    field_name, _, message = rejection.reason.partition(": ")
+    said = told_apart(rejection.reason)
     if rejection.code == INVALID:
-        return InvalidInput(field_name, message)
-    return Refused(field_name, message, reason=rejection.code, details=rejection.details)
+        return InvalidInput(*said)
+    return Refused(*said, reason=rejection.code, details=rejection.details)
 
 
 def _door(context: Context, workspace: str | None) -> Door:

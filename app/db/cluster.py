@@ -319,7 +319,7 @@ def _machine_settings(memory: int) -> dict[str, str]:
     """Settings that follow the system and its memory (bytes).
 
     What recalls read wants to stay in shared buffers: for each 100,000 memories 112 MB of the vector index and 400 MB
-    of tables, at random places. What a store does not fill of them takes no memory.
+    of tables, at random places. What a store does not fill of them takes no memory, unless huge pages are set aside.
     Building the index within maintenance_work_mem takes 32 s at 100,000, and 88 s at the server's default of 64 MB.
     """
     maintenance = _clamped(memory // 16, 256, 4096)
@@ -327,6 +327,7 @@ def _machine_settings(memory: int) -> dict[str, str]:
         "shared_buffers": f"{_clamped(memory // 4, 128, 8192)}MB",
         "effective_cache_size": f"{_clamped(memory // 2, 256, 1 << 20)}MB",
         "maintenance_work_mem": f"{maintenance}MB",
+        "autovacuum_work_mem": f"{min(maintenance, 1024)}MB",
         "recovery_init_sync_method": _SYNC,
         "dynamic_shared_memory_type": "mmap" if _shared_memory() < 2 * maintenance * MIB else "posix",
     }

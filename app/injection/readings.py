@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from app.injection.linear import has
 from app.injection.normal import folded
+from app.injection.rules import vocabulary
 from app.injection.view import Change, View, rewritten
 
 OPENED = "\f"
@@ -28,13 +29,14 @@ SPACED = re.compile(rf"(?<![^\W_])(?:[^\W\d_][{SEPARATORS}]{{1,4}}){{4,}}[^\W\d_
 """Letters with something between each two of them."""
 BETWEEN = re.compile(rf"[{SEPARATORS}]+")
 FIGURES = str.maketrans("01345789@$!", "oieastbgasi")
-"""The letters that figures and signs are written for; a 1 that is doubled, or ends its word, is an l."""
+"""The letters that figures and signs are written for. A 1 is an l where it is doubled or ends its word, and where the
+rules know the word so."""
 FOR_L = re.compile(r"1(?=1)|(?<=1)1|(?<=[A-Za-z])1(?![A-Za-z0-9@$!])")
-SOME_FIGURED = r"[A-Za-z][01345789@$!]+[A-Za-z]|(?:^|[^\w])[1340579@$][a-z]{2}"
+SOME_FIGURED = r"[A-Za-z][01345789@$!]+[A-Za-z]|(?:^|[^\w])[01345789@$!][A-Za-z]{2}|[A-Za-z]{2}[01345789@$](?:$|[^\w])"
 FIGURED = re.compile(
-    r"(?<![\w@$!])(?=[01345789@$!]*[A-Za-z])(?=[A-Za-z]*[01345789@$!])[A-Za-z01345789@$!]{2,}(?![\w@$])"
+    r"(?<![\w@$!])(?=[01345789@$!]*[A-Za-z])(?=[A-Za-z]*[01345789@$!])[A-Za-z01345789@$!]+[A-Za-z01345789@$](?![\w@$])"
 )
-"""Words of letters and of what stands for letters."""
+"""Words of letters and of what stands for letters; a sign at the end of a word is none."""
 
 
 def without_marks(text: str) -> View | None:
@@ -84,7 +86,9 @@ def figured(text: str) -> View | None:
 
 
 def _spelled(word: str) -> str:
-    return FOR_L.sub("l", word).translate(FIGURES)
+    spelled = FOR_L.sub("l", word).translate(FIGURES)
+    other = word.replace("1", "l").translate(FIGURES)
+    return other if other.lower() in vocabulary() else spelled
 
 
 def _closed(run: str) -> str:

@@ -13,6 +13,7 @@ from app.injection.normal import folded
 
 COMPACT, HIDDEN, ADDRESSED = "compact", "hidden", "addressed"
 """Rules for letters that stood apart, for places that a person does not see, and, of these, for titles too."""
+WORD = re.compile(r"[a-z]{3,}")
 LETTERS = {"ru": "а-яa-z", "de": "a-z", "fr": "a-z", "es": "a-z"}
 """What a letter is in a language: every letter there is makes an expression twenty times as large. Without accents, as
 the text is read."""
@@ -60,6 +61,13 @@ def rules() -> tuple[Rule, ...]:
     found = tomllib.loads(files("app.injection").joinpath("rules.toml").read_text(encoding="utf-8"))
     words: dict[str, str] = found["words"]
     return tuple(_rule(rule, words) for rule in found["rule"])
+
+
+@functools.cache
+def vocabulary() -> frozenset[str]:
+    """Words, in small Latin letters, of which the rules' expressions and examples are made."""
+    sources = (text for rule in rules() for text in (rule.pattern, *rule.caught))
+    return frozenset(word for source in sources for word in WORD.findall(folded(source).lower()))
 
 
 def _rule(given: dict[str, Any], words: dict[str, str]) -> Rule:

@@ -12,6 +12,7 @@ from app.injection.normal import hidden, normal
 from app.injection.pieces import Pieces, pieces
 from app.injection.readings import figured, joined, without_marks
 from app.injection.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
+from app.injection.view import View
 
 REPEATED_CHARACTERS = 200
 """Texts as short come again and again: tags, keys, headings. Of the report files' chunks 9 of 10 texts are such."""
@@ -36,6 +37,11 @@ class Page:
     def __init__(self, text: str) -> None:
         self.text = text
         self.read = normal(text)
+
+    @functools.cached_property
+    def bare(self) -> View | None:
+        """Its reading without Markdown and HTML; None where it has none."""
+        return without_marks(self.read.text)
 
     @functools.cached_property
     def code(self) -> list[Span]:
@@ -90,10 +96,9 @@ def _said(page: Page) -> Iterator[Finding]:
     """As it stands, and without its Markdown and HTML."""
     for match in book(BLOCK).matches(page.read.text):
         yield page.finding(match, _words(match, page.read.text))
-    bare = without_marks(page.read.text)
-    if bare is not None:
-        for match in book(BLOCK).matches(bare.text):
-            yield page.finding(match, bare.span(*_words(match, bare.text)))
+    if page.bare is not None:
+        for match in book(BLOCK).matches(page.bare.text):
+            yield page.finding(match, page.bare.span(*_words(match, page.bare.text)))
 
 
 def _words(match: Match, text: str) -> Span:
@@ -112,11 +117,12 @@ def _spaced(page: Page) -> Iterator[Finding]:
 
 def _figured(page: Page) -> Iterator[Finding]:
     """Figures read as the letters that they stand for; what has none of them is found again, at the same place."""
-    spelled = figured(page.read.text)
+    base = page.bare or View(page.read.text)
+    spelled = figured(base.text)
     if spelled is None:
         return
     for match in book(BLOCK).matches(spelled.text):
-        yield page.finding(match, spelled.span(*_words(match, spelled.text)))
+        yield page.finding(match, base.span(*spelled.span(*_words(match, spelled.text))))
 
 
 def _unseen(page: Page) -> Iterator[Finding]:

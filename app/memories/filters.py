@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, told_apart
 from app.memories.admission import unstorable
 from app.memories.identity import in_utc
 from app.memories.memory import KINDS
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64
+TEXTS = ("source", "tags", "task_types", "verdicts")
 
 OBSERVED = """EXISTS (
     SELECT 1 FROM observations seen WHERE seen.workspace_id = m.workspace_id AND seen.memory_id = m.memory_id
@@ -72,9 +73,7 @@ def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
         yield "source", f"has more than {GLOB_LIMIT} characters"
     yield from _time_reasons(filters)
     yield from _range_reasons(filters)
-    for reason in unstorable({name: getattr(filters, name) for name in ("source", "tags", "task_types", "verdicts")}):
-        name, _, message = reason.partition(": ")
-        yield name, message
+    yield from map(told_apart, unstorable({name: getattr(filters, name) for name in TEXTS}))
 
 
 def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:

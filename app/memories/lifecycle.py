@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.errors import InvalidInput
+from app.errors import InvalidInput, told_apart
 from app.masking import masked
 from app.memories import shown, store
 from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
@@ -131,7 +131,7 @@ async def _all_at_once(
 def _tag(tag: str, *, mask: bool) -> str:
     """The tag as it is stored: masked as those are that come with a memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
-        raise InvalidInput("tag", reason.partition(": ")[2])
+        raise InvalidInput("tag", told_apart(reason)[1])
     return masked(tag) if mask else tag
 
 

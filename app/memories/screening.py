@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.errors import Refused
+from app.errors import Refused, told_apart
 from app.injection import Finding, blocking, scan
 from app.masking import masked_values
 from app.memories.admission import reason_to_reject
@@ -26,8 +26,7 @@ class Objection:
 
     def as_error(self) -> Refused:
         """The same as an error."""
-        field, _, message = self.message.partition(": ")
-        return Refused(field, message, reason=self.code, details=self.details)
+        return Refused(*told_apart(self.message), reason=self.code, details=self.details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,11 @@ def test_a_fresh_or_hidden_folder_is_kept_out_of_a_repository(tmp_path: Path) ->
     assert ignored == [True, True, False, False]
 
 
+def test_a_quarter_of_the_memory_is_the_servers() -> None:
+    assert _machine_settings(16 << 30)["shared_buffers"] == "4096MB"
+    assert _machine_settings(16 << 30)["maintenance_work_mem"] == "1024MB"
+
+
 @given(st.integers(0, 1 << 50))
 def test_memory_settings_stay_within_their_bounds(memory: int) -> None:
     sized = _machine_settings(memory)
