@@ -22,7 +22,9 @@ from benchmarks.stage import service, stage
 
 SIZE = 1_000_000
 ROUNDS = 100
-WARM_UP = 100
+WARM_UP = 20
+READING = 1_500
+"""Questions that both arms answer before anything is timed."""
 FIRST = 12
 """Places in which an arm is compared with the truth."""
 WORKSPACE = "million"
@@ -54,7 +56,7 @@ async def measure(size: int, rounds: int, kept: Path | None = None) -> list[Figu
 async def asked(services: Services, workspace: str, corpus: Corpus, size: int, rounds: int) -> list[Figure]:
     """The figures of a store that is filled from this corpus, once all of it has been read."""
     async with services.database.direct() as connection:
-        await _warm(connection)
+        await _warm(connection, workspace, corpus)
         vector = [await _vector_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
         lexical = [await _lexical_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
     whole, embedding = await _over_http(services, workspace, corpus, rounds)
@@ -75,16 +77,22 @@ async def asked(services: Services, workspace: str, corpus: Corpus, size: int, r
     ]
 
 
-async def _warm(connection: AsyncConnection) -> None:
-    """Read every page once, as a service has that runs for a day: what follows is to measure no disk.
+async def _warm(connection: AsyncConnection, workspace: str, corpus: Corpus) -> None:
+    """Read all tables and most of the indexes, as a service has that runs for a day: no disk is to be measured.
 
-    By an index, because a sequential scan keeps nothing of a large table in the server's memory.
+    Tables by an index, because a sequential scan keeps nothing of a large one in the server's memory; indexes by
+    questions.
     """
     for setting in ("seqscan", "bitmapscan", "indexonlyscan"):
         await connection.execute(f"SET enable_{setting} = off".encode())
     for table in ("memories", "lexical", "embeddings"):
         await connection.execute(f"SELECT count(*) FROM {table} WHERE workspace_id > 0".encode())  # noqa: S608 - constants
     await connection.execute(b"RESET ALL")
+    for query, vector in zip(corpus.queries(READING), corpus.vectors(READING), strict=True):
+        asked = replace(await question(connection, workspace, query), vector=as_literal(vector))
+        shape = arms.shape_of(asked)
+        for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
+            await _first(connection, arm, arms.values_of(asked))
 
 
 async def _vector_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
@@ -122,9 +130,9 @@ async def _first(connection: AsyncConnection, statement: str, values: dict[str, 
 async def _over_http(
     services: Services, workspace: str, corpus: Corpus, rounds: int
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of searches and of bare embeddings of other queries, in turn."""
+    """Milliseconds of searches and of bare embeddings of other queries, in turn; no worker finds links meanwhile."""
     whole, embedding = [], []
-    with service(services.settings) as (address, _):
+    with service(replace(services.settings, embedded_worker=False)) as (address, _):
         client = Client(address, workspace)
         for query, other in zip(corpus.queries(WARM_UP + rounds), corpus.queries(WARM_UP + rounds), strict=True):
             started = time.perf_counter()

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from app.db.tables import TERM_DIMENSIONS
 
-DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 125
+DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 150
 """Documents that the rarest terms may bring: so many, or one of so many that there are. 6 ms and 99.8 % of true BM25's
 first 12 at 100,000 memories, where 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 %; at a million 5,000 found
-88 % of them, 7,000 and 10,000 92 % and 96 % (docs/retrieval.md)."""
+88 % of them, and 6,667 94 % in 11 ms (docs/retrieval.md)."""
 TERM_LIMIT = 64
 """Terms that are looked up: a task text of thousands of words is known by its rarest ones."""
 
