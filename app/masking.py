@@ -124,7 +124,7 @@ class _Expression:
 
 
 def load() -> None:
-    """Make the expressions ready, which takes a third of a second: before somebody waits for them."""
+    """Make the expressions ready before somebody waits for them: that takes a third of a second."""
     _expressions()
 
 
