@@ -200,7 +200,8 @@ async def test_what_lacks_a_vector_is_found_by_count(
 async def test_an_ingestion_under_way_survives_the_move(
     own: Database, provider: EmbeddingProvider, counter: TokenCounter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.reports.ingest.WINDOW", 1)
+    for window in ("WINDOW", "FIRST_WINDOW"):
+        monkeypatch.setattr(f"app.reports.pipeline.{window}", 1)
     for number in range(8):
         (tmp_path / f"{number}.md").write_text(
             f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
