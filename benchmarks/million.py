@@ -3,8 +3,10 @@
 import argparse
 import asyncio
 import json
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,18 +41,27 @@ class Found(NamedTuple):
 
 
 async def measure(size: int, rounds: int, kept: Path | None = None) -> list[Figure]:
-    """Fill a store, then ask it; one that is `kept`, and was filled, is only asked, the same as any time before."""
+    """Fill a store, then ask it; one that is `kept`, and was filled, is only asked, the same as any time before.
+
+    The server is started anew in between, because what memory it takes follows the size of the store.
+    """
     corpus = Corpus()
     figures = [Figure(name="memories", value=size)]
-    async with stage(kept) as services:
-        mark = services.settings.data_dir / f"filled-with-{size}"
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
+        mark = Path(folder) / f"filled-with-{size}"
         if not mark.exists():
-            started = time.perf_counter()
-            await fill(services, corpus, WORKSPACE, size)
-            rate = size / (time.perf_counter() - started)
-            figures.append(Figure(name="stored, indexed and vacuumed", value=rate, unit="memories/s"))
+            figures.append(await _filled(Path(folder), corpus, size))
             mark.touch()
-        return [*figures, *await asked(services, WORKSPACE, corpus, size, rounds)]
+        async with stage(Path(folder)) as services:
+            return [*figures, *await asked(services, WORKSPACE, corpus, size, rounds)]
+
+
+async def _filled(folder: Path, corpus: Corpus, size: int) -> Figure:
+    async with stage(folder) as services:
+        started = time.perf_counter()
+        await fill(services, corpus, WORKSPACE, size)
+        rate = size / (time.perf_counter() - started)
+    return Figure(name="stored, indexed and vacuumed", value=rate, unit="memories/s")
 
 
 async def asked(services: Services, workspace: str, corpus: Corpus, size: int, rounds: int) -> list[Figure]:

@@ -265,7 +265,7 @@ def settings_files(cluster: Cluster, socket_folder: Path) -> dict[str, str]:
     gets as far as the socket is that account or root: `trust` asks no more. A borrowed account is shared with other
     programs, and its server may hold root's right to read, so there the kernel must say that it is root who asks.
     """
-    settings = {**_FIXED_SETTINGS, **_machine_settings(_memory())}
+    settings = {**_FIXED_SETTINGS, **_machine_settings(_memory(), stored=_bytes_below(cluster.folder / "base"))}
     settings["unix_socket_directories"] = f'"{socket_folder}"'
     # Whole paths: of a relative one a reload would say that it cannot be applied.
     settings["hba_file"], settings["ident_file"] = (str(cluster.folder / name) for name in (_HBA, _IDENT))
@@ -315,22 +315,31 @@ _FIXED_SETTINGS = {
 }
 
 
-def _machine_settings(memory: int) -> dict[str, str]:
-    """Settings that follow the system and its memory (bytes).
+def _machine_settings(memory: int, *, stored: int) -> dict[str, str]:
+    """Settings that follow the system, its memory, and what the databases take on the disk (bytes).
 
     What recalls read wants to stay in shared buffers: for each 100,000 memories 112 MB of the vector index and 400 MB
-    of tables, at random places. What a store does not fill of them takes no memory, unless huge pages are set aside.
+    of tables, at random places. A gigabyte of them takes 25 MB before anything is read, so only a large store has more.
     Building the index within maintenance_work_mem takes 32 s at 100,000, and 88 s at the server's default of 64 MB.
     """
     maintenance = _clamped(memory // 16, 256, 4096)
     return {
-        "shared_buffers": f"{_clamped(memory // 4, 128, 8192)}MB",
+        "shared_buffers": f"{max(_clamped(memory // 8, 128, 1024), _clamped(min(memory // 4, stored), 128, 8192))}MB",
         "effective_cache_size": f"{_clamped(memory // 2, 256, 1 << 20)}MB",
         "maintenance_work_mem": f"{maintenance}MB",
         "autovacuum_work_mem": f"{min(maintenance, 1024)}MB",
         "recovery_init_sync_method": _SYNC,
         "dynamic_shared_memory_type": "mmap" if _shared_memory() < 2 * maintenance * MIB else "posix",
     }
+
+
+def _bytes_below(folder: Path) -> int:
+    """What the files in a folder take, those that go meanwhile left out."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.lstat().st_size
+    return total
 
 
 def _clamped(size: int, least: int, most: int) -> int:

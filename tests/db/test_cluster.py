@@ -198,14 +198,14 @@ def test_a_fresh_or_hidden_folder_is_kept_out_of_a_repository(tmp_path: Path) ->
     assert ignored == [True, True, False, False]
 
 
-def test_a_quarter_of_the_memory_is_the_servers() -> None:
-    assert _machine_settings(16 << 30)["shared_buffers"] == "4096MB"
-    assert _machine_settings(16 << 30)["maintenance_work_mem"] == "1024MB"
+@pytest.mark.parametrize(("stored", "expected"), [(30 << 20, "1024MB"), (3 << 30, "3072MB"), (20 << 30, "4096MB")])
+def test_a_large_store_has_up_to_a_quarter_of_the_memory(stored: int, expected: str) -> None:
+    assert _machine_settings(16 << 30, stored=stored)["shared_buffers"] == expected
 
 
-@given(st.integers(0, 1 << 50))
-def test_memory_settings_stay_within_their_bounds(memory: int) -> None:
-    sized = _machine_settings(memory)
+@given(st.integers(0, 1 << 50), st.integers(0, 1 << 50))
+def test_memory_settings_stay_within_their_bounds(memory: int, stored: int) -> None:
+    sized = _machine_settings(memory, stored=stored)
     megabytes = {name: int(value[:-2]) for name, value in sized.items() if value.endswith("MB")}
     assert 128 <= megabytes["shared_buffers"] <= 8192
     assert 256 <= megabytes["maintenance_work_mem"] <= 4096
