@@ -336,9 +336,10 @@ def _machine_settings(memory: int, *, stored: int) -> dict[str, str]:
 def _bytes_below(folder: Path) -> int:
     """What the files in a folder take, those that go meanwhile left out."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            total += path.lstat().st_size
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(parent) / name).lstat().st_size
     return total
 
 
