@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.db.engine import Database
-from app.db.queue import enqueue
+from app.db.queue import LINK, enqueue
 from app.embeddings import store as vectors
 from app.embeddings.backfill import build_indexes
 from app.links.derive import many_wait
@@ -140,7 +140,7 @@ async def until_indexed(database: Database) -> None:
 async def until_linked(database: Database) -> None:
     """Wait until a worker has found all links."""
     async with database.transaction() as connection:
-        await enqueue(connection, "link_waiting", lock="link_waiting")
+        await enqueue(connection, LINK)
     while True:
         if not await many_wait(database, 0):
             return

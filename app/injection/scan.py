@@ -94,11 +94,16 @@ def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _said(page: Page) -> Iterator[Finding]:
     """As it stands, and without its Markdown and HTML."""
-    for match in book(BLOCK).matches(page.read.text):
-        yield page.finding(match, _words(match, page.read.text))
+    yield from _matched(page, View(page.read.text))
     if page.bare is not None:
-        for match in book(BLOCK).matches(page.bare.text):
-            yield page.finding(match, page.bare.span(*_words(match, page.bare.text)))
+        yield from _matched(page, page.bare)
+
+
+def _matched(page: Page, view: View, severities: Iterable[str] = (BLOCK,)) -> Iterator[Finding]:
+    """The rules' matches in another view of the page's reading."""
+    for severity in severities:
+        for match in book(severity).matches(view.text):
+            yield page.finding(match, view.span(*_words(match, view.text)))
 
 
 def _words(match: Match, text: str) -> Span:
@@ -109,10 +114,8 @@ def _words(match: Match, text: str) -> Span:
 def _spaced(page: Page) -> Iterator[Finding]:
     """Letters that stand apart, read as words; what was found without that is found again, at the same place."""
     apart = joined(page.read.text)
-    if apart is None:
-        return
-    for match in (*book(COMPACT).matches(apart.text), *book(BLOCK).matches(apart.text)):
-        yield page.finding(match, apart.span(*_words(match, apart.text)))
+    if apart is not None:
+        yield from _matched(page, apart, (COMPACT, BLOCK))
 
 
 def _figured(page: Page) -> Iterator[Finding]:
