@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,9 @@ def check_exposure(settings: Settings) -> None:
         raise ConfigurationError(
             f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token); or serve on 127.0.0.1"
         )
+
+
+try:
+    VERSION = version("priors")
+except PackageNotFoundError:
+    VERSION = "0+unknown"

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from app.db.engine import Database
-from app.embeddings.provider import EmbeddingProvider, Reranker, TokenCounter
-from app.graph.worker import LayoutWorker
-from app.llm.chat import Chat, chat_from
-from app.observations.record import Compressor
+from app.insight.map.worker import LayoutWorker
+from app.models.chat import Chat, chat_from
+from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.runs.observations.request import Compressor
 from app.settings import Settings
 
 LAYOUT_CACHE = "graph"
@@ -59,7 +59,7 @@ async def opened_database(settings: Settings) -> AsyncIterator[tuple[str, Callab
     if settings.database_url:
         yield settings.database_url, None
         return
-    from app.db.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
+    from app.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     embedded = EmbeddedPostgres(settings.data_dir)
     url = await asyncio.to_thread(embedded.start)
@@ -77,7 +77,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.embeddings.factory import counter, following_provider, reranker_from  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.models.factory import counter, following_provider, reranker_from  # noqa: PLC0415 - `priors --help` needs none of it
 
     async with AsyncExitStack() as stack:
         url, revive = await stack.enter_async_context(opened_database(settings))

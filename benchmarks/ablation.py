@@ -23,17 +23,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.embeddings.backfill import embed_waiting
-from app.links.derive import link_waiting
+from app.index.backfill import embed_waiting
+from app.index.lexical import refresh_all_statistics
+from app.links.find import link_waiting
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
-from app.memories.upkeep import refresh_all_statistics
-from app.retrieval.fusion import Blend
-from app.retrieval.periods import periods
-from app.retrieval.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.query import Query
-from app.retrieval.reading import Hints
+from app.retrieval.rank.fusion import Blend
+from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
+from app.retrieval.rank.texts import Hints
 from app.retrieval.search import find
+from app.text.dates import periods
 from app.wiring import Services
 from benchmarks.figures import Figure, write
 from benchmarks.locomo import CONVERSATIONS, messages, recall_at

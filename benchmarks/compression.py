@@ -5,10 +5,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from app.observations.compress import compressed
-from app.observations.extractive import extracted, most_central
-from app.observations.observation import Outcome
-from app.observations.sentences import sentences
+from app.runs.observations.compress import compressed
+from app.runs.observations.extractive import extracted, most_central
+from app.runs.observations.observation import Outcome
+from app.text.sentences import sentences
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage
 

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from app.db.engine import Database
 from app.db.queue import LINK, enqueue
-from app.embeddings import store as vectors
-from app.embeddings.backfill import build_indexes
-from app.links.derive import many_wait
-from app.memories.lexical_index import STALE_AT_WRITES
+from app.index import vectors
+from app.index.backfill import build_indexes
+from app.index.lexical import STALE_AT_WRITES, refresh_all_statistics
+from app.links.find import many_wait
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
-from app.memories.upkeep import refresh_all_statistics
 from app.wiring import Services
 
 VOCABULARY = 30_000

@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 from psycopg import AsyncConnection
 
-from app.embeddings.store import as_literal
-from app.retrieval import arms, store
-from app.retrieval.arms import Question
+from app.index.vectors import as_literal
+from app.retrieval import candidates as arms
+from app.retrieval import store
+from app.retrieval.candidates import Question
 from app.retrieval.lexical import lexical_query
-from app.retrieval.presets import DEFAULT
 from app.retrieval.query import Query
+from app.retrieval.rank.presets import DEFAULT
 from app.retrieval.search import question_of
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill

@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.embeddings.factory import counter
+from app.index.vectors import embedded_text
+from app.intake.reports.ingest import ingest
 from app.memories.browse import list_memories
-from app.memories.scored_text import embedded_text
-from app.reports.ingest import ingest
+from app.models.factory import counter
 from app.wiring import Services
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, stage

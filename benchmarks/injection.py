@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.embeddings.factory import counter
-from app.injection import blocking, scan
-from app.injection.rules import rules
-from app.reports.files import discover, read
-from app.reports.prepare import prepare
+from app.intake.reports.prepare import prepare
+from app.intake.reports.scan import discover, read
+from app.models.factory import counter
+from app.safety.rules import rules
+from app.safety.scan import blocking, scan
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
-LABELLED = Path(__file__).parents[1] / "tests" / "injection"
+LABELLED = Path(__file__).parents[1] / "tests" / "safety"
 MEGABYTE = 1_000_000
 CLEAN = "The scout returned zero actors, and the director did not escalate. The market grew by 7 % in 2025. " * 10
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.links.derive import link_waiting
-from app.links.give import MOST_AT_ONCE, give_links
+from app.links.find import link_waiting
+from app.links.give import MOST_AT_ONCE, give_links, links_of
 from app.links.link import DERIVED_FROM, Link
-from app.links.show import links_of
-from app.retrieval.presets import DEFAULT, PRESETS, UNLINKED
 from app.retrieval.query import Query
+from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
 from app.retrieval.search import find
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill, vacuum

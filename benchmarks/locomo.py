@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from app.links.derive import link_waiting
-from app.memories.upkeep import refresh_all_statistics
+from app.index.lexical import refresh_all_statistics
+from app.links.find import link_waiting
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from app.embeddings.store import as_literal
-from app.retrieval import arms
-from app.retrieval.arms import Question, Shape
+from app.index.vectors import as_literal
+from app.retrieval import candidates as arms
+from app.retrieval.candidates import Question, Shape
 from app.wiring import Services
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report

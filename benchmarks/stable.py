@@ -18,9 +18,9 @@ from typing import Any
 
 import httpx
 
-from app.embeddings.tokens import bundled_file, load_tokenizer
-from app.links.derive import link_waiting
-from app.memories.upkeep import refresh_all_statistics
+from app.index.lexical import refresh_all_statistics
+from app.links.find import link_waiting
+from app.models.tokenizer import bundled_file, load_tokenizer
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
 from benchmarks.stage import service, stage

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
 from app.api.server import bound_socket
-from app.db.embedded import EmbeddedPostgres
 from app.db.engine import Database
 from app.db.migrations import upgrade
-from app.embeddings.backfill import serving_model
-from app.embeddings.factory import counter, provider_from
-from app.graph.worker import LayoutWorker
+from app.index.backfill import serving_model
+from app.insight.map.worker import LayoutWorker
+from app.models.factory import counter, provider_from
+from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
 

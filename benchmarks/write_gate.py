@@ -5,16 +5,16 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
+from app.context.history import history
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
-from app.memories.pieces import FRAME, HEADING
 from app.memories.remember import remember
-from app.observations.observation import Outcome
-from app.observations.record import request_observation
-from app.observations.settle import compress_requested
-from app.operations.statistics import store_statistics
-from app.retrieval.history import history
+from app.operations.readiness import store_statistics
 from app.retrieval.query import Query
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import request_observation
+from app.runs.observations.settle import compress_requested
+from app.text.pieces import FRAME, HEADING
 from app.wiring import Services
 from benchmarks.figures import Figure, report
 from benchmarks.stage import stage

@@ -23,7 +23,7 @@ def _database_url() -> Iterator[str]:
     if given or settings.database_url:
         yield given or settings.database_url
         return
-    from app.db.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
+    from app.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     with EmbeddedPostgres(settings.data_dir) as server:
         yield server.start()

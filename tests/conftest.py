@@ -17,14 +17,14 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from app.api.server import address, bound_socket, serve
-from app.db.embedded import EmbeddedPostgres
 from app.db.engine import Database, libpq_url
 from app.db.migrations import upgrade
-from app.embeddings.backfill import serving_model
-from app.embeddings.factory import counter as token_counter
-from app.embeddings.factory import provider_from
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.graph.worker import LayoutWorker
+from app.index.backfill import serving_model
+from app.insight.map.worker import LayoutWorker
+from app.models.factory import counter as token_counter
+from app.models.factory import provider_from
+from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
 

@@ -7,11 +7,11 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
+from app.context.history import history
 from app.db.engine import Database
-from app.embeddings.noop import NoopProvider
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.reports.ingest import ingest
-from app.retrieval.history import history
+from app.intake.reports.ingest import ingest
+from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.models.remote import NoopProvider
 from app.retrieval.query import Query
 
 FLOWS = [

@@ -20,7 +20,7 @@ FLOORS = [
 
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # The backfill verb lives with the vectors that it makes, and asks the memories' room for the text that is embedded.
-ALLOWED = {("app/embeddings/backfill.py", "memories"), ("app/embeddings/reembed.py", "memories")}
+ALLOWED = {("app/index/backfill.py", "memories"), ("app/index/reembed.py", "memories")}
 
 
 def _modules(repository: Path) -> list[Path]:

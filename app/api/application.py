@@ -11,7 +11,6 @@ from litestar.datastructures import State
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from app import masking
 from app.api.context import Context
 from app.api.feedback import FeedbackController
 from app.api.frame import Frame
@@ -27,11 +26,11 @@ from app.api.reports import ReportsController
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
 from app.api.status import StatusController
-from app.embeddings.backfill import find_unlisted, serving_model
-from app.embeddings.following import follow_for_ever
 from app.errors import PriorsError
-from app.settings import Settings
-from app.version import VERSION
+from app.index.backfill import find_unlisted, serving_model
+from app.models.following import follow_for_ever
+from app.safety import secrets as masking
+from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
 
 BODY_BYTES = 64_000_000

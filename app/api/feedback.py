@@ -14,9 +14,9 @@ from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.feedback.export import exported_ratings, preference_pairs
-from app.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
-from app.feedback.rating import Rated, Rating
+from app.insight.exports import exported_ratings, preference_pairs
+from app.runs.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
+from app.runs.feedback.rating import Rated, Rating
 
 NDJSON = "application/x-ndjson"
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.graph.graph import Cluster, Graph, Point, Shown
-from app.graph.project import FEW, MOST, graph
+from app.insight.map.project import FEW, MOST, graph
+from app.insight.map.values import Cluster, Graph, Point, Shown
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="the newest so many memories")]
 KindOrAll = Annotated[

@@ -12,9 +12,9 @@ from msgspec import Struct
 from app.api.context import context_of
 from app.api.metrics import CONTENT_TYPE
 from app.api.problems import PROBLEMS
-from app.embeddings.backfill import backfill_state
-from app.embeddings.reembed import move_state
 from app.errors import DatabaseUnavailable
+from app.index.backfill import backfill_state
+from app.index.reembed import move_state
 from app.memories.refusals import refused
 from app.operations.readiness import readiness
 

@@ -11,9 +11,8 @@ from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.links.give import MOST_AT_ONCE, LinksGiven, give_links, take_back_link
+from app.links.give import MOST_AT_ONCE, LinksGiven, give_links, links_of, take_back_link
 from app.links.link import GIVEN, LEAST_WEIGHT, Link, Linked
-from app.links.show import links_of
 
 Relation = Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar"]
 

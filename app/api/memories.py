@@ -27,14 +27,13 @@ from app.api.memory_views import (
     StoredView,
 )
 from app.api.problems import PROBLEMS, field_error
-from app.embeddings.backfill import embed_waiting, serving_model
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, told_apart
-from app.memories.browse import LARGEST_PAGE, get_memory, list_sources, neighbours_of, page_memories
-from app.memories.facets import list_facets
+from app.index.backfill import embed_waiting, serving_model
+from app.memories.browse import LARGEST_PAGE, get_memory, list_facets, list_sources, neighbours_of, page_memories
 from app.memories.filters import GLOB_LIMIT, Filters
+from app.memories.gate import INVALID
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
-from app.memories.screening import INVALID
 from app.retrieval.recall import VECTOR
 
 LINE_BYTES = 1_000_000

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.api.fields import DegradedView, Kind, Name, Score, SourceKind, Tags
 from app.memories.admission import BODY_LIMIT, TITLE_LIMIT, URI_LIMIT
-from app.memories.facets import Facets
+from app.memories.browse import Facets
 from app.memories.memory import (
     GivenVector,
     Memory,

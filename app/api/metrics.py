@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.embeddings.reembed import Move
+from app.index.reembed import Move
 from app.memories.memory import Remembered
 from app.retrieval.recall import Recall
 

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.novelty.compare import LONGEST_RESULT, MOST_RESULTS, novelty
+from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, novelty
 
 
 class NoveltyInput(Struct, forbid_unknown_fields=True):

@@ -11,8 +11,8 @@ from app.api.context import WorkspaceHeader, context_of
 from app.api.fields import Name
 from app.api.problems import PROBLEMS
 from app.errors import check
+from app.intake.reports.ingest import ingest_content
 from app.memories.admission import URI_LIMIT, unstorable
-from app.reports.ingest import ingest_content
 
 
 class ReportInput(Struct, forbid_unknown_fields=True):

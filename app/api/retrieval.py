@@ -10,8 +10,8 @@ from app.api.context import WorkspaceHeader, context_of
 from app.api.fields import degraded_view
 from app.api.problems import PROBLEMS
 from app.api.retrieval_views import HistoryInput, HistoryView, HitView, RecallView, SearchInput, SearchView
-from app.retrieval.browse import get_recall
-from app.retrieval.history import history
+from app.context.history import history
+from app.retrieval.log import get_recall
 from app.retrieval.search import search
 
 

@@ -12,9 +12,9 @@ from app.api.fields import DegradedView, Kind, Name, Quality, Score, Tags, degra
 from app.api.memory_views import SourceView, source_view
 from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.retrieval.browse import LoggedRecall
+from app.retrieval.log import LoggedRecall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
-from app.retrieval.ranking import Weights
+from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import Broken, Explanation, History, Hit
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]

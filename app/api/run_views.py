@@ -8,8 +8,8 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.api.memory_views import MemoryView
-from app.observations.record import Recorded
 from app.retrieval.recall import Explanation
+from app.runs.observations.request import Recorded
 from app.runs.run import Compression, MemoryUses, Run, RunPoint, RunStory
 
 

@@ -27,11 +27,11 @@ from app.api.run_views import (
 )
 from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
-from app.observations.issues import learn_issues
-from app.observations.observation import Outcome
-from app.observations.record import get_observation, request_observation
-from app.observations.settle import compress_requested
 from app.runs.browse import get_run, list_runs, memory_uses, run_points
+from app.runs.observations.issues import learn_issues
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import get_observation, request_observation
+from app.runs.observations.settle import compress_requested
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
 from app.runs.run import NewRun, Run
 

@@ -12,9 +12,9 @@ import uvicorn
 from app.api.application import create_app, framed
 from app.db.engine import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
-from app.jobs.worker import run_worker
 from app.settings import Settings, check_exposure
 from app.wiring import Services
+from app.worker.worker import run_worker
 
 GRACE_SECONDS = 5
 """Requests that are under way at a stop have so long to finish."""

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
+from app.intake.reports.log import LARGEST_PAGE, LoggedIngestion, list_ingestions
+from app.intake.reports.outcome import FileOutcome
 from app.operations.status import Latency, Status, workspace_status
-from app.reports.log import LARGEST_PAGE, LoggedIngestion, list_ingestions
-from app.reports.outcome import FileOutcome
-from app.version import VERSION
+from app.settings import VERSION
 
 
 class LatencyView(Struct, frozen=True):

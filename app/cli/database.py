@@ -11,7 +11,7 @@ from app.cli.options import JsonOption, WorkspaceOption
 from app.cli.running import run_until_told, with_services
 
 if TYPE_CHECKING:
-    from app.operations.statistics import WorkspaceStatistics
+    from app.operations.readiness import WorkspaceStatistics
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -107,7 +107,7 @@ def stats(*, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: "Services") -> None:
-        from app.operations.statistics import store_statistics  # noqa: PLC0415 - heavy
+        from app.operations.readiness import store_statistics  # noqa: PLC0415 - heavy
 
         found = await store_statistics(services.database)
         if as_json:

@@ -13,7 +13,7 @@ from app.cli.running import with_services
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from app.reports.outcome import FileOutcome, Ingestion
+    from app.intake.reports.outcome import FileOutcome, Ingestion
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -61,7 +61,7 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
     from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    from app.reports.ingest import ingest as take_in  # noqa: PLC0415 - heavy
+    from app.intake.reports.ingest import ingest as take_in  # noqa: PLC0415 - heavy
 
     console = Console(stderr=True)
     columns = (
@@ -84,7 +84,7 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
 
 
 async def _follow(services: "Services", options: dict[str, Any], *, as_json: bool) -> bool:
-    from app.reports.watch import watch as follow  # noqa: PLC0415 - heavy
+    from app.intake.reports.watch import watch as follow  # noqa: PLC0415 - heavy
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -158,8 +158,8 @@ def backfill() -> None:
     """
 
     async def work(services: "Services") -> int:
-        from app.embeddings.backfill import build_indexes, embed_waiting  # noqa: PLC0415 - heavy
-        from app.memories.upkeep import refresh_all_statistics  # noqa: PLC0415 - heavy
+        from app.index.backfill import build_indexes, embed_waiting  # noqa: PLC0415 - heavy
+        from app.index.lexical import refresh_all_statistics  # noqa: PLC0415 - heavy
 
         await services.provider.start()
         done = await embed_waiting(

@@ -12,8 +12,8 @@ from app.cli.options import JsonOption, WorkspaceOption
 from app.cli.running import with_services
 
 if TYPE_CHECKING:
+    from app.intake.imports.importing import Imported
     from app.memories.memory import Memory
-    from app.observations.importing import Imported
     from app.wiring import Services
 
 commands = typer.Typer()
@@ -35,7 +35,7 @@ def import_files(
     """
 
     async def work(services: "Services") -> list["Imported"]:
-        from app.observations.importing import import_file  # noqa: PLC0415 - heavy
+        from app.intake.imports.importing import import_file  # noqa: PLC0415 - heavy
 
         return [
             await import_file(
@@ -81,7 +81,7 @@ def export(
         raise typer.BadParameter(f"`feedback` is what can be exported, as {RATINGS} or {DPO}")
 
     async def work(services: "Services") -> tuple[list[Any], str]:
-        from app.feedback.export import exported_ratings, preference_pairs  # noqa: PLC0415 - heavy
+        from app.insight.exports import exported_ratings, preference_pairs  # noqa: PLC0415 - heavy
 
         target, evaluator = workspace or services.settings.workspace, services.settings.evaluator
         if form == DPO:
@@ -192,8 +192,8 @@ def reembed(
     async def work(services: "Services") -> int:
         from dataclasses import replace  # noqa: PLC0415 - heavy beside the rest
 
-        from app.embeddings.factory import provider_from  # noqa: PLC0415 - heavy
-        from app.embeddings.reembed import reembed as move  # noqa: PLC0415 - heavy
+        from app.index.reembed import reembed as move  # noqa: PLC0415 - heavy
+        from app.models.factory import provider_from  # noqa: PLC0415 - heavy
 
         settings = services.settings
         provider = provider_from(

@@ -132,7 +132,7 @@ def history(  # noqa: PLR0913 - one for each option
     )  # fmt: skip
 
     async def work(services: "Services") -> None:
-        from app.retrieval.history import history as recall_history  # noqa: PLC0415 - heavy
+        from app.context.history import history as recall_history  # noqa: PLC0415 - heavy
 
         result = await recall_history(
             services.database,

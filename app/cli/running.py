@@ -42,7 +42,7 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
     Raises:
         PriorsError: a setting, the database or the work itself.
     """
-    from app import logs  # noqa: PLC0415 - heavy
+    from app.cli import logs  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
 
     settings = from_environment()

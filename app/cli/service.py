@@ -59,7 +59,7 @@ def prepare_model() -> None:
 
     Changes: writes the model files into the data directory.
     """
-    from app.embeddings.factory import provider_from  # noqa: PLC0415 - heavy
+    from app.models.factory import provider_from  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
 
     async def prepare() -> str:
@@ -76,8 +76,8 @@ def _serve(
     *,
     stop_with_parent: bool,
 ) -> None:
-    from app import logs  # noqa: PLC0415 - heavy
     from app.api.server import bound_socket  # noqa: PLC0415 - heavy
+    from app.cli import logs  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
 
     settings = from_environment()
@@ -137,7 +137,7 @@ async def _bring_up(services: "Services") -> None:
 
 
 async def _take_in_examples(services: "Services", workspace: str) -> None:
-    from app.reports.ingest import ingest  # noqa: PLC0415 - heavy
+    from app.intake.reports.ingest import ingest  # noqa: PLC0415 - heavy
 
     typer.echo("preparing the embedding model and taking in the example reports …")
     await _started(services)
@@ -166,7 +166,7 @@ async def _started(services: "Services") -> None:
 
 async def _greet(services: "Services", where: str) -> None:
     """The address, an example and its real answer."""
-    from app.retrieval.history import history  # noqa: PLC0415 - heavy
+    from app.context.history import history  # noqa: PLC0415 - heavy
     from app.retrieval.query import Query  # noqa: PLC0415 - heavy
 
     typer.echo(f"\nPriors serves on {where}\n")
@@ -190,10 +190,10 @@ async def _greet(services: "Services", where: str) -> None:
 
 
 async def _worker() -> None:
-    from app import logs  # noqa: PLC0415 - heavy
-    from app.jobs.worker import run_worker  # noqa: PLC0415 - heavy
+    from app.cli import logs  # noqa: PLC0415 - heavy
     from app.settings import from_environment  # noqa: PLC0415 - heavy
     from app.wiring import open_services  # noqa: PLC0415 - heavy
+    from app.worker.worker import run_worker  # noqa: PLC0415 - heavy
 
     settings = from_environment()
     logs.configure(settings)

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.waiting import VECTORS, WORDS, wait_for_links
-from app.embeddings.store import StoredModel
+from app.index.pending import VECTORS, WORDS, wait_for_links
+from app.index.vectors import StoredModel
 from app.links import titles
 from app.links.link import MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 

@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound
-from app.memories import shown, sources
+from app.memories import reads as shown
+from app.memories import sources
 from app.memories.filters import Filters, check, conditions
 from app.memories.memory import SOURCE_KINDS, Memory, Source
 from app.workspaces import store as workspaces
@@ -156,3 +157,28 @@ async def list_sources(
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+
+
+Counts = tuple[tuple[str, int], ...]
+MOST_VALUES = 200
+"""Of each facet: more is no choice any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facets:
+    """The values that live memories have, each with how many have it, the most frequent first."""
+
+    kinds: Counts = ()
+    task_types: Counts = ()
+    verdicts: Counts = ()
+    tags: Counts = ()
+
+
+async def list_facets(database: Database, *, workspace: str) -> Facets:
+    """What there is to filter by."""
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if target is None:
+            return Facets()
+        found = await shown.facets(connection, target.workspace_id, limit=MOST_VALUES)
+    return Facets(**{name: tuple(counts) for name, counts in found.items()})

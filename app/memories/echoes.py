@@ -13,22 +13,12 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
-from app.embeddings import store as vectors
-from app.embeddings.provider import EmbeddingProvider
 from app.errors import EmbeddingUnavailable
-from app.memories.gate import ECHO, Given, echo_by_meaning, echo_of, may_be_reworded
-from app.memories.pieces import (
-    Piece,
-    is_short,
-    line_pieces,
-    lines,
-    lines_left,
-    sentence_pieces,
-    sentences_left,
-    unframed,
-)
-from app.memories.screening import Objection, Screened
-from app.memories.wording import adds_nothing
+from app.index import vectors
+from app.memories.gate import ECHO, Given, Objection, Screened, echo_by_meaning, echo_of, may_be_reworded
+from app.models.protocols import EmbeddingProvider
+from app.text.pieces import Piece, is_short, line_pieces, lines, lines_left, sentence_pieces, sentences_left, unframed
+from app.text.words import adds_nothing
 from app.workspaces import store as workspaces
 
 MOST_DOUBTFUL = 200

@@ -8,8 +8,7 @@ from typing import Any
 
 from app.errors import InvalidInput, told_apart
 from app.memories.admission import unstorable
-from app.memories.identity import in_utc
-from app.memories.memory import KINDS
+from app.memories.memory import KINDS, in_utc
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64

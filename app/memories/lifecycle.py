@@ -10,12 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
 from app.errors import InvalidInput, told_apart
-from app.masking import masked
-from app.memories import shown, store
+from app.index.indexing import make_findable
+from app.memories import reads as shown
+from app.memories import store
 from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
-from app.memories.findable import make_findable
 from app.memories.memory import Memory
 from app.memories.store import DELETED, QUARANTINED
+from app.safety.secrets import masked
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.db.engine import Database
 from app.memories.memory import Rejection
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration
+from app.workspaces.languages import configuration
 
 ADD = text("""
 INSERT INTO refusals AS r (workspace_id, reason, count)

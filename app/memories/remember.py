@@ -12,18 +12,19 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database, again_after_deadlock, sqlstate_of
-from app.embeddings import store as vectors
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.memories import given_vectors, sources
+from app.index import indexing as given_vectors
+from app.index import vectors
+from app.index.vectors import embedded_text
+from app.memories import sources
 from app.memories.echoes import note_echoes
+from app.memories.gate import INVALID, Objection, Screened, screened
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.refusals import count_refusals
-from app.memories.scored_text import embedded_text
-from app.memories.screening import INVALID, Objection, Screened, screened
 from app.memories.store import MemoryRow, row_of
 from app.memories.write import Counts, write
+from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration
+from app.workspaces.languages import configuration
 from app.workspaces.workspace import Workspace, checked_name
 
 BATCH = 2_000

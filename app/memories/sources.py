@@ -8,8 +8,7 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.memories.identity import new_id
-from app.memories.memory import Source, SourceReference
+from app.memories.memory import Source, SourceReference, new_id
 
 LIVE = text("""
 SELECT source_id, kind, uri FROM sources

@@ -9,8 +9,7 @@ import msgspec
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.memories.identity import content_hash, in_utc, new_id
-from app.memories.memory import NewMemory
+from app.memories.memory import NewMemory, content_hash, in_utc, new_id
 
 COLUMNS = """
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,

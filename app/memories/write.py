@@ -10,8 +10,10 @@ from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import DatabaseUnavailable
-from app.memories import details, lexical_index, store
-from app.memories.findable import came_with, complete, make_findable
+from app.index import lexical as lexical_index
+from app.index.indexing import came_with, complete, make_findable
+from app.memories import observations as details
+from app.memories import store
 from app.memories.store import Identity, MemoryRow, goes_first
 from app.workspaces.workspace import Workspace
 

@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.db.migrations import current, lacking
-from app.embeddings import store as vectors
-from app.embeddings.factory import provider_from
-from app.embeddings.provider import EmbeddingProvider
-from app.embeddings.reembed import MoveState, move_state
 from app.errors import PriorsError
+from app.index import vectors
+from app.index.reembed import MoveState, move_state
+from app.models.factory import provider_from
+from app.models.protocols import EmbeddingProvider
 from app.settings import Settings, check_exposure
 from app.wiring import opened_database
 

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.db.engine import Database
 from app.db.migrations import current, lacking
-from app.embeddings.provider import EmbeddingProvider
-from app.embeddings.store import StoredModel, active_model
+from app.index.vectors import StoredModel, active_model
+from app.models.protocols import EmbeddingProvider
 from app.retrieval.degradation import vector_degradation
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.workspaces import store as workspaces

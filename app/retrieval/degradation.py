@@ -1,9 +1,9 @@
 """Why an arm does not serve an answer, or not in full. Nothing fails silently."""
 
-from app.embeddings.provider import EmbeddingProvider
-from app.embeddings.store import StoredModel
-from app.memories.wording import WORD
+from app.index.vectors import StoredModel
+from app.models.protocols import EmbeddingProvider
 from app.retrieval.recall import LEXICAL, VECTOR, Degradation
+from app.text.words import WORD
 
 TOLERATED_WAITING = 0.1
 """Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would

@@ -7,10 +7,10 @@ from app.errors import InvalidInput, check
 from app.memories import filters as conditions
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.memories.filters import Filters
-from app.memories.identity import in_utc
-from app.retrieval.presets import DEFAULT, PRESETS, Preset
-from app.retrieval.ranking import Weights
-from app.workspaces.language import check_language
+from app.memories.memory import in_utc
+from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
+from app.retrieval.rank.quality import Weights
+from app.workspaces.languages import check_language
 
 QUERY_LIMIT = 300_000
 """Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted

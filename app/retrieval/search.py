@@ -15,29 +15,27 @@ from psycopg import AsyncConnection
 
 from app.aside import aside
 from app.db.engine import Database
-from app.embeddings.following import speaking
-from app.embeddings.provider import EmbeddingProvider, Reranker, Vector
-from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
-from app.masking import masked_values
+from app.index.vectors import as_literal, embedded_text
 from app.memories.filters import conditions
-from app.memories.identity import new_id
-from app.memories.memory import Memory
-from app.memories.scored_text import embedded_text
-from app.retrieval import arms, store
-from app.retrieval.arms import Question
-from app.retrieval.dedupe import deduplicated, wording
+from app.memories.memory import Memory, new_id
+from app.models.following import speaking
+from app.models.protocols import EmbeddingProvider, Reranker, Vector
+from app.retrieval import candidates as arms
+from app.retrieval import store
+from app.retrieval.candidates import Question
 from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
 from app.retrieval.lexical import LexicalQuery, lexical_query
-from app.retrieval.presets import Preset
 from app.retrieval.query import Query, checked_preset
-from app.retrieval.reading import Text
+from app.retrieval.rank.dedupe import deduplicated, wording
+from app.retrieval.rank.presets import Preset
+from app.retrieval.rank.rank import MOST_RERANKED, Ranked, ranked, reranked, reread
+from app.retrieval.rank.texts import Text
 from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
-from app.retrieval.reranking import MOST_RERANKED, reranked
-from app.retrieval.scoring import Ranked, ranked, reread
 from app.retrieval.store import Survey
+from app.safety.secrets import masked_values
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration
+from app.workspaces.languages import configuration
 from app.workspaces.workspace import checked_name
 
 SPARE = 12

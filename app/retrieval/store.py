@@ -11,15 +11,15 @@ from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.context.prefix import ShownBlock
 from app.db.identities import Ids, keep_ids
-from app.embeddings.store import StoredModel
+from app.index.vectors import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED
-from app.retrieval.arms import KEPT_AT_MOST
+from app.retrieval.candidates import KEPT_AT_MOST
 from app.retrieval.degradation import TOLERATED_WAITING
 from app.retrieval.lexical import Term
-from app.retrieval.prefix import ShownBlock
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.workspaces.store import workspace_of

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from app.db.engine import Database
 from app.errors import InvalidInput, NotFound, check
-from app.masking import mask
 from app.memories.admission import unstorable
 from app.memories.browse import LARGEST_PAGE, with_memory
 from app.runs import store
 from app.runs.record import name_reasons
 from app.runs.run import MemoryUses, Run, RunPoint, RunStory
+from app.safety.secrets import mask
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import checked_name
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from app.db.engine import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound, check
-from app.masking import masked_values
 from app.memories import store as memories
 from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
+from app.safety.secrets import masked_values
 from app.workspaces import store as workspaces
-from app.workspaces.language import configuration
+from app.workspaces.languages import configuration
 from app.workspaces.workspace import checked_name
 
 LARGEST_OUTPUT = 5_000_000

@@ -8,9 +8,8 @@ import msgspec
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.memories.identity import in_utc
-from app.memories.memory import Memory
-from app.memories.shown import SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.memory import Memory, in_utc
+from app.memories.reads import SHOWN, SHOWN_COLUMNS, memory_of
 from app.memories.store import DELETED
 from app.runs.run import DELETED_SINCE, Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
 

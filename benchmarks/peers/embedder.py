@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from app.embeddings.local import LocalProvider
-from app.embeddings.provider import Matrix, Vector
+from app.models.local import LocalProvider
+from app.models.protocols import Matrix, Vector
 
 Result = TypeVar("Result")
 

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from app.embeddings.factory import counter
 from app.errors import InvalidInput
-from app.reports.chunk import TRAIL_SEPARATOR
-from app.reports.chunking import chunk_report
-from app.reports.files import SUFFIXES
+from app.intake.reports.chunk import TRAIL_SEPARATOR
+from app.intake.reports.chunking import chunk_report
+from app.intake.reports.scan import SUFFIXES
+from app.models.factory import counter
 from benchmarks.peers.system import Memory
 
 REASON = re.compile(r"(?m)^(?:[\w.]+\.)?reason(?:ing)?: (.+)$")

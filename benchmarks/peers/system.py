@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.embeddings.provider import Matrix
-from app.memories.scored_text import embedded_text
+from app.index.vectors import embedded_text
+from app.models.protocols import Matrix
 from benchmarks.peers.embedder import Embedder
 
 DEFAULT = "default"

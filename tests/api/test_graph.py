@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
-from app.graph import store
-from app.graph.graph import Graph
-from app.graph.project import graph
+from app.insight.map import store
+from app.insight.map.project import graph
+from app.insight.map.values import Graph
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.wiring import Services
-from tests.graph.seeding import TOPICS, seed, vectors_of
+from tests.insight.seeding import TOPICS, seed, vectors_of
 
 PATIENCE = 900.0
 """Seconds that a layout process may take to become ready on a busy machine."""

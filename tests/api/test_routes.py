@@ -13,8 +13,8 @@ import pytest
 from app.api.frame import Frame
 from app.api.metrics import Metrics
 from app.api.server import bound_socket
-from app.embeddings.provider import EmbeddingProvider
 from app.errors import ConfigurationError
+from app.models.protocols import EmbeddingProvider
 from app.settings import Settings
 
 NOTE = {"kind": "note", "title": "scout", "body": "The scout returned zero actors and nobody escalated."}

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.db import tables
 from app.db.engine import Database
-from app.masking import mask
+from app.safety.secrets import mask
 from tests.api.test_learning import OUTPUT, get, post
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.retrieval.presets import PRESETS
+from app.retrieval.rank.presets import PRESETS
 from benchmarks import (
     ablation,
     compression,

@@ -18,11 +18,11 @@ from sqlalchemy.exc import IntegrityError
 from app.db.engine import Database, sqlalchemy_url
 from app.db.migrations import configuration, current, head, upgrade
 from app.db.tables import metadata
-from app.embeddings import store as vectors
-from app.embeddings.provider import TokenCounter
+from app.index import vectors
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
+from app.models.protocols import TokenCounter
 
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
 

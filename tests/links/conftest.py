@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 
 from app.db.engine import Database
-from app.embeddings.backfill import embed_waiting
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
-from app.links.derive import link_waiting
-from app.links.show import links_of
+from app.index.backfill import embed_waiting
+from app.links.find import link_waiting
+from app.links.give import links_of
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
+from app.models.protocols import EmbeddingProvider, TokenCounter
 
 
 class Linked:

@@ -6,15 +6,16 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import Database
-from app.db.waiting import WORDS, wait_for_links
-from app.embeddings.backfill import embed_waiting
-from app.links import names, titles
+from app.index.backfill import embed_waiting
+from app.index.indexing import make_findable_anew
+from app.index.pending import WORDS, wait_for_links
 from app.links import store as link_store
-from app.links.derive import link_waiting
+from app.links import titles
+from app.links.find import link_waiting
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
-from app.memories.findable import make_findable_anew
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
+from app.text import names
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from app.db.engine import Database
 from app.memories.echoes import Rest, rests, without
-from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, worthless
+from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, screened, worthless
 from app.memories.memory import NewMemory
-from app.memories.pieces import FRAME, HEADING, lines, paragraphs
-from app.memories.pieces import sentences as said_in
-from app.memories.screening import screened
-from app.memories.wording import shingles
-from app.observations.sentences import heading_of, sentences
+from app.text.pieces import FRAME, HEADING, lines, paragraphs
+from app.text.pieces import sentences as said_in
+from app.text.sentences import heading_of, sentences
+from app.text.words import shingles
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from app.memories.identity import content_hash, in_utc, new_id
-from app.memories.memory import NewMemory
+from app.memories.memory import NewMemory, content_hash, in_utc, new_id
 
 
 def test_ids_are_version_7_and_sort_by_time() -> None:

@@ -11,17 +11,16 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.db.queue import enqueue
-from app.embeddings import store as vectors
-from app.embeddings.backfill import embed_waiting
-from app.embeddings.provider import EmbeddingProvider, TokenCounter
 from app.errors import InvalidInput, NotFound
+from app.index import vectors
+from app.index.backfill import embed_waiting
+from app.index.lexical import refresh_all_statistics
 from app.links import store as links
-from app.links.derive import link_waiting
+from app.links.find import link_waiting
 from app.memories.browse import get_memory, list_memories, list_sources
-from app.memories.identity import new_id
-from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference
+from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.memories.remember import BATCH, Door, remember, remember_batches
-from app.memories.upkeep import refresh_all_statistics
+from app.models.protocols import EmbeddingProvider, TokenCounter
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
 

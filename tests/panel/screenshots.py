@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Browser, Page
 
-from app import logs
 from app.api.server import address, bound_socket, serve
-from app.db.embedded import EmbeddedPostgres
+from app.cli import logs
 from app.db.migrations import upgrade
+from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import open_services
 from tests.panel.browser import MISSING, chromium, launched

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.embeddings.backfill import embed_waiting
+from app.index.backfill import embed_waiting
 from app.wiring import Services
 from tests.panel.conftest import NARROW, PATIENCE, Open
 from tests.panel.seed import linked

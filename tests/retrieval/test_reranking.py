@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.ranking import Weights, rank
+from app.retrieval.rank.quality import Weights, rank
+from app.retrieval.rank.rank import SHARE, reranked
 from app.retrieval.recall import Hit
-from app.retrieval.reranking import SHARE, reranked
-from tests.retrieval.test_section import hit as shown
+from tests.context.test_section import hit as shown
 
 WEIGHTS = Weights()
 

@@ -11,30 +11,30 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.context.history import history
 from app.db.engine import Database
-from app.embeddings.backfill import embed_waiting
-from app.embeddings.noop import NoopProvider
-from app.embeddings.provider import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
-from app.embeddings.reranker import CrossEncoder
-from app.embeddings.store import as_literal
 from app.errors import EmbeddingUnavailable, InvalidInput
-from app.links.show import links_of
+from app.index.backfill import embed_waiting
+from app.index.lexical import refresh_all_statistics
+from app.index.vectors import as_literal
+from app.links.give import links_of
 from app.memories.admission import LARGEST_ORDINAL
 from app.memories.browse import neighbours_of
 from app.memories.filters import Filters, conditions
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
-from app.memories.upkeep import refresh_all_statistics
-from app.retrieval import arms
-from app.retrieval.browse import get_recall
-from app.retrieval.history import history
+from app.models.protocols import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
+from app.models.remote import NoopProvider
+from app.models.reranker import CrossEncoder
+from app.retrieval import candidates as arms
 from app.retrieval.lexical import lexical_query
-from app.retrieval.presets import DEFAULT
+from app.retrieval.log import get_recall
 from app.retrieval.query import Query
+from app.retrieval.rank.presets import DEFAULT
 from app.retrieval.recall import Recall
 from app.retrieval.search import question_of, search
 from app.retrieval.store import survey as surveyed
-from tests.embeddings.cross_encoder import MODEL, OFFSET, write_cross_encoder
+from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 FACTS = {
     "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
@@ -198,7 +198,7 @@ async def test_an_answer_goes_before_its_question(empty: Store) -> None:
 async def test_a_re_ranker_reads_the_best_hits_once_more(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.embeddings.reranker.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.models.reranker.LONGEST_WAIT", None)
     reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     query = "scout actors, market size, judge points, listicle pages"
     before = await store.ask(query)

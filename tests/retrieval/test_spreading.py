@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
-from app.retrieval.fusion import Blend, Evidence, relevances
-from app.retrieval.spreading import SPREADING, Tie, spread
+from app.retrieval.rank.fusion import Blend, Evidence, relevances
+from app.retrieval.rank.spreading import SPREADING, Tie, spread
 
 TIES = st.builds(
     Tie,

@@ -4,17 +4,16 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import Database
-from app.embeddings.noop import NoopProvider
-from app.embeddings.provider import TokenCounter
 from app.errors import InvalidInput
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
-from app.observations.observation import Outcome
-from app.observations.record import request_observation
+from app.models.protocols import TokenCounter
+from app.models.remote import NoopProvider
 from app.retrieval.query import Query
 from app.retrieval.search import search
-from app.workspaces.language import CODES, CONFIGURATIONS, configuration, unknown_language
-from app.workspaces.languages import set_language
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import request_observation
+from app.workspaces.languages import CODES, CONFIGURATIONS, configuration, set_language, unknown_language
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from app.embeddings.provider import Matrix
-from app.memories.upkeep import refresh_all_statistics
+from app.index.lexical import refresh_all_statistics
+from app.models.protocols import Matrix
 from benchmarks.corpus import until_indexed, until_linked, vacuum
 from benchmarks.history import Client
 from benchmarks.peers.embedder import Embedder

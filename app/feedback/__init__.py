@@ -1,1 +1,0 @@
-"""What people say of memories, and what follows from it."""

@@ -1,1 +1,0 @@
-"""The map of a workspace's memories: near in meaning is near on the map."""

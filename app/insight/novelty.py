@@ -1,0 +1,222 @@
+"""The verb that says how much texts add: by meaning where vectors are, by words where they are not."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.engine import Database
+from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.index.vectors import embedded_text
+from app.insight.novelty_scoring import Profile, Score, scored
+from app.memories.admission import unstorable
+from app.models.following import pinned
+from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.retrieval.query import Query
+from app.retrieval.rank.presets import CLOSEST
+from app.retrieval.recall import VECTOR as VECTOR_ARM
+from app.retrieval.recall import Hit
+from app.retrieval.search import Finding, find
+from app.text.packing import passages, shares, spread, tokens_about
+
+COMPARED = 12
+"""Memories that a passage is compared with: the 6 nearest by each arm, or more where they are the same."""
+NEAREST = 5
+"""Memories that are named for a text."""
+MOST_RESULTS = 100
+LONGEST_RESULT = 20_000
+"""Characters."""
+MOST_PASSAGES = 200
+"""Compared in one call; embedding and searching for as many takes 6 s on 2 cores."""
+LONGEST_COMPARED = 20_000
+"""Characters of a memory that are compared."""
+SEARCHES_AT_ONCE = 2
+"""Of one call: recalls that agents wait for go on beside it."""
+
+VECTOR, LEXICAL = "vector", "lexical"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """A memory that a text was compared with."""
+
+    memory_id: UUID
+    title: str
+    similarity: float
+    """1: it says the same as a passage of the text; 0: it has nothing of the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultNovelty:
+    """How much one text adds."""
+
+    novelty: float
+    """0: it is stored already; 1: nothing of it is."""
+    nearest: tuple[Nearest, ...]
+    passages: int
+    """How many the text has."""
+    compared: int
+    """How many of them were compared, evenly spread over the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Novelty:
+    """How much texts add, each and all together."""
+
+    novelty: float
+    """The mean of the texts', each weighed by its length."""
+    results: tuple[ResultNovelty, ...]
+    path: str
+    """VECTOR or LEXICAL: how they were compared."""
+    degraded: str = ""
+    """Why the vectors were not used, or not all of them."""
+
+
+async def novelty(
+    database: Database, provider: EmbeddingProvider, *, workspace: str, task: str, results: Sequence[str]
+) -> Novelty:
+    """How much each of these texts adds beyond what the workspace holds, 0 to 1, with the nearest memories.
+
+    A long text is compared passage by passage, and its novelty is theirs, each weighed by its length. What the task
+    says is known: its words, numbers and names count neither for a text nor against it.
+
+    Raises:
+        InvalidInput: no text, too many, or one that is empty or too long.
+        DatabaseUnavailable: the database does not answer.
+    """
+    _check(task, results)
+    parts = await asyncio.to_thread(_parts, results)
+    chosen = list(dict.fromkeys(passage for part in parts for passage in part.chosen))
+    found = await _found(database, await _embedded(provider, chosen), workspace, chosen)
+    reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
+    path = LEXICAL if any(item.silent for item in reasons) else VECTOR
+    judged = await asyncio.to_thread(_judged, parts, found, Profile(task), path)
+    return Novelty(
+        novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
+        results=tuple(judged),
+        path=path,
+        degraded=next((item.reason for item in reasons if item.silent or path == VECTOR), ""),
+    )
+
+
+def _check(task: str, results: Sequence[str]) -> None:
+    if not 1 <= len(results) <= MOST_RESULTS:
+        raise InvalidInput("results", f"1 to {MOST_RESULTS} texts are taken")
+    for place, text in enumerate(results):
+        if not text.strip() or len(text) > LONGEST_RESULT:
+            raise InvalidInput(f"results[{place}]", f"has 1 to {LONGEST_RESULT:,} characters that say something")
+    check(unstorable({"results": list(results), "task": task}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """A text's passages: how many there are, and those that are compared."""
+
+    total: int
+    chosen: tuple[str, ...]
+
+
+def _parts(results: Sequence[str]) -> list[_Parts]:
+    found = [passages(text) for text in results]
+    counts = shares([len(item) for item in found], MOST_PASSAGES)
+    return [
+        _Parts(total=len(item), chosen=tuple(spread(item, count))) for item, count in zip(found, counts, strict=True)
+    ]
+
+
+class _Embedded:
+    """The vectors of texts that were all embedded at once, by one model, or why there are none."""
+
+    def __init__(self, provider: EmbeddingProvider, refusal: str = "") -> None:
+        self.model_id, self.dimension, self.enabled = provider.model_id, provider.dimension, provider.enabled
+        self._refusal = refusal
+        self._vectors: dict[str, Vector] = {}
+
+    def keep(self, texts: Sequence[str], matrix: Matrix) -> None:
+        """Answer these texts with these vectors."""
+        self._vectors.update(zip(texts, matrix, strict=True))
+
+    async def start(self) -> None:
+        """Nothing is left to prepare."""
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector that was made.
+
+        Raises:
+            EmbeddingUnavailable: none could be made.
+        """
+        if self._refusal:
+            raise EmbeddingUnavailable(self._refusal)
+        return self._vectors[text]
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Nobody asks: what is stored has its vectors."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
+    speaker = pinned(provider, provider.model_id) or provider
+    embedded = _Embedded(speaker)
+    if speaker.enabled:
+        try:
+            embedded.keep(chosen, await speaker.embed_documents(chosen))
+        except EmbeddingUnavailable as error:
+            return _Embedded(speaker, str(error))
+    return embedded
+
+
+async def _found(database: Database, embedded: _Embedded, workspace: str, chosen: Sequence[str]) -> dict[str, Finding]:
+    """For each passage the memories that are nearest to it, whatever was judged of them."""
+
+    async def one(passage: str) -> Finding:
+        query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
+        # It is not logged.
+        return await find(database, embedded, workspace=workspace, query=query, mask=False)
+
+    found: dict[str, Finding] = {}
+    for start in range(0, len(chosen), SEARCHES_AT_ONCE):
+        some = chosen[start : start + SEARCHES_AT_ONCE]
+        found |= zip(some, await asyncio.gather(*map(one, some)), strict=True)
+    return found
+
+
+def _judged(parts: Sequence[_Parts], found: Mapping[str, Finding], task: Profile, path: str) -> list[ResultNovelty]:
+    memories: dict[UUID, Profile] = {}
+    scores = {passage: _score(passage, finding.hits, task, path, memories) for passage, finding in found.items()}
+    return [
+        ResultNovelty(
+            novelty=_mean(
+                [scores[passage].novelty for passage in part.chosen], [tokens_about(passage) for passage in part.chosen]
+            ),
+            nearest=_nearest([(found[passage].hits, scores[passage]) for passage in part.chosen]),
+            passages=part.total,
+            compared=len(part.chosen),
+        )
+        for part in parts
+    ]
+
+
+def _score(passage: str, hits: Sequence[Hit], task: Profile, path: str, memories: dict[UUID, Profile]) -> Score:
+    """One passage against its memories; each of these is read once for all passages."""
+    for hit in hits:
+        if hit.memory.memory_id not in memories:
+            memories[hit.memory.memory_id] = Profile(embedded_text(hit.title, hit.body)[:LONGEST_COMPARED])
+    similarities = [hit.explain["similarity"] if path == VECTOR else None for hit in hits]
+    return scored(Profile(passage), [memories[hit.memory.memory_id] for hit in hits], similarities, task)
+
+
+def _nearest(judged: Sequence[tuple[Sequence[Hit], Score]]) -> tuple[Nearest, ...]:
+    best: dict[UUID, Nearest] = {}
+    for hits, score in judged:
+        for hit, share in zip(hits, score.shares, strict=True):
+            item = Nearest(memory_id=hit.memory.memory_id, title=hit.title, similarity=1 - share)
+            if item.memory_id not in best or item.similarity > best[item.memory_id].similarity:
+                best[item.memory_id] = item
+    return tuple(sorted(best.values(), key=lambda item: (-item.similarity, item.memory_id))[:NEAREST])
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)

@@ -1,0 +1,1 @@
+"""Takes in memories from outside: reports and imports."""

@@ -1,0 +1,1 @@
+"""Imports what an earlier harness stored."""

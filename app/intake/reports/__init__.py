@@ -1,0 +1,1 @@
+"""Takes in report files: scan, prepare, apply."""

@@ -1,0 +1,290 @@
+"""JSON by its structure. Pure: keys and values stay as they stand in the file."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from app.errors import InvalidInput
+from app.intake.reports.chunk import Chunk, fitted
+from app.intake.reports.facts import found_date, found_score, is_plot, plot_summary
+from app.models.protocols import TokenCounter
+from app.text.packing import packed, says_something, shortened, split_prose
+
+TITLE_KEYS = ("title", "name", "task")
+TITLE_CHARACTERS = 120
+DEPTH_LIMIT = 64
+"""Levels; a deeper document is a machine's, and its keys would leave no room for its values."""
+PROSE_WORDS = 6
+"""Words in a string from which on it is something that a person or a model said."""
+NUMBERS_SHOWN = 12
+"""A longer list of numbers is told by its count, least, greatest and mean."""
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""A letter of a script that puts no blanks between words; two of them count as a word."""
+WITHOUT_PROSE = 12
+"""Chunks that a document without a sentence may have beside its issues: enough to be found, too few to flood."""
+ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
+"""An element of a list that has one of these is quoted by itself, however short it is."""
+LEAST_ROOM = 64
+DIGITS = 300
+"""Of a number; longer ones are beyond every float, and kept as text."""
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """Rendered values of one place in the document."""
+
+    trail: tuple[str, ...]
+    pointer: str
+    text: str
+    date: datetime | None
+    score: float | None
+    alone: bool = False
+    """An element of a list that people would quote by itself: it is not joined with its neighbours."""
+
+
+def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
+    """The chunks of a JSON text; `name` is its title where it has none of its own.
+
+    A list whose elements speak (sentences) gives a chunk an element; the rest is packed up to the window. A plot's
+    specification gives one chunk, of what it shows. A document without any sentence gives a few, and all its issues.
+
+    Raises:
+        InvalidInput: the text is not JSON, or too deep.
+    """
+    document = _loaded(text)
+    facts = document if isinstance(document, Mapping) else {}
+    top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
+    trail = (" ".join(top.split()) or name,)
+    date, score = found_date(facts), found_score(facts)
+    if is_plot(document):
+        summary = _Piece(trail=trail, pointer="", text=plot_summary(document), date=date, score=score)
+        return list(_chunks([summary], counter, max_tokens))[:1]
+    pieces = list(_pieces(document, trail, "", date, score))
+    chunks = list(_chunks(pieces, counter, max_tokens))
+    if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
+        return chunks
+    return _without_noise(chunks, issues={piece.pointer for piece in pieces if piece.alone})
+
+
+def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
+    """The issues (by pointer), and the first few of all else."""
+    noise = [place for place, chunk in enumerate(chunks) if chunk.pointer not in issues]
+    if len(noise) <= WITHOUT_PROSE:
+        return list(chunks)
+    last, dropped = noise[WITHOUT_PROSE - 1], set(noise[WITHOUT_PROSE:])
+    kept = [(place, chunk) for place, chunk in enumerate(chunks) if place not in dropped]
+    return [replace(chunk, left_out=len(dropped)) if place == last else chunk for place, chunk in kept]
+
+
+def _is_title(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value.strip()) <= TITLE_CHARACTERS
+
+
+def _loaded(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        document = json.loads(text, parse_int=_integer, parse_constant=str)
+    except json.JSONDecodeError as error:
+        raise InvalidInput("", f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise InvalidInput("", f"is JSON nested too deep; at most {DEPTH_LIMIT} levels are read") from None
+    return _storable(document, 0)
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= DIGITS else digits
+
+
+def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
+    """Without NUL and halves of surrogate pairs, which an escape can write and a database cannot hold."""
+    if depth > DEPTH_LIMIT:
+        raise InvalidInput("", f"is JSON nested too deep; at most {DEPTH_LIMIT} levels are read")
+    match value:
+        case str():
+            return value.replace("\0", "\ufffd").encode(errors="replace").decode()
+        case dict():
+            return {_storable(key, depth): _storable(item, depth + 1) for key, item in value.items()}
+        case list():
+            return [_storable(item, depth + 1) for item in value]
+    return value
+
+
+def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    match value:
+        case str():
+            return len(value.split()) >= PROSE_WORDS or len(UNSPACED.findall(value)) >= 2 * PROSE_WORDS
+        case dict():
+            return any(_has_prose(item) for item in value.values())
+        case list():
+            return any(_has_prose(item) for item in value)
+    return False
+
+
+def _pieces(
+    value: Any,  # noqa: ANN401 - any JSON value
+    trail: tuple[str, ...],
+    pointer: str,
+    date: datetime | None,
+    score: float | None,
+) -> Iterator[_Piece]:
+    """The values in their order; scalars of an object together, whatever is nested under its own trail."""
+    match value:
+        case dict():
+            yield from _object_pieces(value, trail, pointer, date, score)
+        case list():
+            yield from _list_pieces(value, trail, pointer, date, score)
+        case _:
+            yield _Piece(trail=trail, pointer=pointer, text=_shown(value), date=date, score=score)
+
+
+def _object_pieces(
+    value: Mapping[str, Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
+) -> Iterator[_Piece]:
+    own_date = found_date(value) or date
+    own_score = _own_score(value, score)
+    flat = {key: item for key, item in value.items() if _is_flat(item)}
+    told = {key: item for key, item in flat.items() if item != trail[-1]}
+    if told:
+        lines = "\n".join(f"{key}: {_shown(item)}" for key, item in told.items())
+        yield _Piece(trail=trail, pointer=pointer, text=lines, date=own_date, score=own_score)
+    for key, item in value.items():
+        if key not in flat:
+            place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            yield from _pieces(item, (*trail, key), place, own_date, own_score)
+
+
+def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
+    """That of a nested object; what else is called a score there is often one criterion's."""
+    return found_score({"final_score": value["final_score"]}) if "final_score" in value else score
+
+
+def _list_pieces(
+    value: Sequence[Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
+) -> Iterator[_Piece]:
+    for place, item in enumerate(value):
+        where = f"{pointer}/{place}"
+        if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
+            lines = "\n".join(_lines(item, ""))
+            own_date, own_score = found_date(item) or date, _own_score(item, score)
+            yield _Piece(trail=trail, pointer=where, text=lines, date=own_date, score=own_score, alone=True)
+        elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
+            row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
+            own_date, own_score = found_date(item) or date, _own_score(item, score)
+            yield _Piece(trail=trail, pointer=pointer, text=row, date=own_date, score=own_score)
+        elif isinstance(item, str) and _has_prose(item):
+            yield _Piece(trail=trail, pointer=where, text=_shown(item), date=date, score=score, alone=True)
+        else:
+            yield from _pieces(item, trail, where, date, score)
+
+
+def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Whether a value fits on the line of its key."""
+    if isinstance(value, list):
+        return all(not isinstance(item, dict | list) and not _has_prose(item) for item in value)
+    return not isinstance(value, dict) or not value
+
+
+def _lines(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, item in value.items():
+        if _is_flat(item):
+            yield f"{indent}{key}: {_shown(item)}"
+            continue
+        yield f"{indent}{key}:"
+        if isinstance(item, dict):
+            yield from _lines(item, indent + "  ")
+            continue
+        for part in item:
+            yield from _lines(part, indent + "  ") if isinstance(part, dict) else (f"{indent}- {_shown(part)}",)
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case str():
+            return shortened(value)
+        case list():
+            return _shown_list(value)
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _shown_list(values: Sequence[Any]) -> str:
+    numbers = [
+        value
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    ]
+    if len(values) > NUMBERS_SHOWN and len(numbers) == len(values):
+        mean = sum(numbers) / len(numbers)
+        return f"{len(numbers)} numbers from {min(numbers)} to {max(numbers)}, mean {mean:.6g}"
+    return ", ".join(_shown(value) for value in values)
+
+
+def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+    counts = counter.count_many([piece.text for piece in pieces])
+    group: list[_Piece] = []
+    room = used = 0
+    for piece, count in zip(pieces, counts, strict=True):
+        labelled = count + (counter.count(_label(piece, group[0])) if group else 0)
+        joins = group and not piece.alone and not group[-1].alone and _related(piece, group[0])
+        if group and not (joins and used + labelled <= room):
+            yield from _chunk(group, counter, max_tokens)
+            group = []
+        if not group:
+            room, used = max_tokens - fitted(piece.trail, counter, max_tokens - LEAST_ROOM)[1], 0
+            labelled = count
+        group.append(piece)
+        used += labelled
+    if group:
+        yield from _chunk(group, counter, max_tokens)
+
+
+def _related(piece: _Piece, first: _Piece) -> bool:
+    """Whether a piece stands below, or beside, the one that began the chunk."""
+    return piece.trail[: len(first.trail)] == first.trail or piece.trail[:-1] == first.trail[:-1]
+
+
+def _label(piece: _Piece, first: _Piece) -> str:
+    """The keys that lead from the chunk's trail to this piece."""
+    return ".".join(piece.trail[len(first.trail) :] or piece.trail[-1:]) + ":\n"
+
+
+def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
+    first = group[0]
+    texts = [first.text]
+    for before, piece in itertools.pairwise(group):
+        label = _label(piece, first) if piece.trail != before.trail else ""
+        texts.append(label + piece.text)
+    text = "\n".join(texts)
+    trail, used = fitted(first.trail, counter, max_tokens - LEAST_ROOM)
+    room = max_tokens - used
+    parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
+    date, score = _common({piece.date for piece in group}), _common({piece.score for piece in group})
+    for part in parts:
+        if says_something(part):
+            yield Chunk(trail=trail, text=part, pointer=first.pointer, occurred_at=date, final_score=score)
+
+
+def _common(values: Set[Value]) -> Value | None:
+    """What all pieces of a chunk share; none speaks for the others."""
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
+    """Lines are packed; one that does not fit is cut as prose."""
+    lines = text.split("\n")
+    fitting = [
+        part
+        for line, count in zip(lines, counter.count_many(lines), strict=True)
+        for part in ([line] if count <= room else split_prose(line, room, counter))
+    ]
+    return list(packed(fitting, counter.count_many(fitting), room, "\n"))

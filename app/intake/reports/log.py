@@ -1,0 +1,72 @@
+"""The verbs that keep and show what became of the files of past ingestions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.db.engine import Database
+from app.errors import InvalidInput
+from app.intake.reports import store
+from app.intake.reports.outcome import FAILED, UNCHANGED, FileOutcome, Ingestion
+from app.workspaces import store as workspaces
+from app.workspaces.workspace import checked_name
+
+MOST_FILES = 2_000
+"""Of one ingestion: the counts name all of them, the log as many as somebody may read."""
+KEPT = 500
+"""Ingestions of a workspace: older ones leave the log as new ones come."""
+LARGEST_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedIngestion:
+    """A past ingestion."""
+
+    ingestion_id: UUID
+    finished_at: datetime
+    seconds: float
+    counts: Mapping[str, int]
+    """Files by status."""
+    outcomes: tuple[FileOutcome, ...]
+    """Those of files that were not unchanged, the failed ones first."""
+    degraded: str
+    """Why chunks were stored without vectors."""
+
+
+async def log_ingestion(database: Database, workspace_id: int, ingestion: Ingestion) -> None:
+    """Keep what became of the files; an ingestion that found nothing new is not worth a line."""
+    told = [outcome for outcome in ingestion.outcomes if outcome.status != UNCHANGED]
+    told.sort(key=lambda outcome: outcome.status != FAILED)
+    if ingestion.dry_run or not told:
+        return
+    async with database.transaction() as connection:
+        await store.log_ingestion(connection, workspace_id, ingestion, told[:MOST_FILES], kept=KEPT)
+
+
+async def list_ingestions(
+    database: Database, *, workspace: str, before: UUID | None = None, failed: bool = False, limit: int = 20
+) -> Sequence[LoggedIngestion]:
+    """Past ingestions, newest first: those `before` one, and with `failed` only those with files that did.
+
+    Raises:
+        InvalidInput: a limit out of range.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    async with database.statements() as connection:
+        target = await workspaces.find(connection, checked_name(workspace))
+        if target is None:
+            return []
+        rows = await store.logged_ingestions(connection, target.workspace_id, before=before, failed=failed, limit=limit)
+    return [
+        LoggedIngestion(
+            ingestion_id=row.ingestion_id,
+            finished_at=row.finished_at,
+            seconds=row.seconds,
+            counts=row.counts,
+            outcomes=tuple(FileOutcome(**outcome) for outcome in row.outcomes),
+            degraded=row.degraded,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,218 @@
+"""Markdown by its headings. Pure: text stays as it stands in the file."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import frontmatter
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from app.intake.reports.chunk import Chunk, fitted
+from app.intake.reports.facts import found_date, found_score
+from app.models.protocols import TokenCounter
+from app.text.packing import lines_of, packed, says_something, shortened, split_prose
+
+PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+"""Blocks only: nothing inside a line is looked at, and parsing that takes half of the time."""
+PARAGRAPH = Token("paragraph_open", "p", 1)
+SCALARS = (str, int, float, date)
+NEWLINE = "\n"
+SMALL = 16
+"""Tokens: neighbouring sections under one heading that are shorter stand together, headings and all."""
+LEAST_ROOM = 64
+"""Tokens that the text keeps, however long its trail is."""
+
+
+@dataclass(slots=True)
+class _Section:
+    """What stands between a heading and the next."""
+
+    trail: tuple[str, ...]
+    heading: str
+    blocks: list[tuple[Token, str]] = field(default_factory=list)
+    """Top-level tokens with their source lines."""
+
+
+def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
+    """The chunks of a Markdown text; `name` is its title where it has none of its own."""
+    facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
+    sections = _sections(shortened(body), _title(facts), name)
+    if said := _said(facts):
+        sections[0].blocks.insert(0, (PARAGRAPH, said))
+    occurred_at, final_score = found_date(facts), found_score(facts)
+    return [
+        Chunk(trail=trail, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
+        for trail, piece in _pieces(sections, counter, max_tokens)
+    ]
+
+
+def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+    """What the front matter says, and the rest; broken front matter is text like any other."""
+    try:
+        facts, body = frontmatter.parse(text)
+    except (yaml.YAMLError, ValueError):
+        return {}, text
+    return (facts, body) if body.strip() else (facts, text)
+
+
+def _title(facts: Mapping[str, Any]) -> str:
+    title = facts.get("title", "")
+    return " ".join(str(title).split()) if isinstance(title, SCALARS) else ""
+
+
+def _said(facts: Mapping[str, Any]) -> str:
+    """What front matter says beside the title; nested values are left out, for aliases may make them endless."""
+    flat = {key: value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
+    lines = [
+        f"{key}: {', '.join(map(str, values))}\n"
+        for key, values in flat.items()
+        if values and all(isinstance(value, SCALARS) for value in values)
+    ]
+    return shortened("".join(lines))
+
+
+def _sections(body: str, title: str, name: str) -> list[_Section]:
+    lines = lines_of(body)
+    tokens = PARSER.parse(body)
+    first = next((_heading_text(tokens, place) for place, token in enumerate(tokens) if token.tag == "h1"), "")
+    top = title or first or name
+    sections = [_Section(trail=(top,), heading="")]
+    above: list[tuple[int, str]] = []
+    told = 0
+    for place, token in enumerate(tokens):
+        if token.level != 0 or token.map is None:
+            continue
+        source = "".join(lines[token.map[0] : token.map[1]])
+        # Definitions of links make no token, and are often a report's list of sources.
+        sections[-1].blocks += _untold(lines[told : token.map[0]])
+        told = token.map[1]
+        if token.type != "heading_open":
+            sections[-1].blocks.append((token, source))
+            continue
+        depth, heading = int(token.tag[1]), _heading_text(tokens, place)
+        above = [(level, text) for level, text in above if level < depth]
+        above.append((depth, heading))
+        trail = tuple(text for _, text in above if text)
+        sections.append(_Section(trail=trail if trail[:1] == (top,) else (top, *trail), heading=source))
+    sections[-1].blocks += _untold(lines[told:])
+    return _with_bare_headings(sections)
+
+
+def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
+    text = "".join(lines)
+    return [(PARAGRAPH, text)] if says_something(text) else []
+
+
+def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
+    """A heading with nothing below it says what it says by itself."""
+    for section, following in itertools.zip_longest(sections, sections[1:]):
+        leads = following is not None and following.trail[: len(section.trail)] == section.trail != following.trail
+        if section.heading and not section.blocks and not leads:
+            section.blocks, section.heading = [(PARAGRAPH, section.heading)], ""
+    return list(sections)
+
+
+def _heading_text(tokens: Sequence[Token], place: int) -> str:
+    return " ".join(tokens[place + 1].content.split()) if tokens[place].type == "heading_open" else ""
+
+
+def _pieces(
+    sections: Sequence[_Section], counter: TokenCounter, max_tokens: int
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    spoken = [section for section in sections if says_something("".join(text for _, text in section.blocks))]
+    for group in _together(spoken, counter):
+        if len(group) == 1:
+            yield from _cut(group[0].trail, group[0].blocks, counter, max_tokens)
+        else:
+            blocks = [(PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
+            yield from _cut(group[0].trail[:-1], blocks, counter, max_tokens)
+
+
+def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[list[_Section]]:
+    """Runs of small sections under one heading; every other section by itself."""
+    counts = counter.count_many(["".join(text for _, text in section.blocks) for section in sections])
+    group: list[_Section] = []
+    used = 0
+    for section, count in zip(sections, counts, strict=True):
+        parent = section.trail[:-1]
+        fits = group and parent and parent == group[0].trail[:-1] and count <= SMALL and used + count <= 2 * SMALL
+        if group and not fits:
+            yield group
+            group, used = [], 0
+        group.append(section)
+        used += count if count <= SMALL else 2 * SMALL
+    if group:
+        yield group
+
+
+def _cut(
+    trail: tuple[str, ...], blocks: Sequence[tuple[Token, str]], counter: TokenCounter, max_tokens: int
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    shown, used = fitted(trail, counter, max_tokens - LEAST_ROOM)
+    room = max_tokens - used
+    pieces: list[str] = []
+    for (token, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):
+        pieces += [text] if count <= room else _split_block(token, text, room, counter)
+    for piece in packed(pieces, counter.count_many(pieces), room, "\n"):
+        if says_something(piece):
+            yield shown, piece.strip("\n")
+
+
+def _split_block(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+    splitter = SPLITTERS.get(token.type)
+    parts = splitter(token, text, room, counter) if splitter else [text]
+    counts = counter.count_many(parts)
+    return [
+        piece
+        for part, count in zip(parts, counts, strict=True)
+        for piece in ([part] if count <= room else split_prose(part, room, counter))
+    ]
+
+
+def _split_table(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+    lines = lines_of(text)
+    header = "".join(lines[:2])
+    return _repeated(header, lines[2:], "", room, counter)
+
+
+def _split_fence(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+    lines = lines_of(text)
+    closed = len(lines) > 1 and lines[-1].strip().startswith(token.markup)
+    return _repeated(lines[0], lines[1:-1] if closed else lines[1:], f"{token.markup}\n", room, counter)
+
+
+def _repeated(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
+    """Lines between a repeated top and bottom; where those leave no room, the lines alone."""
+    inner = room - counter.count(top + bottom)
+    if inner < LEAST_ROOM // 2:
+        top, bottom, inner = "", "", room
+    counts = counter.count_many(list(lines))
+    whole = [
+        (piece, counter.count(piece))
+        for line, count in zip(lines, counts, strict=True)
+        for piece in ([line] if count <= inner else split_prose(line, inner, counter))
+    ]
+    groups = packed([piece for piece, _ in whole], [count for _, count in whole], inner, "")
+    return [f"{top}{group if group.endswith(NEWLINE) or not bottom else group + NEWLINE}{bottom}" for group in groups]
+
+
+ITEM = re.compile(r"(?m)^(?=(?:[-*+]|\d{1,9}[.)])[ \t])")
+
+
+def _split_list(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
+    """The list's own items; what is nested stays with its parent."""
+    items = [item for item in ITEM.split(text) if item]
+    return list(packed(items, counter.count_many(items), room, ""))
+
+
+SPLITTERS: Mapping[str, Callable[[Token, str, int, TokenCounter], list[str]]] = {
+    "table_open": _split_table,
+    "fence": _split_fence,
+    "bullet_list_open": _split_list,
+    "ordered_list_open": _split_list,
+}

@@ -1,1 +1,0 @@
-"""Chat models; absent unless configured."""

@@ -1,0 +1,141 @@
+"""A provider that follows the database from one model to the next, so that a change of model needs no restart."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from app.db.engine import Database
+from app.errors import EmbeddingUnavailable, PriorsError
+from app.index import vectors as store
+from app.models.protocols import EmbeddingProvider, Matrix, Vector
+
+FOLLOW_SECONDS = 2.0
+"""Between two looks at which models the database has; `reembed` waits for more than two before it switches."""
+
+UNSETTLED_SECONDS = 60.0
+"""After a change of model a query may be under way whose vector is still the old one's; none takes longer."""
+
+Maker = Callable[[str, int], EmbeddingProvider]
+"""Makes the provider of a stored model, by its name and dimension."""
+
+logger = structlog.get_logger()
+
+
+class FollowingProvider:
+    """The configured provider, until the database serves another model that can be had."""
+
+    def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._current = configured
+        self._make, self._clock = make, clock
+        self._unsettled_until = 0.0
+        self._prepared = {configured.model_id: configured}
+        self._preparing = asyncio.Lock()
+
+    @property
+    def model_id(self) -> str:
+        """Of the model that embeds now."""
+        return self._current.model_id
+
+    @property
+    def dimension(self) -> int:
+        """Of the model that embeds now."""
+        return self._current.dimension
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there are vectors at all."""
+        return self._current.enabled
+
+    async def start(self) -> None:
+        """Prepare the model that embeds now."""
+        await self._current.start()
+
+    async def embed_query(self, text: str) -> Vector:
+        """By the model that embeds now."""
+        return await self._current.embed_query(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """By the model that embeds now."""
+        return await self._current.embed_documents(texts)
+
+    async def close(self) -> None:
+        """Release every model."""
+        for provider in self._prepared.values():
+            await provider.close()
+
+    def prepared(self, name: str) -> EmbeddingProvider | None:
+        """The provider of a stored model, if it is ready."""
+        return self._prepared.get(name)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every vector that is still under way is of the model that embeds now."""
+        return self._clock() >= self._unsettled_until
+
+    async def follow(self, database: Database) -> None:
+        """Prepare the models that the database has, and embed by the one it serves.
+
+        A model that cannot be had is left out, with a line in the log; answers are then by words, and say so.
+        """
+        if not self.enabled:
+            return
+        async with database.statements() as connection:
+            models = await store.models(connection)
+        async with self._preparing:
+            for model in models:
+                if model.state != store.RETIRING:
+                    await self._prepare(model.name, model.stored.dimension)
+            active = next((model.name for model in models if model.state == store.ACTIVE), None)
+            if active in self._prepared and active != self.model_id:
+                logger.info("embedding by another model", before=self.model_id, now=active)
+                self._current = self._prepared[active]
+                self._unsettled_until = self._clock() + UNSETTLED_SECONDS
+            await self._release(keep={model.name for model in models} | {self.model_id})
+
+    async def _prepare(self, name: str, dimension: int) -> None:
+        if name in self._prepared:
+            return
+        provider = self._make(name, dimension)
+        try:
+            await provider.start()
+        except EmbeddingUnavailable as error:
+            await provider.close()
+            logger.warning("a stored model cannot be had", model=name, reason=str(error))
+            return
+        self._prepared[name] = provider
+
+    async def _release(self, keep: set[str]) -> None:
+        for name in self._prepared.keys() - keep:
+            await self._prepared.pop(name).close()
+
+
+def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
+    """The provider of the model that the database serves, if it is ready; else the one that embeds now.
+
+    Just after a change it is the model itself and not the one that follows: who embedded by the latter cannot know by
+    which of the two models, and embeds again.
+    """
+    if name is None or not isinstance(provider, FollowingProvider):
+        return provider
+    if name == provider.model_id and provider.settled:
+        return provider
+    return provider.prepared(name) or provider
+
+
+def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:
+    """What embeds by this very model, whatever the store moves to meanwhile; None where it is not at hand."""
+    if isinstance(provider, FollowingProvider):
+        return provider.prepared(name)
+    return provider if provider.model_id == name else None
+
+
+async def follow_for_ever(provider: EmbeddingProvider, database: Database) -> None:
+    """Follow until cancelled; a database that is away for a while is asked again."""
+    while isinstance(provider, FollowingProvider):
+        try:
+            await provider.follow(database)
+        except PriorsError as error:
+            logger.warning("the stored models are not known for now", reason=str(error))
+        await asyncio.sleep(FOLLOW_SECONDS)

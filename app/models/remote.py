@@ -1,0 +1,157 @@
+"""A model behind an OpenAI-compatible endpoint, Ollama included."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
+
+import numpy as np
+import structlog
+
+from app.errors import EmbeddingUnavailable
+from app.models.protocols import Matrix, Vector
+
+OLLAMA_URL = "http://127.0.0.1:11434/v1"
+BATCH_TEXTS = 128
+BATCH_CHARACTERS = 200_000
+"""Of one call: endpoints limit the tokens of a request, not only its texts."""
+RETRIES = 2
+OPEN_SECONDS = 5.0
+"""After a failure queries are refused at once for so long, so that no recall waits for a provider that is down."""
+
+logger = structlog.get_logger()
+
+
+class RemoteProvider:
+    """Speaks the OpenAI embeddings protocol."""
+
+    enabled = True
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        model: str,
+        dimension: int,
+        base_url: str,
+        api_key: str,
+        timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        from openai import AsyncOpenAI  # noqa: PLC0415 - takes half a second to import
+
+        self.model_id, self.dimension = f"{kind}:{model}", dimension
+        self._model, self._clock = model, clock
+        self._refusing_until, self._reason = 0.0, ""
+        default = OLLAMA_URL if kind == "ollama" else None
+        self._client = AsyncOpenAI(
+            base_url=base_url or default, api_key=api_key or "none", timeout=timeout, max_retries=RETRIES
+        )
+
+    async def start(self) -> None:
+        """Ask for one vector, so that what is wrong is known at once.
+
+        Raises:
+            EmbeddingUnavailable: the provider does not answer as it should.
+        """
+        await self._vectors(["ready?"])
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of one query.
+
+        Raises:
+            EmbeddingUnavailable: no vector can be had, or the last attempt failed moments ago.
+        """
+        if self._clock() < self._refusing_until:
+            raise EmbeddingUnavailable(self._reason)
+        vector: Vector = (await self._vectors([text]))[0]
+        return vector
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of many texts, in their order.
+
+        Raises:
+            EmbeddingUnavailable: no vectors can be had.
+        """
+        parts = [await self._vectors(batch) for batch in _batches(texts)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _vectors(self, texts: Sequence[str]) -> Matrix:
+        from openai import APIConnectionError, APIStatusError, OpenAIError  # noqa: PLC0415 - with the client
+
+        try:
+            # An empty text is refused by some endpoints; a blank one is embedded like it.
+            reply = await self._client.embeddings.create(
+                model=self._model, input=[text or " " for text in texts], encoding_format="float"
+            )
+            return self._checked([(item.index, item.embedding) for item in reply.data], len(texts))
+        except APIStatusError as error:
+            self._refuse(f"{self.model_id} answers {error.status_code}: {error.message[:200]}", error)
+        except APIConnectionError as error:
+            self._refuse(f"{self.model_id} cannot be reached at {self._client.base_url}: {error}", error)
+        except (OpenAIError, ValueError, TypeError, AttributeError) as error:
+            self._refuse(f"{self.model_id} does not answer as an embeddings endpoint does: {error}", error)
+
+    def _refuse(self, reason: str, error: Exception) -> NoReturn:
+        self._refusing_until, self._reason = self._clock() + OPEN_SECONDS, reason
+        logger.warning("the embedding provider failed", reason=reason)
+        raise EmbeddingUnavailable(
+            f"{reason}; check PRIORS_EMBEDDING_BASE_URL, PRIORS_EMBEDDING_MODEL and PRIORS_EMBEDDING_API_KEY"
+        ) from error
+
+    def _checked(self, items: Sequence[tuple[int, Sequence[float]]], expected: int) -> Matrix:
+        """The vectors in the order that was asked, of unit length.
+
+        Raises:
+            ValueError: one is missing, of another length, or no number.
+        """
+        if sorted(index for index, _ in items) != list(range(expected)):
+            raise ValueError(f"asked for {expected} vectors, {len(items)} came")
+        wrong = next((len(vector) for _, vector in items if len(vector) != self.dimension), None)
+        if wrong is not None:
+            raise ValueError(f"a vector has {wrong} numbers: set PRIORS_EMBEDDING_DIMENSION={wrong}")
+        matrix = np.array([vector for _, vector in sorted(items)], np.float32)
+        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+        if not np.isfinite(matrix).all() or not norms.all():
+            raise ValueError("a vector is zero or holds no numbers")
+        matrix /= norms
+        return matrix
+
+
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        if batch and (len(batch) == BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(text)
+        characters += len(text)
+    if batch:
+        yield batch
+
+
+class NoopProvider:
+    """Gives zeros; nothing is compared with them."""
+
+    model_id = "noop"
+    dimension = 384
+    enabled = False
+
+    async def start(self) -> None:
+        """Nothing to prepare."""
+
+    async def embed_query(self, text: str) -> Vector:
+        """A zero vector."""
+        del text
+        return np.zeros(self.dimension, np.float32)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """A zero vector for each text."""
+        return np.zeros((len(texts), self.dimension), np.float32)
+
+    async def close(self) -> None:
+        """Nothing to release."""

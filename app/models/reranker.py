@@ -1,0 +1,89 @@
+"""A cross-encoder on this machine, through fastembed: it reads a query and a text together and scores how they fit."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.errors import RerankerUnavailable
+from app.models.tokenizer import well_formed
+
+if TYPE_CHECKING:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+QUERY_CHARACTERS, TEXT_CHARACTERS = 1_000, 2_000
+"""Of each so many are read: together about the 512 tokens that the usual models take."""
+LONGEST_WAIT = 2.0
+"""Seconds that a recall waits for the model to be loaded: from the disk it takes about one, a download takes more."""
+RETRY_SECONDS = 60.0
+"""A model that cannot be loaded is not tried again for so long."""
+
+
+class CrossEncoder:
+    """Loaded with the first query that wants it, in a thread of its own; whoever waits too long goes on without it."""
+
+    def __init__(
+        self, data_dir: Path, *, model: str, folder: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`folder` has the model's files; without it fastembed looks into the data directory, then at the hub."""
+        self._model, self._folder, self._cache = model, folder, data_dir / "models"
+        self._clock, self._retry_at = clock, 0.0
+        self._loading: Future[TextCrossEncoder] | None = None
+        self._work = ThreadPoolExecutor(1, thread_name_prefix="rerank")
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """The model's score of each text for the query.
+
+        Raises:
+            RerankerUnavailable: the model is not loaded, yet or at all, or fails.
+        """
+        encoder = await self._loaded()
+        asked = well_formed(query[:QUERY_CHARACTERS])
+        read = [well_formed(text[:TEXT_CHARACTERS]) for text in texts]
+
+        def run() -> list[float]:
+            return [float(score) for score in encoder.rerank(asked, read, batch_size=max(1, len(read)))]
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._work, run)
+        except Exception as error:
+            raise RerankerUnavailable(f"{self._model} failed: {error}") from error
+
+    async def close(self) -> None:
+        """End the thread that scores; one that still loads a model ends with the process."""
+        await asyncio.to_thread(self._work.shutdown)
+
+    async def _loaded(self) -> "TextCrossEncoder":
+        loading = self._begun()
+        waiting = asyncio.wrap_future(loading)
+        done, _ = await asyncio.wait({waiting}, timeout=LONGEST_WAIT)
+        if not done:
+            # Whoever comes later sees how it ended; nobody waits for this one's copy of it.
+            waiting.add_done_callback(lambda future: future.cancelled() or future.exception())
+            raise RerankerUnavailable(f"{self._model} is still being loaded")
+        return await waiting
+
+    def _begun(self) -> "Future[TextCrossEncoder]":
+        loading = self._loading
+        failed = loading is not None and loading.done() and loading.exception() is not None
+        if loading is None or (failed and self._clock() >= self._retry_at):
+            loading = self._loading = Future()
+            threading.Thread(target=self._load, args=(loading,), name="load-reranker", daemon=True).start()
+        return loading
+
+    def _load(self, loading: "Future[TextCrossEncoder]") -> None:
+        try:
+            from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415 - takes a second to import
+
+            options: dict[str, Any] = {"specific_model_path": self._folder} if self._folder else {}
+            encoder = TextCrossEncoder(self._model, cache_dir=str(self._cache), **options)
+            list(encoder.rerank("warm up", ["warm up"]))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
+            self._retry_at = self._clock() + RETRY_SECONDS
+            reason = f"{self._model} cannot be loaded: {error}; name a model that fastembed knows and can reach"
+            loading.set_exception(RerankerUnavailable(reason))
+        else:
+            loading.set_result(encoder)

@@ -1,1 +1,0 @@
-"""How much texts add beyond what is stored."""

@@ -1,1 +1,0 @@
-"""Finished runs compressed to a title, a narrative and facts."""

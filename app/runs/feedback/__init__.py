@@ -1,0 +1,1 @@
+"""Stores the ratings that people give."""

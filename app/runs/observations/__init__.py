@@ -1,0 +1,1 @@
+"""Compresses finished runs into observations."""

@@ -1,0 +1,1 @@
+"""Scans text for injected instructions and masks secrets. Pure."""

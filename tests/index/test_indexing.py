@@ -1,0 +1,154 @@
+"""Vector indexes: built once, after the vectors that pour in."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import Database
+from app.index import backfill
+from app.index import vectors as store
+from app.index.backfill import backfill_state, build_indexes, pouring, serving_model, vector_bytes
+from app.links.find import link_waiting, many_wait
+from app.memories.memory import GivenVector, NewMemory
+from app.memories.remember import remember
+from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
+from app.retrieval.query import Query
+from app.retrieval.search import search
+from app.wiring import Services
+from app.worker import worker
+from tests.index.test_reembed import Lent
+from tests.worker.working import note, until_settled, working
+
+FEW = 20
+
+
+class Slow(Lent):
+    """The real model, held up after the first batch."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        is_first = not self.entered.is_set()
+        self.entered.set()
+        if not is_first:
+            await self.let_go.wait()
+        return await self._provider.embed_documents(texts)
+
+
+async def remember_with_vectors(
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, start: int = 0
+) -> None:
+    """As many as an index is built for, each told from the others by its vector alone."""
+    await serving_model(database, provider)
+    vectors = np.random.default_rng(7).normal(size=(FEW, provider.dimension)).astype("<f4")
+    memories = [
+        NewMemory(
+            kind="note",
+            body=f"note number {place} of many",
+            embedding=GivenVector(model=provider.model_id, numbers=vector.tobytes()),
+        )
+        for place, vector in enumerate(vectors, start)
+    ]
+    done = await remember(database, counter, workspace="w", language="english", memories=memories)
+    assert done.stored == FEW
+
+
+async def indexes(database: Database) -> list[str]:
+    async with database.statements() as connection:
+        names = text("SELECT relname FROM pg_class WHERE relname LIKE '%\\_hnsw' AND relkind = 'i'")
+        return list((await connection.execute(names)).scalars())
+
+
+async def test_two_that_build_at_once_build_it_once(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    database = Database(own_database_url, pool_size=4)
+    await remember_with_vectors(database, counter, provider)
+    exact = await search(database, provider, workspace="w", language="english", query=Query(text="a note", k=5))
+    assert sum(await asyncio.gather(*(build_indexes(database) for _ in range(3)))) == 1
+    assert await build_indexes(database) == 0
+    assert len(await indexes(database)) == 1
+    found = await search(database, provider, workspace="w", language="english", query=Query(text="a note", k=5))
+    assert [hit.memory.memory_id for hit in found.hits] == [hit.memory.memory_id for hit in exact.hits]
+    await database.close()
+
+
+async def test_what_is_near_is_found_once_there_is_an_index(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+
+    async def waiting() -> list[str]:
+        async with database.statements() as connection:
+            return list((await connection.execute(text("SELECT step FROM pending_links"))).scalars())
+
+    assert await link_waiting(database) == FEW
+    assert await waiting() == ["vectors"] * FEW
+    await build_indexes(database)
+    await link_waiting(database)
+    assert await waiting() == []
+    await database.close()
+
+
+async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More wait than are linked while more come, and none can be linked before the index is there."""
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
+    await link_waiting(own_services.database)
+    assert not await many_wait(own_services.database, FEW - 1)
+    await build_indexes(own_services.database)
+    assert await many_wait(own_services.database, FEW - 1)
+
+
+async def test_an_index_is_built_before_all_is_embedded(
+    own_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(backfill, "BATCH", FEW)
+    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    slow = Slow(own_services.provider, held=True)
+    await note(own_services, *(f"Finding {number} of the judge" for number in range(FEW + 1)))
+    async with working(replace(own_services, provider=slow)):
+        while True:
+            if await indexes(own_services.database):
+                break
+            await asyncio.sleep(0.05)
+        assert await backfill_state(own_services.database) == 1
+        slow.let_go.set()
+        await until_settled(own_services)
+
+
+async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
+    async with working(own_services):
+        await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
+        await until_settled(own_services)
+        assert len(await indexes(own_services.database)) == 1
+        async with own_services.database.statements() as connection:
+            assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
+
+
+async def test_what_pours_in_is_noticed(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "POURING_BYTES", 1)
+    database = Database(own_database_url, pool_size=4)
+    await serving_model(database, provider)
+    before = await vector_bytes(database)
+    assert not pouring(before, await vector_bytes(database))
+    for start in itertools.count(0, FEW):
+        await remember_with_vectors(database, counter, provider, start)
+        if pouring(before, now := await vector_bytes(database)):
+            break
+    assert not pouring(now, await vector_bytes(database))
+    await database.close()

@@ -1,0 +1,338 @@
+"""Moving a store to another model: the old one serves until the new one is whole."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from app.api.metrics import Metrics
+from app.db.engine import Database
+from app.errors import ConfigurationError, EmbeddingUnavailable
+from app.index import vectors
+from app.index.backfill import backfill_state, embed_waiting, find_unlisted
+from app.index.reembed import drop_retired, move_state, reembed
+from app.intake.reports.ingest import ingest
+from app.links.find import link_waiting
+from app.memories.memory import NewMemory
+from app.memories.remember import remember
+from app.models.following import UNSETTLED_SECONDS, FollowingProvider, speaking
+from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.operations.doctor import diagnose
+from app.retrieval.query import Query
+from app.retrieval.recall import Recall
+from app.retrieval.search import search
+from app.settings import Settings
+
+
+class Turned:
+    """The real model under another name, its vectors turned round: none can be compared with the original's."""
+
+    enabled = True
+
+    def __init__(
+        self,
+        provider: EmbeddingProvider,
+        *,
+        name: str = "turned",
+        fails_after: int | None = None,
+        held: bool = False,
+    ) -> None:
+        self._provider, self._left = provider, fails_after
+        self.entered, self.let_go = asyncio.Event(), asyncio.Event()
+        if not held:
+            self.let_go.set()
+        self.model_id, self.dimension = name, provider.dimension
+
+    async def start(self) -> None:
+        await self._provider.start()
+
+    async def embed_query(self, text: str) -> Vector:
+        return (await self._provider.embed_query(text))[::-1]
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise EmbeddingUnavailable("the model went away")
+        await self._wait()
+        return (await self._provider.embed_documents(texts))[:, ::-1]
+
+    async def _wait(self) -> None:
+        self.entered.set()
+        await self.let_go.wait()
+
+    async def close(self) -> None:
+        pass
+
+
+class Lent(Turned):
+    """The real model, which the other tests still need when this one is done with it."""
+
+    def __init__(self, provider: EmbeddingProvider, *, held: bool = False) -> None:
+        super().__init__(provider, name=provider.model_id, held=held)
+
+    async def embed_query(self, text: str) -> Vector:
+        return await self._provider.embed_query(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        matrix = await self._provider.embed_documents(texts)
+        await self._wait()
+        return matrix
+
+
+LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in the register." for number in range(300)]
+
+
+async def filled(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> None:
+    notes = [NewMemory(kind="note", body=body) for body in LESSONS]
+    await remember(database, counter, workspace="w", language="english", memories=notes)
+    await embed_waiting(database, provider)
+
+
+@pytest_asyncio.fixture
+async def own(own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter) -> AsyncIterator[Database]:
+    """A filled database of the test's own."""
+    database = Database(own_database_url, pool_size=8)
+    await filled(database, provider, counter)
+    yield database
+    await database.close()
+
+
+async def vectors_of(database: Database) -> dict[str, int]:
+    async with database.statements() as connection:
+        counted = "SELECT name, count(*) FROM embeddings JOIN embedding_models USING (model_id) GROUP BY 1"
+        return {row[0]: row[1] for row in await connection.execute(text(counted))}
+
+
+async def found(database: Database, provider: EmbeddingProvider) -> Recall:
+    query = Query(text="which town's producers were verified, 17", k=3)
+    return await search(database, provider, workspace="w", language="english", query=query)
+
+
+async def models(database: Database) -> list[tuple[str, bool]]:
+    async with database.statements() as connection:
+        rows = await connection.execute(text("SELECT name, active FROM embedding_models ORDER BY model_id"))
+        return [(row.name, row.active) for row in rows]
+
+
+async def test_the_store_moves_while_queries_are_answered(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    database = Database(own_database_url, pool_size=4)
+    await filled(database, provider, counter)
+    following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider))
+    modes: list[str] = []
+    stop = asyncio.Event()
+
+    async def ask() -> None:
+        while not stop.is_set():
+            await following.follow(database)
+            modes.append((await found(database, following)).mode)
+
+    asking = asyncio.create_task(ask())
+    seen: list[tuple[int, int]] = []
+    done = await reembed(database, Turned(provider), grace_seconds=1.0, on_progress=lambda *counts: seen.append(counts))
+    stop.set()
+    await asking
+    assert done == 300
+    assert (seen[0], seen[-1]) == ((0, 300), (300, 300))
+    assert await models(database) == [("turned", True)]
+    assert set(modes) == {"hybrid"}
+    assert following.model_id == "turned"
+    assert (await found(database, provider)).mode == "lexical"
+    assert await backfill_state(database) == 0
+    await database.close()
+
+
+async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, provider: EmbeddingProvider) -> None:
+    async def similar() -> tuple[int, float]:
+        async with own.statements() as connection:
+            counted = "SELECT count(*), coalesce(min(weight), 0) FROM links WHERE relation = 'similar'"
+            return tuple((await connection.execute(text(counted))).one())
+
+    await link_waiting(own)
+    before = await similar()
+    assert before[0] > 0
+    async with own.transaction() as connection:
+        await connection.execute(text("UPDATE links SET weight = 0.01 WHERE relation = 'similar'"))
+    await reembed(own, Turned(provider), grace_seconds=0)
+    assert (await similar())[0] == 0
+    await link_waiting(own)
+    # The vectors are the same but for the order of their numbers, and so is what is near to what.
+    count, least = await similar()
+    assert abs(count - before[0]) <= before[0] / 10
+    assert least > 0.5
+
+
+async def test_what_was_killed_half_way_goes_on(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    database = Database(own_database_url, pool_size=4)
+    await filled(database, provider, counter)
+    with pytest.raises(EmbeddingUnavailable):
+        await reembed(database, Turned(provider, fails_after=1), grace_seconds=0)
+    assert await models(database) == [(provider.model_id, True), ("turned", False)]
+    assert (await found(database, provider)).mode == "hybrid"
+    assert await reembed(database, Turned(provider), grace_seconds=0) == 300 - 256
+    assert await models(database) == [("turned", True)]
+    await database.close()
+
+
+async def test_what_lacks_a_vector_is_found_by_count(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    database = Database(own_database_url, pool_size=4)
+    await filled(database, provider, counter)
+    assert not await find_unlisted(database)
+    async with database.transaction() as connection:
+        await connection.execute(
+            text("DELETE FROM embeddings WHERE memory_id IN (SELECT memory_id FROM memories LIMIT 7)")
+        )
+    assert await find_unlisted(database)
+    assert await backfill_state(database) == 7
+    await database.close()
+
+
+async def test_an_ingestion_under_way_survives_the_move(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for window in ("WINDOW", "FIRST_WINDOW"):
+        monkeypatch.setattr(f"app.intake.reports.pipeline.{window}", 1)
+    for number in range(8):
+        (tmp_path / f"{number}.md").write_text(
+            f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
+        )
+    old = Lent(provider, held=True)
+    ingesting = asyncio.create_task(ingest(own, old, counter, workspace="w", paths=[tmp_path], max_file_bytes=10**6))
+    await old.entered.wait()
+    await reembed(own, Turned(provider), grace_seconds=0)
+    old.let_go.set()
+    result = await ingesting
+    assert not result.failed
+    assert result.waiting > 0
+    assert await models(own) == [("turned", True)]
+    await embed_waiting(own, Turned(provider))
+    assert not await find_unlisted(own)
+    assert await vectors_of(own) == {"turned": 300 + result.stored}
+
+
+async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_one(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
+    await remember(own, counter, workspace="w", language="english", memories=notes)
+    old = Lent(provider, held=True)
+    embedding = asyncio.create_task(embed_waiting(own, old))
+    await old.entered.wait()
+    await reembed(own, Turned(provider), grace_seconds=0)
+    old.let_go.set()
+    assert await embedding == 0
+    assert await vectors_of(own) == {"turned": 600}
+    assert await backfill_state(own) == 0
+
+
+async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
+    own: Database, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    """A transaction that made sure of the old model is waited for, and what it wrote is listed."""
+    late = NewMemory(kind="note", body="The judge came late.")
+    ids = (await remember(own, counter, workspace="w", language="english", memories=[late])).ids
+    vector = vectors.as_literals(await provider.embed_documents([late.body]))
+    async with own.transaction() as connection:
+        model = await vectors.active_model(connection)
+        assert model is not None
+        assert await vectors.is_served(connection, model)
+        moving = asyncio.create_task(reembed(own, Turned(provider), grace_seconds=0.1))
+        while await models(own) != [(provider.model_id, False), ("turned", True)]:  # noqa: ASYNC110 - the database is what is waited for
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        assert not moving.done()
+        await vectors.insert(connection, model, 1, [memory_id for memory_id in ids if memory_id], vector)
+    await moving
+    assert await models(own) == [("turned", True)]
+    assert await vectors_of(own) == {"turned": 301}
+
+
+async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) -> None:
+    destination = Turned(provider, held=True)
+    first = asyncio.create_task(reembed(own, destination, grace_seconds=0))
+    await destination.entered.wait()
+    for other in ("turned", "another"):
+        with pytest.raises(ConfigurationError, match="is being moved to turned already"):
+            await reembed(own, Turned(provider, name=other), grace_seconds=0)
+    state = await move_state(own)
+    assert state.move is not None
+    assert (state.move.model.name, state.move.total, state.move.under_way) == ("turned", 300, True)
+    shown = Metrics()
+    shown.note_move(state.move)
+    assert b'priors_reembed_memories{count="all",model="turned"} 300.0' in shown.exposition()
+    shown.note_move(None)
+    assert b"turned" not in shown.exposition()
+    destination.let_go.set()
+    assert await first == 300
+    assert await models(own) == [("turned", True)]
+
+
+async def test_another_destination_gives_up_the_first(own: Database, provider: EmbeddingProvider) -> None:
+    with pytest.raises(EmbeddingUnavailable):
+        await reembed(own, Turned(provider, fails_after=1), grace_seconds=0)
+    await reembed(own, Lent(provider), grace_seconds=0)
+    assert await models(own) == [(provider.model_id, True)]
+    assert await vectors_of(own) == {provider.model_id: 300}
+
+
+async def test_a_move_that_ended_before_the_drop_does_not_move_back(
+    own: Database, own_database_url: str, settings: Settings, provider: EmbeddingProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    async def killed(*_: object) -> None:
+        raise KeyError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors, "drop_model", killed)
+        with pytest.raises(KeyError):
+            await reembed(own, Turned(provider), grace_seconds=0)
+    state = await move_state(own)
+    assert (state.move, state.retiring) == (None, (provider.model_id,))
+    told = [
+        finding.message
+        for finding in await diagnose(replace(settings, database_url=own_database_url))
+        if finding.subject == "model change"
+    ]
+    assert told == [f"{provider.model_id} is no longer served: a running worker drops its vectors within minutes"]
+    assert await drop_retired(own) == 0  # answers that began with it may still be given
+    async with own.transaction() as connection:
+        await connection.execute(
+            text("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
+        )
+    assert await drop_retired(own) == 1
+    assert await models(own) == [("turned", True)]
+    assert (await move_state(own)).retiring == ()
+
+
+async def test_pending_rows_that_have_their_vector_hide_none_that_lack_it(own: Database) -> None:
+    newest = "SELECT workspace_id, memory_id FROM memories ORDER BY memory_id DESC LIMIT 7"
+    oldest = "SELECT memory_id FROM memories ORDER BY memory_id LIMIT 7"
+    async with own.transaction() as connection:
+        await connection.execute(text(f"DELETE FROM embeddings WHERE memory_id IN ({oldest})"))
+        await connection.execute(text(f"INSERT INTO pending_embeddings {newest}"))
+    assert await find_unlisted(own)
+
+
+async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
+    own: Database, provider: EmbeddingProvider
+) -> None:
+    """Its vector is the old model's, and the provider that it asks again has changed meanwhile."""
+    now = [0.0]
+    following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
+    assert speaking(following, provider.model_id) is following
+    await reembed(own, Turned(provider), grace_seconds=0)
+    await following.follow(own)
+    assert following.model_id == "turned"
+    assert speaking(following, "turned") is following.prepared("turned")
+    now[0] = UNSETTLED_SECONDS
+    assert speaking(following, "turned") is following

@@ -1,0 +1,62 @@
+"""Which memories of a changed file stay."""
+
+from uuid import uuid4
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.intake.reports.matching import KnownChunk, matched
+from app.memories.memory import NewMemory
+from app.memories.store import MemoryRow, row_of
+
+
+def row(body: str, ordinal: int) -> MemoryRow:
+    memory = NewMemory(kind="chunk", title="t", body=body, ordinal=ordinal)
+    return row_of(memory, source_id=None, language="english", tokens=1)
+
+
+def known(body: str, ordinal: int, *, live: bool = True) -> KnownChunk:
+    return KnownChunk(memory_id=uuid4(), content_hash=row(body, 0).content_hash, ordinal=ordinal, live=live)
+
+
+def test_unchanged_text_keeps_its_memory_wherever_it_moved() -> None:
+    first, second = known("alpha", 0), known("beta", 1)
+    plan = matched([row("new", 0), row("alpha", 1), row("beta", 2)], [first, second])
+    assert [(chunk.memory_id, given.memory.ordinal) for chunk, given in plan.kept] == [
+        (first.memory_id, 1),
+        (second.memory_id, 2),
+    ]
+    assert [given.memory.body for given in plan.new] == ["new"]
+    assert plan.retired == ()
+
+
+def test_text_that_is_gone_retires() -> None:
+    gone = known("alpha", 0)
+    plan = matched([row("beta", 0)], [gone])
+    assert plan.retired == (gone.memory_id,)
+
+
+def test_text_that_comes_back_is_the_memory_it_was() -> None:
+    retired = known("alpha", 3, live=False)
+    plan = matched([row("alpha", 0)], [retired])
+    assert [chunk.memory_id for chunk, _ in plan.kept] == [retired.memory_id]
+    assert plan.retired == ()
+
+
+BODIES = st.lists(st.sampled_from("abc"), max_size=8)
+
+
+@given(BODIES, BODIES, st.data())
+def test_every_chunk_has_one_memory_and_no_ordinal_is_taken_twice(
+    before: list[str], after: list[str], data: st.DataObject
+) -> None:
+    live = [known(body, place) for place, body in enumerate(before)]
+    retired = [known(body, data.draw(st.integers(0, 8)), live=False) for body in data.draw(BODIES)]
+    chunks = [*live, *retired]
+    plan = matched([row(body, place) for place, body in enumerate(after)], chunks)
+    assert len(plan.kept) + len(plan.new) == len(after)
+    stay = {chunk.memory_id for chunk, _ in plan.kept}
+    assert len(stay) == len(plan.kept)
+    assert set(plan.retired) == {chunk.memory_id for chunk in chunks if chunk.live} - stay
+    places = [given_row.memory.ordinal for _, given_row in plan.kept]
+    assert len(set(places)) == len(places)

@@ -1,0 +1,151 @@
+"""The bundled model: the vectors that it is known for, in batches and alone, from many callers at once."""
+
+import asyncio
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.errors import EmbeddingUnavailable
+from app.models.bundled import FOLDER, is_whole, write_onnx
+from app.models.local import RETRY_SECONDS, LocalProvider
+from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.models.tokenizer import bundled_file, load_tokenizer, well_formed
+from app.text.packing import batches
+
+SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
+
+
+async def test_the_documented_similarity(provider: EmbeddingProvider) -> None:
+    food, bread, baby = await provider.embed_documents(SENTENCES)
+    assert float(food @ bread) == pytest.approx(0.7553, abs=5e-4)
+    assert float(food @ baby) < 0.2
+
+
+async def test_vectors_do_not_depend_on_their_company(provider: EmbeddingProvider) -> None:
+    texts = [*SENTENCES, "", "short", "a much longer text about the market " * 60]
+    together = await provider.embed_documents(texts)
+    for text, vector in zip(texts, together, strict=True):
+        alone = (await provider.embed_documents([text]))[0]
+        query = await provider.embed_query(text)
+        assert np.allclose(vector, alone, atol=1e-5)
+        assert np.allclose(vector, query, atol=1e-5)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    assert together.dtype == np.float32
+
+
+async def test_many_queries_at_once_each_get_their_own(provider: EmbeddingProvider) -> None:
+    texts = [f"question number {number} about topic {number * 7}" for number in range(50)]
+    expected = await provider.embed_documents(texts)
+    found = await asyncio.gather(*(provider.embed_query(text) for text in texts))
+    assert np.allclose(np.stack(found), expected, atol=1e-5)
+
+
+async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) -> None:
+    tasks = [asyncio.ensure_future(provider.embed_query(f"text {number}")) for number in range(20)]
+    for task in tasks[::2]:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results[::2])
+    assert all(isinstance(result, np.ndarray) for result in results[1::2])
+
+
+async def test_no_texts_no_vectors(provider: EmbeddingProvider) -> None:
+    assert (await provider.embed_documents([])).shape == (0, 384)
+
+
+async def test_halves_of_surrogates_are_survived(provider: EmbeddingProvider) -> None:
+    assert (await provider.embed_query("half \ud800 here")).shape == (384,)
+
+
+def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
+    folder = write_onnx(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert is_whole(folder)
+    assert write_onnx(tmp_path) == folder
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    (folder / "manifest.json").unlink()
+    assert not is_whole(folder)
+    assert is_whole(write_onnx(tmp_path))
+
+
+async def test_damaged_files_are_written_anew(tmp_path: Path) -> None:
+    (folder,) = [write_onnx(tmp_path / "models")]
+    graph = next(path for path in folder.iterdir() if path.suffix == ".onnx")
+    size = graph.stat().st_size
+    graph.write_bytes(b"\0" * size)
+    provider = LocalProvider(tmp_path)
+    assert (await provider.embed_query("still works")).shape == (384,)
+    await provider.close()
+
+
+async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder should be")
+    provider = LocalProvider(tmp_path)
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.start()
+    await provider.close()
+
+
+async def test_a_model_that_cannot_be_had_says_so(tmp_path: Path) -> None:
+    provider = LocalProvider(tmp_path, model="nobody/no-such-model")
+    with pytest.raises(EmbeddingUnavailable, match="no-such-model"):
+        await provider.embed_query("text")
+    await provider.close()
+
+
+async def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_query(tmp_path: Path) -> None:
+    folder, now = tmp_path / "models", 0.0
+    folder.write_text("a file where the folder should be")
+    provider = LocalProvider(tmp_path, clock=lambda: now)
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    folder.unlink()
+    with pytest.raises(EmbeddingUnavailable, match="models"):
+        await provider.embed_query("text")
+    now = RETRY_SECONDS
+    assert len(await provider.embed_query("text")) == provider.dimension
+    await provider.close()
+
+
+def test_tokens_are_counted_like_the_model_does(counter: TokenCounter) -> None:
+    assert counter.count("hello world") == 2
+    assert counter.count("") == 0
+    assert counter.count_many(["hello", "hello world", "unbelievably"]) == [
+        1, 2, counter.count("unbelievably"),
+    ]  # fmt: skip
+    assert counter.count("the market " * 20_000) == 40_000
+
+
+@functools.cache
+def whole_tokenizer() -> Any:
+    return load_tokenizer(bundled_file("tokenizer.json"))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.text()
+        | st.text("abcXYZ019 \t.,;!?'`_-[]#€é中\x00\x0b\x7f")
+        | st.sampled_from(["[SEP]", "[MASK]", "[sep", "##", "\n", "\r\n", "\u2028", "\x85", "\u0301", "x" * 101])
+    ).map("".join)
+)
+@example("a [SEP] b[MASK]c [sep] [UNK antidisestablishmentarianism")
+def test_words_counted_one_by_one_are_the_text_counted_whole(counter: TokenCounter, text: str) -> None:
+    assert counter.count(text) == len(whole_tokenizer().encode(well_formed(text), add_special_tokens=False))
+
+
+def test_batches_are_cut_where_padding_costs_least() -> None:
+    lengths = [5, 200, 6, 210, 7, 256]
+    found = list(batches(lengths, 512))
+    assert sorted(place for batch in found for place in batch) == list(range(6))
+    for batch in found:
+        assert max(lengths[place] for place in batch) * len(batch) <= 512
+
+
+def test_the_model_folder_names_its_version() -> None:
+    assert FOLDER.startswith("sentence-transformers--all-MiniLM-L6-v2-")

@@ -1,0 +1,26 @@
+"""Whether a query names a memory's title."""
+
+import pytest
+
+from app.text.names import named
+
+
+@pytest.mark.parametrize(
+    ("query", "title", "names_it"),
+    [
+        ("What did Caroline research?", "Caroline", True),
+        ("What is Caroline's hobby?", "Caroline", True),
+        ("What did Caroline research?", "Melanie", False),
+        ("Who wrote The Old Man and the Sea?", "The Old Man and the Sea", True),
+        ("Who wrote The Old Man?", "The Old Man and the Sea", False),
+        ("What is the first of them?", "the of", False),
+        ("anything", "", False),
+        ("Что сказала Марина о рынке?", "Марина", True),
+    ],
+)
+def test_every_content_word_of_the_title_is_asked_for(query: str, title: str, *, names_it: bool) -> None:
+    assert named(query, [title]) == [names_it]
+
+
+def test_each_title_is_told_by_itself() -> None:
+    assert named("Ann met Bob", ["Ann", "Eve", "Ann", ""]) == [True, False, True, False]

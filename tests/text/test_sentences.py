@@ -1,0 +1,99 @@
+"""Every output has its sentences, however it is wrapped."""
+
+import json
+
+import pytest
+
+from app.runs.observations.extractive import extracted
+from app.runs.observations.observation import Compressed, Outcome
+from app.text.sentences import heading_of, sentences
+from tests.growth import assert_linear
+
+REPORT = "# Market\n\nThe market grew to 221 billion rubles. Pharmacies sell 58 % of it.\n\n- Evalar leads with 17 %.\n"
+TOLD = ["The market grew to 221 billion rubles.", "Pharmacies sell 58 % of it.", "Evalar leads with 17 %."]
+CODE = "```python\nsecret = 5\n```\n"
+
+
+def texts(output: str) -> list[str]:
+    return [sentence.text for sentence in sentences(output)]
+
+
+def compressed(output: str, task: str = "Market") -> Compressed:
+    return extracted(Outcome(task=task, output=output), sentences(output), None, None)
+
+
+@pytest.mark.parametrize("tag", ["", "markdown", "md", "text", "Markdown title=x"])
+def test_a_fence_around_the_output_is_taken_away(tag: str) -> None:
+    output = f"\n```{tag}\n{REPORT}```\n"
+    assert texts(output) == TOLD
+    assert heading_of(output) == "Market"
+    assert compressed(output).facts
+
+
+def test_a_fence_around_the_output_may_hold_code() -> None:
+    for mark in ("```", "````", "~~~"):
+        assert texts(f"{mark}markdown\n{REPORT}\n{CODE}\nIt ends here.\n{mark}") == [*TOLD, "It ends here."]
+    assert texts(f"````\n{REPORT}\n```\nsecret = 5\n```\nIt ends here.\n````") == [*TOLD, "It ends here."]
+
+
+def test_a_report_in_a_fence_below_an_introduction_is_read() -> None:
+    assert texts(f"Here it is:\n\n```markdown\n{REPORT}```\n{CODE}Done.") == ["Here it is:", *TOLD, "Done."]
+
+
+def test_a_fence_without_an_end_is_text() -> None:
+    assert texts(f"Intro line here.\n```python\n{REPORT}")[-3:] == TOLD
+    assert texts(f"{REPORT}```") == TOLD
+    assert texts(f"~~~\n{REPORT}{CODE}")[-3:] == TOLD
+
+
+def test_a_fence_ends_with_its_own_mark() -> None:
+    assert texts(f"```\na\n~~~\nb\n```\n{REPORT}") == TOLD
+    assert texts(f"````\na\n```\nb\n````\n{REPORT}") == TOLD
+    assert texts(f"```\na\n```py\nb\n```\n{REPORT}")[-3:] == TOLD
+    assert texts(f"```inline``` code is prose.\n\n{REPORT}")[-3:] == TOLD
+
+
+def test_where_only_code_is_left_it_is_used() -> None:
+    assert texts(f"# Script\n\n{CODE}") == ["secret = 5"]
+    assert compressed("```\nrows: 17\n```\n\n```\nrows: 18\n```", task="").narrative
+
+
+def test_json_becomes_its_leaves() -> None:
+    given = {
+        "market": "221 billion rubles",
+        "share": 17.5,
+        "checked": True,
+        "none": None,
+        "leaders": ["Evalar", "Solgar"],
+        "rows": [{"name": "Evalar", "share": 17}, {"name": "Solgar", "share": 9}],
+        "nested": {"deep": {"year": 2025}},
+        "summary": "The market grew to 221 billion in 2025. Pharmacies lead.",
+        "report": REPORT,
+    }
+    expected = [
+        "market: 221 billion rubles", "share: 17.5", "checked: true", "leaders: Evalar", "leaders: Solgar",
+        "name: Evalar; share: 17", "name: Solgar; share: 9", "year: 2025",
+        "summary: The market grew to 221 billion in 2025.", "Pharmacies lead.", *TOLD,
+    ]  # fmt: skip
+    assert texts(json.dumps(given, indent=2)) == expected
+    assert texts(json.dumps(given)) == expected
+    assert texts(f"```json\n{json.dumps(given)}\n```") == expected
+    assert compressed(json.dumps(given), task="").title == "market: 221 billion rubles"
+
+
+@pytest.mark.parametrize(
+    "output", ["[1] It grew 3 %.", "{not json} It grew.", "[" * 3000 + "]" * 3000, "{}", "[]", '"x"']
+)
+def test_what_only_looks_like_json_is_text(output: str) -> None:
+    assert len(texts(output)) <= 2
+    assert any("grew" in text for text in texts(output)) == ("grew" in output)
+
+
+def test_deep_json_is_read_as_far_as_it_can_be() -> None:
+    assert texts('{"a":' * 500 + "1" + "}" * 500) == ["a: 1"]
+    assert texts('{"a": 1, "b": ' + "[" * 500 + "]" * 500 + "}") == ["a: 1"]
+
+
+@pytest.mark.parametrize("line", ["```p\n", "```\n", "```md\n", "~~~ x\n```\n", "{\n", "````md\n```py\n"])
+def test_fences_cost_what_their_lines_cost(line: str) -> None:
+    assert_linear(sentences, line)
