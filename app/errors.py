@@ -36,13 +36,13 @@ class InvalidInput(PriorsError):
 
 
 def told_apart(reason: str) -> tuple[str, str]:
-    """The field and the message of a reason that says `field: message`."""
+    """Returns the field and the message of a reason that says `field: message`."""
     field, _, message = reason.partition(": ")
     return field, message
 
 
 def check(reasons: Iterable[str]) -> None:
-    """Raise InvalidInput for the first of these reasons, each of which says `field: message`."""
+    """Raise InvalidInput for the first of these reasons, each of the form `field: message`."""
     for reason in reasons:
         raise InvalidInput(*told_apart(reason))
 

@@ -21,7 +21,7 @@ def _setting(default: object, meaning: str, unit: str = "") -> Any:  # noqa: ANN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field a setting; the environment variable is `PRIORS_` and the field's name in capitals."""
+    """The settings, one field each; the environment variable is `PRIORS_` and the field's name in capitals."""
 
     data_dir: Path = _setting(Path(".priors"), "where the embedded database and the model files live")
     database_url: str = _setting("", "a Postgres 16+ with pgvector, `postgresql://…`; empty: the embedded one")
@@ -62,7 +62,7 @@ class Settings:
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
-    """Settings from `PRIORS_*` variables, each read by its field's type.
+    """Returns the settings of the `PRIORS_*` variables, each read by its field's type.
 
     Raises:
         ConfigurationError: a value that does not fit, or a `PRIORS_` variable that no setting has.

@@ -1,11 +1,11 @@
-"""The composition root: Settings in, Services out. The only place that names concrete classes."""
+"""The composition root: makes the Services of the Settings. The only place that names concrete classes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
 from app.models.chat import Chat, chat_from
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
@@ -18,7 +18,7 @@ LAYOUT_CACHE = "graph"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the verbs need; each takes what it uses."""
+    """The parts that the verbs need; each takes those that it uses."""
 
     settings: Settings
     database: Database
@@ -36,7 +36,7 @@ class Services:
 
     @property
     def compressor(self) -> Compressor:
-        """What compressing a run needs."""
+        """The parts that compressing a run needs."""
         return Compressor(
             provider=self.provider,
             counter=self.counter,
@@ -48,9 +48,9 @@ class Services:
 
 @asynccontextmanager
 async def opened_database(settings: Settings) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]] | None]]:
-    """The database's URL, and how to revive it.
+    """Yields the database's URL, and a function that revives the embedded Postgres.
 
-    The embedded Postgres runs for as long as this is open, where no other database is configured.
+    That runs for as long as this is open, where no other database is configured.
 
     Raises:
         ConfigurationError: the data directory cannot be used.
@@ -71,13 +71,14 @@ async def opened_database(settings: Settings) -> AsyncIterator[tuple[str, Callab
 
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """Everything that the verbs need, closed again at the end. The schema is not touched.
+    """Opens everything that the verbs need and closes it at the end. The schema is not touched.
 
     Raises:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.models.factory import counter, following_provider, reranker_from  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.index.following import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.models.factory import counter, reranker_from  # noqa: PLC0415 - the same
 
     async with AsyncExitStack() as stack:
         url, revive = await stack.enter_async_context(opened_database(settings))

@@ -23,18 +23,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.index.backfill import embed_waiting
+from app.index.backfill import embed_pending
 from app.index.lexical import refresh_all_statistics
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.retrieval.query import Query
 from app.retrieval.rank.fusion import Blend
 from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
-from app.retrieval.rank.texts import Hints
+from app.retrieval.rank.texts import TextFeatures
 from app.retrieval.search import find
 from app.text.dates import periods
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, write
 from benchmarks.locomo import CONVERSATIONS, messages, recall_at
 from benchmarks.peers.known_items import chunks, questions
@@ -59,7 +60,7 @@ LONG_AGO = datetime(2030, 1, 1, tzinfo=UTC)
 
 def ideas() -> dict[str, Preset]:
     """The defaults without one idea each, by the idea."""
-    blend, hints = Blend(), Hints()
+    blend, features = Blend(), TextFeatures()
     without = {
         "words beside meaning": replace(DEFAULT, blend=replace(blend, lexical=0.0, source_lexical=0.0)),
         "meaning beside words": replace(DEFAULT, blend=replace(blend, lexical=1.0, source_vector=0.0)),
@@ -68,11 +69,11 @@ def ideas() -> dict[str, Preset]:
         "named": replace(DEFAULT, blend=replace(blend, named=0.0)),
         "dated": replace(DEFAULT, blend=replace(blend, dated=0.0)),
         "links": replace(DEFAULT, blend=replace(blend, links={})),
-        "phrases": replace(DEFAULT, hints=replace(hints, phrases=0.0)),
-        "time": replace(DEFAULT, hints=replace(hints, time=0.0)),
-        "own": replace(DEFAULT, hints=replace(hints, own=0.0)),
-        "turn": replace(DEFAULT, hints=replace(hints, asks=0.0, answers=0.0)),
-        "all that is read of texts": replace(DEFAULT, hints=None),
+        "phrases": replace(DEFAULT, text_features=replace(features, phrases=0.0)),
+        "time": replace(DEFAULT, text_features=replace(features, time=0.0)),
+        "own": replace(DEFAULT, text_features=replace(features, own=0.0)),
+        "turn": replace(DEFAULT, text_features=replace(features, asks=0.0, answers=0.0)),
+        "all that is read of texts": replace(DEFAULT, text_features=None),
     }
     return {idea: replace(preset, name=f"without {idea}") for idea, preset in without.items()}
 
@@ -186,20 +187,19 @@ Recalls = dict[tuple[str, int], list[float]]
 
 async def measure(given: Sequence[Work]) -> dict[str, Recalls]:
     """The recalls with the defaults and without each idea."""
-    from benchmarks.stage import stage  # noqa: PLC0415 - `told` and `ideas` need no database
+    from benchmarks.stage import stage, workspace_of  # noqa: PLC0415 - `told` and `ideas` need no database
 
     presets = {"": DEFAULT, **ideas()}
     found: dict[str, Recalls] = {idea: defaultdict(list) for idea in presets}
     with _known(presets.values()):
         async with stage() as services:
             for work in given:
-                names = await _stored(services, work)
+                workspace = await workspace_of(services, work.workspace)
+                names = await _stored(services, workspace, work)
                 for question in work.questions:
                     for idea, preset in presets.items():
                         query = Query(text=question.text, k=max(DEPTHS), preset=preset.name, now=question.now)
-                        finding = await find(
-                            services.database, services.provider, workspace=work.workspace, query=query
-                        )
+                        finding = await find(services.database, services.provider, workspace=workspace, query=query)
                         hits = [names[hit.memory.memory_id] for hit in finding.hits]
                         for depth, recall in recall_at(DEPTHS, question.evidence, hits).items():
                             for group in question.groups:
@@ -219,16 +219,14 @@ def _known(presets: Iterable[Preset]) -> Iterator[None]:
             del PRESETS[name]
 
 
-async def _stored(services: Services, work: Work) -> dict[Any, str]:
+async def _stored(services: Services, workspace: Workspace, work: Work) -> dict[Any, str]:
     memories = [memory for _, memory in work.memories]
-    result = await remember(
-        services.database, services.counter, workspace=work.workspace, language="english", memories=memories
-    )
+    result = await remember(services.database, services.counter, workspace=workspace, memories=memories)
     if result.rejected:
         raise RuntimeError(result.rejected)
-    await embed_waiting(services.database, services.provider)
-    await refresh_all_statistics(services.database)
-    await link_waiting(services.database)
+    await embed_pending(services.database, services.provider, workspace=workspace)
+    await refresh_all_statistics(services.database, across=services.database.across)
+    await link_pending(services.database, across=services.database.across)
     return {memory_id: name for memory_id, (name, _) in zip(result.ids, work.memories, strict=True)}
 
 

@@ -8,15 +8,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.db.engine import Database
-from app.db.queue import LINK, enqueue
-from app.index import vectors
-from app.index.backfill import build_indexes
+from app.db.database import Database
+from app.db.queue import LINK
+from app.index.backfill import build_indexes, lacks_an_index
 from app.index.lexical import STALE_AT_WRITES, refresh_all_statistics
-from app.links.find import many_wait
+from app.links.find import many_pending
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 
 VOCABULARY = 30_000
 EXPONENT = 1.05
@@ -90,24 +90,24 @@ class Corpus:
         return [f"{self.text(TERMS)} {number}" for number in range(count)]
 
 
-async def fill(services: Services, corpus: Corpus, workspace: str, count: int) -> None:
+async def fill(services: Services, corpus: Corpus, workspace: Workspace, count: int) -> None:
     """Store `count` memories with vectors, counted words and, where there are enough, a vector index."""
     for start in range(0, count, PORTION):
         size = min(PORTION, count - start)
         await store(services, workspace, list(corpus.memories(size, start)), corpus.vectors(size))
-    await refresh_all_statistics(services.database)
+    await refresh_all_statistics(services.database, across=services.database.across)
     await until_indexed(services.database)
     await vacuum(services)
 
 
 async def vacuum(services: Services) -> None:
     """What autovacuum does within a minute."""
-    async with services.database.direct() as connection:
-        await connection.execute("VACUUM ANALYZE")
+    async with services.database.across(transaction=False) as session:
+        await session.execute("VACUUM ANALYZE")
 
 
 async def store(
-    services: Services, workspace: str, memories: Sequence[NewMemory], made: NDArray[np.float32]
+    services: Services, workspace: Workspace, memories: Sequence[NewMemory], made: NDArray[np.float32]
 ) -> Sequence[UUID | None]:
     """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
     model = services.provider.model_id
@@ -115,32 +115,28 @@ async def store(
         services.database,
         services.counter,
         workspace=workspace,
-        language="english",
         memories=[
             replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
             for memory, vector in zip(memories, made.astype("<f4"), strict=True)
         ],
     )
-    await refresh_all_statistics(services.database, stale=STALE_AT_WRITES)
+    await refresh_all_statistics(services.database, across=services.database.across, stale=STALE_AT_WRITES)
     return done.ids
 
 
 async def until_indexed(database: Database) -> None:
     """Build what vector indexes are lacking, or wait for who builds them."""
-    while True:
-        await build_indexes(database)
-        async with database.statements() as connection:
-            model = await vectors.active_model(connection)
-            if model is None or not await vectors.crowded_workspaces(connection, model):
-                return
+    await build_indexes(database.across)
+    while await lacks_an_index(database.across):
         await asyncio.sleep(0.1)
+        await build_indexes(database.across)
 
 
 async def until_linked(database: Database) -> None:
     """Wait until a worker has found all links."""
-    async with database.transaction() as connection:
-        await enqueue(connection, LINK)
+    async with database.across() as session:
+        await session.enqueue(LINK)
     while True:
-        if not await many_wait(database, 0):
+        if not await many_pending(database.across, 0):
             return
         await asyncio.sleep(0.2)

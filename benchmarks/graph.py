@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
-from benchmarks.stage import service, stage
+from benchmarks.stage import service, stage, workspace_of
 
 SIZES = (600, 5_000)
 ROUNDS = 30
@@ -63,7 +63,8 @@ async def measure(size: int, rounds: int) -> list[Figure]:
     """The figures at one size."""
     corpus = Corpus()
     async with stage() as services:
-        await fill(services, corpus, WORKSPACE, size)
+        workspace = await workspace_of(services, WORKSPACE)
+        await fill(services, corpus, workspace, size)
         queries = corpus.queries(8 * rounds)
         # A worker would embed, beside the projection, what this benchmark gives vectors itself.
         settings = replace(services.settings, embedded_worker=False)
@@ -74,9 +75,9 @@ async def measure(size: int, rounds: int) -> list[Figure]:
             stored = [(await asyncio.to_thread(client.graph, size))[0] for _ in range(rounds)]
             alone = [await asyncio.to_thread(client.search, query) for query in queries]
             together = await beside(client, queries, size)
-            await fill(services, corpus, WORKSPACE, GROWTH)
+            await fill(services, corpus, workspace, GROWTH)
             first, mode = await asyncio.to_thread(client.graph, size)
-            await fill(services, corpus, WORKSPACE, GROWTH)
+            await fill(services, corpus, workspace, GROWTH)
             projected, _ = await asyncio.to_thread(client.graph, size)
         with service(settings) as (address, _):
             again, _ = await asyncio.to_thread(Client(address).graph, size, refresh=True)

@@ -11,20 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from psycopg import AsyncConnection
-
+from app.db.session import Session
 from app.index.vectors import as_literal
 from app.retrieval import candidates as arms
 from app.retrieval import store
-from app.retrieval.candidates import Question
+from app.retrieval.candidates import Question, question_of
 from app.retrieval.lexical import lexical_query
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
-from app.retrieval.search import question_of
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
-from benchmarks.stage import service, stage
+from benchmarks.stage import service, stage, workspace_of
 
 SIZES = (10_000, 100_000)
 ROUNDS = 200
@@ -34,7 +33,7 @@ HITS = 3
 
 
 class Client:
-    """One connection, kept open."""
+    """One session, kept open."""
 
     def __init__(self, address: str, workspace: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(address).netloc)
@@ -65,20 +64,19 @@ class Client:
         self._connection.close()
 
 
-async def question(connection: AsyncConnection, workspace: str, query: str) -> Question:
-    """What the arms are asked for a query, without its vector."""
+async def question(session: Session, query: str) -> Question:
+    """Returns the question of a query as the arms take it, without its vector."""
     asked = Query(text=query, k=HITS)
-    survey = await store.survey(connection, workspace, query, filters=asked.filters, language=None)
+    survey = await store.survey(session, query, filters=asked.filters, language=None)
     if survey is None:
         raise RuntimeError("the corpus is not there")
-    words = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-    return question_of(survey, asked, DEFAULT, words)
+    return question_of(survey, asked, DEFAULT, lexical_query(survey.terms, total=survey.live))
 
 
-async def raw_parts(services: Services, workspace: str, query: str) -> tuple[float, float]:
-    """Milliseconds of the query's embedding and of both arms' bare SQL, the survey not counted."""
-    async with services.database.direct() as connection:
-        wordy = await question(connection, workspace, query)
+async def raw_parts(services: Services, workspace: Workspace, query: str) -> tuple[float, float]:
+    """Returns milliseconds of the query's embedding and of both arms' bare SQL, the survey not counted."""
+    async with services.database.session(workspace, transaction=False) as session:
+        wordy = await question(session, query)
         started = time.perf_counter()
         vector = await services.provider.embed_query(query)
         embedded = time.perf_counter()
@@ -86,16 +84,16 @@ async def raw_parts(services: Services, workspace: str, query: str) -> tuple[flo
         shape, values = arms.shape_of(both), arms.values_of(both)
         asking = time.perf_counter()
         for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
-            await (await connection.execute(arm.encode(), values)).fetchall()
+            await session.tuples(arm, values)
         asked = time.perf_counter()
     return (embedded - started) * 1000, (asked - asking) * 1000
 
 
 async def latencies(
-    services: Services, address: str, workspace: str, corpus: Corpus, rounds: int
+    services: Services, address: str, workspace: Workspace, corpus: Corpus, rounds: int
 ) -> tuple[list[float], list[float], list[float]]:
     """Milliseconds of whole, embedding and arms, taken in turn so that the machine's drift falls on all."""
-    client = Client(address, workspace)
+    client = Client(address, workspace.name)
     whole, embedding, sql = [], [], []
     for place, query in enumerate(corpus.queries(2 * rounds + 40)):
         if place % 2:
@@ -143,16 +141,16 @@ def resident_megabytes(pid: int) -> float:
 
 async def measure(size: int, rounds: int) -> list[Figure]:
     """The figures at one size."""
-    workspace = "benchmark"
     corpus = Corpus()
     async with stage() as services:
+        workspace = await workspace_of(services, "benchmark")
         await fill(services, corpus, workspace, size)
         # A worker would look for links between all that has just been stored, beside the questions.
         with service(replace(services.settings, embedded_worker=False)) as (address, pid):
             whole, embedding, sql = await latencies(services, address, workspace, corpus, rounds)
             p50, raw = percentile(whole, 50), percentile(embedding, 50) + percentile(sql, 50)
-            alone = await asyncio.to_thread(throughput, address, workspace, corpus.queries(2 * rounds), 1)
-            together = await asyncio.to_thread(throughput, address, workspace, corpus.queries(4 * rounds), CLIENTS)
+            alone = await asyncio.to_thread(throughput, address, workspace.name, corpus.queries(2 * rounds), 1)
+            together = await asyncio.to_thread(throughput, address, workspace.name, corpus.queries(4 * rounds), CLIENTS)
             resident = resident_megabytes(pid)
     name = f"{size:,} chunks"
     return [

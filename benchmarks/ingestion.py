@@ -12,15 +12,16 @@ from app.intake.reports.ingest import ingest
 from app.memories.browse import list_memories
 from app.models.factory import counter
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
-from benchmarks.stage import SHARED_DATA, stage
+from benchmarks.stage import SHARED_DATA, stage, workspace_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "reports"
 UNCHANGED_FILES = 1_000
 LIMIT = 10_000_000
 
 
-async def texts_of(services: Services, workspace: str) -> list[str]:
+async def texts_of(services: Services, workspace: Workspace) -> list[str]:
     """Every chunk's embedded text, each once."""
     found: dict[str, None] = {}
     before = None
@@ -30,7 +31,7 @@ async def texts_of(services: Services, workspace: str) -> list[str]:
     return list(found)
 
 
-async def take_in(services: Services, workspace: str, folder: Path) -> tuple[float, int]:
+async def take_in(services: Services, workspace: Workspace, folder: Path) -> tuple[float, int]:
     """Seconds and chunks of an ingestion, by a token counter that remembers nothing."""
     fresh = counter()
     started = time.perf_counter()
@@ -49,10 +50,11 @@ async def measure(folder: Path, rounds: int, unchanged: int) -> list[Figure]:
     """The figures for one folder."""
     ratios, speeds = [], []
     async with stage() as services:
-        await take_in(services, "warm-up", folder)
-        texts = await texts_of(services, "warm-up")
-        for turn in range(rounds):
-            seconds, chunks = await take_in(services, f"round-{turn}", folder)
+        warm_up = await workspace_of(services, "warm-up")
+        await take_in(services, warm_up, folder)
+        texts = await texts_of(services, warm_up)
+        for number in range(rounds):
+            seconds, chunks = await take_in(services, await workspace_of(services, f"round-{number}"), folder)
             started = time.perf_counter()
             await services.provider.embed_documents(texts)
             raw = time.perf_counter() - started
@@ -72,8 +74,9 @@ async def unchanged_seconds(services: Services, count: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             (Path(folder) / f"{number}.md").write_text(f"# Report {number % 50}\n\nThe same text in many files.\n")
-        await take_in(services, "unchanged", Path(folder))
-        return (await take_in(services, "unchanged", Path(folder)))[0]
+        workspace = await workspace_of(services, "unchanged")
+        await take_in(services, workspace, Path(folder))
+        return (await take_in(services, workspace, Path(folder)))[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:

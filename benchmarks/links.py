@@ -1,4 +1,4 @@
-"""What links cost a recall: 2,000 memories with 76,000 links between them, in turn with recalls that ignore links."""
+"""The cost of links for a recall: 2,000 memories with 76,000 links, in turn with recalls that ignore links."""
 
 import argparse
 import asyncio
@@ -9,42 +9,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from app.links.give import MOST_AT_ONCE, give_links, links_of
 from app.links.link import DERIVED_FROM, Link
+from app.memories.browse import get_memory
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
 from app.retrieval.search import find
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill, vacuum
 from benchmarks.figures import Figure, percentile, report
-from benchmarks.stage import stage
+from benchmarks.stage import stage, workspace_of
 
-DENSE, HUB, LONELY = "dense", "hub", "lonely"
+WORKSPACES = ("dense", "hub", "lonely")
 K = 10
 ASKED_WORDS = 8
-"""Of a memory's own text, as the other queries have."""
+"""Words of a memory's own text, as many as the other queries have."""
 
 
-async def _filled(services: Services, corpus: Corpus, workspace: str, size: int) -> list[UUID]:
+async def _filled(services: Services, corpus: Corpus, workspace: Workspace, size: int) -> list[UUID]:
     await fill(services, corpus, workspace, size)
-    await link_waiting(services.database)
-    async with services.database.direct() as connection:
-        cursor = await connection.execute(
-            "SELECT memory_id FROM memories JOIN workspaces USING (workspace_id) WHERE name = %s ORDER BY 1",
-            (workspace,),
+    await link_pending(services.database, across=services.database.across)
+    async with services.database.session(workspace) as session:
+        return await session.column(
+            "SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s ORDER BY memory_id"
         )
-        return [row[0] for row in await cursor.fetchall()]
 
 
-async def _text(services: Services, memory_id: UUID) -> str:
-    async with services.database.direct() as connection:
-        cursor = await connection.execute("SELECT body FROM memories WHERE memory_id = %s", (memory_id,))
-        return str((await cursor.fetchall())[0][0])
+async def _text(services: Services, workspace: Workspace, memory_id: UUID) -> str:
+    return (await get_memory(services.database, workspace=workspace, memory_id=memory_id)).body
 
 
-async def _give(services: Services, workspace: str, links: Sequence[Link]) -> float:
-    """Seconds."""
+async def _give(services: Services, workspace: Workspace, links: Sequence[Link]) -> float:
+    """Returns seconds."""
     started = time.perf_counter()
     for start in range(0, len(links), MOST_AT_ONCE):
         await give_links(services.database, workspace=workspace, links=links[start : start + MOST_AT_ONCE])
@@ -61,15 +59,15 @@ def _dense(ids: Sequence[UUID], count: int, chance: random.Random) -> list[Link]
     ]
 
 
-async def _took(services: Services, workspace: str, query: str, preset: str) -> float:
-    """Milliseconds of a recall, the query's embedding included."""
+async def _took(services: Services, workspace: Workspace, query: str, preset: str) -> float:
+    """Returns milliseconds of a recall, the query's embedding included."""
     started = time.perf_counter()
     await find(services.database, services.provider, workspace=workspace, query=Query(text=query, k=K, preset=preset))
     return (time.perf_counter() - started) * 1000
 
 
 async def _figures(
-    services: Services, workspace: str, queries: Sequence[str], rounds: int, *, name: str = ""
+    services: Services, workspace: Workspace, queries: Sequence[str], rounds: int, *, name: str = ""
 ) -> list[Figure]:
     """Each query is asked both ways, and each way goes first as often; every round is a figure of its own ratio."""
     ratios, medians = [], []
@@ -85,7 +83,7 @@ async def _figures(
         with_links += both[DEFAULT.name]
         without += both[UNLINKED_PRESET]
     tail = percentile(with_links, 95) / percentile(without, 95)
-    name = name or workspace
+    name = name or workspace.name
     return [
         Figure(name=f"{name}: recall ÷ without links, p50", value=statistics.median(ratios), at_most=1.2),
         Figure(name=f"{name}: the worst of {rounds} rounds", value=max(ratios)),
@@ -103,22 +101,23 @@ async def measure(size: int, links: int, queries: int, rounds: int) -> list[Figu
     asked = corpus.queries(queries)
     PRESETS[UNLINKED_PRESET] = replace(DEFAULT, name=UNLINKED_PRESET, blend=UNLINKED)
     async with stage() as services:
-        ids = await _filled(services, corpus, DENSE, size)
-        seconds = await _give(services, DENSE, _dense(ids, links, chance))
+        dense, linked, lonely = [await workspace_of(services, name) for name in WORKSPACES]
+        ids = await _filled(services, corpus, dense, size)
+        seconds = await _give(services, dense, _dense(ids, links, chance))
         figures = [Figure(name=f"{links:,} links given", value=seconds, unit="s")]
-        hub, *others = await _filled(services, corpus, HUB, size)
-        await _give(services, HUB, [Link(other, hub, DERIVED_FROM) for other in others])
-        await _filled(services, corpus, LONELY, size)
+        hub, *others = await _filled(services, corpus, linked, size)
+        await _give(services, linked, [Link(other, hub, DERIVED_FROM) for other in others])
+        await _filled(services, corpus, lonely, size)
         await vacuum(services)
-        for workspace in (DENSE, HUB, LONELY):
+        for workspace in (dense, linked, lonely):
             await _figures(services, workspace, asked[:5], 1)
             figures += await _figures(services, workspace, asked, rounds)
-        # Words at random hardly ever find the hub: its own text makes it a giver each time.
-        words = (await _text(services, hub)).split()
+        # Words at random hardly ever find the hub: its own text makes it a seed each time.
+        words = (await _text(services, linked, hub)).split()
         of_hub = [" ".join(chance.sample(words, min(ASKED_WORDS, len(words)))) for _ in asked]
-        figures += await _figures(services, HUB, of_hub, rounds, name="hub, asked for")
+        figures += await _figures(services, linked, of_hub, rounds, name="hub, asked for")
         started = time.perf_counter()
-        await links_of(services.database, workspace=HUB, memory_id=hub)
+        await links_of(services.database, workspace=linked, memory_id=hub)
         figures.append(Figure(name="links of the hub shown", value=(time.perf_counter() - started) * 1000, unit="ms"))
     del PRESETS[UNLINKED_PRESET]
     return figures

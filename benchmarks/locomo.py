@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from app.index.lexical import refresh_all_statistics
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 
@@ -90,8 +90,8 @@ async def measure(files: Sequence[Path], questions: int | None) -> list[Figure]:
                 async with httpx.AsyncClient(base_url=address, headers=headers, timeout=600) as client:
                     names = await store(client, conversation)
                     # What the service's worker does within seconds, done at once: words are counted, links are found.
-                    await refresh_all_statistics(services.database)
-                    await link_waiting(services.database)
+                    await refresh_all_statistics(services.database, across=services.database.across)
+                    await link_pending(services.database, across=services.database.across)
                     results += await ask(client, conversation, names, questions)
     return [*_figures("all", results), *_by_category(results)]
 

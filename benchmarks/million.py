@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection
-
+from app.db.session import Session
 from app.index.vectors import as_literal
 from app.retrieval import candidates as arms
 from app.retrieval.candidates import Question, Shape
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.history import Client, question
-from benchmarks.stage import service, stage
+from benchmarks.stage import service, stage, workspace_of
 
 SIZE = 1_000_000
 ROUNDS = 100
@@ -30,13 +30,22 @@ READING = 1_500
 FIRST = 12
 """Places in which an arm is compared with the truth."""
 WORKSPACE = "million"
+SCANS = ("seqscan", "bitmapscan", "indexonlyscan")
+
+
+TRUE_BM25 = f"""
+SELECT memory_id FROM (
+    SELECT l.memory_id, l.weights <#> %(weights)s::sparsevec AS score FROM lexical l
+    WHERE l.workspace_id = %(workspace_id)s OFFSET 0
+) AS scored WHERE score < 0 ORDER BY score, memory_id LIMIT {FIRST}
+"""  # noqa: S608 - a number
 
 
 class Found(NamedTuple):
-    """What an arm gave for a query, beside what it should have given."""
+    """The hits of an arm for a query, compared with the true ones."""
 
     share: float
-    """Of the true first places, those that it has among its own."""
+    """Share of the true first places that it has among its own."""
     milliseconds: float
 
 
@@ -53,24 +62,25 @@ async def measure(size: int, rounds: int, kept: Path | None = None) -> list[Figu
             figures.append(await _filled(Path(folder), corpus, size))
             mark.touch()
         async with stage(Path(folder)) as services:
-            return [*figures, *await asked(services, WORKSPACE, corpus, size, rounds)]
+            workspace = await workspace_of(services, WORKSPACE)
+            return [*figures, *await asked(services, workspace, corpus, size, rounds)]
 
 
 async def _filled(folder: Path, corpus: Corpus, size: int) -> Figure:
     async with stage(folder) as services:
         started = time.perf_counter()
-        await fill(services, corpus, WORKSPACE, size)
+        await fill(services, corpus, await workspace_of(services, WORKSPACE), size)
         rate = size / (time.perf_counter() - started)
     return Figure(name="stored, indexed and vacuumed", value=rate, unit="memories/s")
 
 
-async def asked(services: Services, workspace: str, corpus: Corpus, size: int, rounds: int) -> list[Figure]:
+async def asked(services: Services, workspace: Workspace, corpus: Corpus, size: int, rounds: int) -> list[Figure]:
     """The figures of a store that is filled from this corpus, once all of it has been read."""
-    async with services.database.direct() as connection:
-        await _warm(connection, workspace, corpus)
-        vector = [await _vector_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
-        lexical = [await _lexical_found(connection, workspace, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
-    whole, embedding = await _over_http(services, workspace, corpus, rounds)
+    async with services.database.session(workspace, transaction=False) as session:
+        await _warm(session, corpus)
+        vector = [await _vector_found(session, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
+        lexical = [await _lexical_found(session, corpus) for _ in range(WARM_UP + rounds)][WARM_UP:]
+    whole, embedding = await _over_http(services, workspace.name, corpus, rounds)
     beyond = percentile(whole, 50) - percentile(embedding, 50)
     return [
         Figure(name=f"vector recall@{FIRST} against exact", value=_mean(vector), at_least=0.95),
@@ -88,53 +98,54 @@ async def asked(services: Services, workspace: str, corpus: Corpus, size: int, r
     ]
 
 
-async def _warm(connection: AsyncConnection, workspace: str, corpus: Corpus) -> None:
+async def _warm(session: Session, corpus: Corpus) -> None:
     """Read all tables and most of the indexes, as a service has that runs for a day: no disk is to be measured.
 
     Tables by an index, because a sequential scan keeps nothing of a large one in the server's memory; indexes by
     questions.
     """
-    for setting in ("seqscan", "bitmapscan", "indexonlyscan"):
-        await connection.execute(f"SET enable_{setting} = off".encode())
+    for setting in SCANS:
+        await session.execute(f"SET enable_{setting} = off")
     for table in ("memories", "lexical", "embeddings"):
-        await connection.execute(f"SELECT count(*) FROM {table} WHERE workspace_id > 0".encode())  # noqa: S608 - constants
-    await connection.execute(b"RESET ALL")
+        await session.execute(f"SELECT count(*) FROM {table} WHERE workspace_id = %(workspace_id)s")  # noqa: S608 - constants
+    for setting in SCANS:
+        await session.execute(f"RESET enable_{setting}")
     for query, vector in zip(corpus.queries(READING), corpus.vectors(READING), strict=True):
-        asked = replace(await question(connection, workspace, query), vector=as_literal(vector))
+        asked = replace(await question(session, query), vector=as_literal(vector))
         shape = arms.shape_of(asked)
         for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
-            await _first(connection, arm, arms.values_of(asked))
+            await _first(session, arm, arms.values_of(asked))
 
 
-async def _vector_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
+async def _vector_found(session: Session, corpus: Corpus) -> Found:
     """A query of one of the corpus' topics, as questions about what is stored are."""
     vector = as_literal(corpus.vectors(1)[0])
-    asked = replace(await question(connection, workspace, corpus.queries(1)[0]), vector=vector)
+    asked = replace(await question(session, corpus.queries(1)[0]), vector=vector)
     shape = arms.shape_of(asked)
     exact = Shape(
-        model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), limit=FIRST, linked=False
+        model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), scanned=(), limit=FIRST,
+        linked=False,
     )  # fmt: skip
-    return await _compared(connection, asked, arms.vector_arm(shape), arms.vector_arm(exact))
+    return await _compared(session, asked, arms.vector_arm(shape), arms.vector_arm(exact))
 
 
-async def _lexical_found(connection: AsyncConnection, workspace: str, corpus: Corpus) -> Found:
+async def _lexical_found(session: Session, corpus: Corpus) -> Found:
     """True BM25 scores every memory of the workspace."""
-    asked = await question(connection, workspace, corpus.queries(1)[0])
-    arm = arms.lexical_arm(arms.shape_of(asked))
-    return await _compared(connection, asked, arm, arm.replace("l.terms @@ %(match)s::tsquery", "true"))
+    asked = await question(session, corpus.queries(1)[0])
+    return await _compared(session, asked, arms.lexical_arm(arms.shape_of(asked)), TRUE_BM25)
 
 
-async def _compared(connection: AsyncConnection, question: Question, arm: str, exact: str) -> Found:
+async def _compared(session: Session, question: Question, arm: str, exact: str) -> Found:
     values = arms.values_of(question)
     started = time.perf_counter()
-    found = await _first(connection, arm, values)
+    found = await _first(session, arm, values)
     milliseconds = (time.perf_counter() - started) * 1000
-    true = await _first(connection, exact, values)
+    true = await _first(session, exact, values)
     return Found(len(found & true) / max(1, len(true)), milliseconds)
 
 
-async def _first(connection: AsyncConnection, statement: str, values: dict[str, Any]) -> set[Any]:
-    rows = await (await connection.execute(statement.encode(), values)).fetchall()
+async def _first(session: Session, statement: str, values: dict[str, Any]) -> set[Any]:
+    rows = await session.tuples(statement, values)
     return {row[0] for row in rows[:FIRST]}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from app.index.lexical import refresh_all_statistics
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
 from benchmarks.stage import SHARED_DATA, service, stage
@@ -53,8 +53,8 @@ async def measure(data: dict[str, Any], documents: int | None, questions: int | 
             async with httpx.AsyncClient(base_url=address, timeout=600) as client:
                 titles = await store(client, data["documents"][:documents])
                 # What the service's worker does within seconds, done at once: words are counted, links are found.
-                await refresh_all_statistics(services.database)
-                await link_waiting(services.database)
+                await refresh_all_statistics(services.database, across=services.database.across)
+                await link_pending(services.database, across=services.database.across)
                 results = await ask(client, data["questions"][:questions], titles)
     halves = {"all": results, "first half": results[::2], "second half": results[1::2]}
     return [figure for name, part in halves.items() if part for figure in _figures(name, part)]

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page
 
 from benchmarks.corpus import Corpus, fill
 from benchmarks.figures import Figure, percentile, report
-from benchmarks.stage import service, stage
+from benchmarks.stage import service, stage, workspace_of
 from tests.panel.browser import MISSING, chromium, launched
 
 MEMORIES = 10_000
@@ -103,7 +103,7 @@ async def frames(browser: Browser, address: str, nodes: int, moves: int) -> list
 async def measure(browser: Browser, memories: int, nodes: int, rounds: int, moves: int) -> list[Figure]:
     """The figures at these sizes."""
     async with stage() as services:
-        await fill(services, Corpus(), WORKSPACE, memories)
+        await fill(services, Corpus(), await workspace_of(services, WORKSPACE), memories)
         with service(replace(services.settings, embedded_worker=False)) as (address, _):
             first, listed = await paints(browser, address, rounds)
             selected, rated = await waits(browser, address, rounds)

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from app.index.lexical import refresh_all_statistics
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from app.models.tokenizer import bundled_file, load_tokenizer
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
@@ -133,8 +133,8 @@ async def measure(files: Sequence[Path], most_runs: int | None, settings: Sequen
                     base_url=address, headers={"X-Workspace": file.stem}, timeout=600
                 ) as client:
                     names = await store(client, conversation)
-                    await refresh_all_statistics(services.database)
-                    await link_waiting(services.database)
+                    await refresh_all_statistics(services.database, across=services.database.across)
+                    await link_pending(services.database, across=services.database.across)
                     for number, questions in enumerate(list(runs_of(conversation, set(names.values())))[:most_runs]):
                         for setting in settings:
                             run_id = f"{number}, {setting.name}"

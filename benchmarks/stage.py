@@ -1,4 +1,4 @@
-"""What a benchmark runs on: an embedded Postgres of its own, services, and a real server process."""
+"""The stage of a benchmark: an embedded Postgres of its own, services, and a real server process."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
 from app.api.server import bound_socket
-from app.db.engine import Database
+from app.db.database import Database
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
 from app.insight.map.worker import LayoutWorker
@@ -21,13 +21,15 @@ from app.models.factory import counter, provider_from
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
+from app.workspaces.resolve import made, resolve
+from app.workspaces.workspace import Workspace
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @asynccontextmanager
 async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
-    """Services over a migrated store, the model loaded: the one that is `kept`, or an empty, temporary one."""
+    """Opens services over a migrated store, the model loaded: the one that is `kept`, or an empty, temporary one."""
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
         data = Path(folder)
         with EmbeddedPostgres(data) as server:
@@ -44,9 +46,14 @@ async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
             await database.close()
 
 
+async def workspace_of(services: Services, name: str) -> Workspace:
+    """Returns the workspace of that name, made now if it does not exist yet."""
+    return await made(services.database, await resolve(services.database, name, language="english"))
+
+
 @contextmanager
 def service(settings: Settings) -> Iterator[tuple[str, int]]:
-    """A server process on that store: its address and process id."""
+    """Runs a server process on that store; yields its address and process id."""
     listening = bound_socket(Settings(port=0))
     port = listening.getsockname()[1]
     listening.close()

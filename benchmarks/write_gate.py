@@ -16,8 +16,9 @@ from app.runs.observations.request import request_observation
 from app.runs.observations.settle import compress_requested
 from app.text.pieces import FRAME, HEADING
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
-from benchmarks.stage import stage
+from benchmarks.stage import stage, workspace_of
 
 NEW_EVERY = 20
 """Every so many runs one finds something new."""
@@ -43,13 +44,14 @@ def finding(number: int) -> str:
 
 
 async def replay(services: Services, runs: int) -> tuple[int, int]:
-    """Memories in the store after that many runs, and how many of them found something new."""
+    """Returns the memories in the store after that many runs, and how many of them found something new."""
+    workspace = await workspace_of(services, "gate")
     chance = random.Random(7)
     new = 0
     for number in range(runs):
         run_id = f"run-{number}"
         given = await history(
-            services.database, services.provider, services.counter, workspace="gate", language="english",
+            services.database, services.provider, services.counter, workspace=workspace,
             query=Query(text=f"supplements in {chance.choice(CITIES)}", k=5, run_id=run_id, purpose="history"),
             budget_tokens=800,
         )  # fmt: skip
@@ -58,27 +60,29 @@ async def replay(services: Services, runs: int) -> tuple[int, int]:
             told.append(finding(new))
             new += 1
         if told:
-            await _store(services, number, run_id, told, chance)
-    return len(await _stored(services)), new
+            await _store(services, workspace, number, run_id, told, chance)
+    return len(await _stored(services, workspace)), new
 
 
-async def _store(services: Services, number: int, run_id: str, told: list[str], chance: random.Random) -> None:
+async def _store(
+    services: Services, workspace: Workspace, number: int, run_id: str, told: list[str], chance: random.Random
+) -> None:
     """One run in two notes what it was given, the other writes it into its output, each a little edited."""
     edited = [text.replace("the year before", chance.choice(["the year before", "the previous year"])) for text in told]
     if number % 2:
         notes = [NewMemory(kind="note", body=text, run_id=run_id) for text in edited]
-        await remember(services.database, services.counter, workspace="gate", language="english", memories=notes)
+        await remember(services.database, services.counter, workspace=workspace, memories=notes)
         return
     output = chance.choice(SHAPES)(edited)
     outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)
-    observation_id = await request_observation(services.database, workspace="gate", language="english", outcome=outcome)
-    await compress_requested(services.database, services.compressor, workspace="gate", observation_id=observation_id)
+    observation_id = await request_observation(services.database, workspace=workspace, outcome=outcome)
+    await compress_requested(services.database, services.compressor, workspace=workspace, observation_id=observation_id)
 
 
-async def _stored(services: Services) -> list[str]:
+async def _stored(services: Services, workspace: Workspace) -> list[str]:
     found: list[str] = []
     before = None
-    while page := await list_memories(services.database, workspace="gate", limit=200, before=before):
+    while page := await list_memories(services.database, workspace=workspace, limit=200, before=before):
         found += [memory.body for memory in page]
         before = (page[-1].created_at, page[-1].memory_id)
     return found

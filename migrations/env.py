@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.db.engine import sqlalchemy_url
+from app.db.database import sqlalchemy_url
 from app.db.tables import metadata
 from app.settings import from_environment
 

@@ -16,8 +16,7 @@ import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.api.server import address, bound_socket, serve
-from app.db.engine import Database, libpq_url
+from app.db.database import Database, libpq_url
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
 from app.insight.map.worker import LayoutWorker
@@ -27,6 +26,8 @@ from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
+from app.workspaces.resolve import made, resolve
+from app.workspaces.workspace import Workspace
 
 GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
 IMAGE = "pgvector/pgvector:0.8.1-pg18-trixie"
@@ -170,6 +171,8 @@ async def own_services(services: Services, own_database_url: str) -> AsyncIterat
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
     """The address of a running service, without a worker: other tests share the store and its waiting memories."""
+    from app.api.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
+
     services = replace(services, settings=replace(settings, embedded_worker=False))
     stop, ready = asyncio.Event(), asyncio.Event()
     listening = bound_socket(settings)
@@ -182,9 +185,20 @@ async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def workspace() -> str:
-    """A workspace that no other test sees."""
+def workspace_name() -> str:
+    """The name of a workspace that no other test sees."""
     return f"test-{uuid4().hex[:12]}"
+
+
+@pytest_asyncio.fixture
+async def workspace(database: Database, workspace_name: str) -> Workspace:
+    """The workspace of that name, made in the shared database, its language English."""
+    return await workspace_in(database, workspace_name)
+
+
+async def workspace_in(database: Database, name: str, *, language: str = "english") -> Workspace:
+    """Returns the workspace of that name, made now: for a test with a database of its own, or with two workspaces."""
+    return await made(database, await resolve(database, name, language=language))
 
 
 @pytest.fixture(scope="session")

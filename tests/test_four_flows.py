@@ -8,11 +8,13 @@ import pytest
 import pytest_asyncio
 
 from app.context.history import history
-from app.db.engine import Database
+from app.db.database import Database
 from app.intake.reports.ingest import ingest
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider
 from app.retrieval.query import Query
+from app.workspaces.workspace import Workspace
+from tests.conftest import workspace_in
 
 FLOWS = [
     ("director", "scout actors results BADs Russia", "v6", ["0 actors", "not escalate"]),
@@ -25,14 +27,14 @@ FLOWS = [
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def examples(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, repository: Path
-) -> AsyncIterator[str]:
+) -> AsyncIterator[Workspace]:
     """A workspace that holds the example reports."""
-    name = f"examples-{uuid4().hex[:12]}"
+    workspace = await workspace_in(database, f"examples-{uuid4().hex[:12]}")
     folder = repository / "examples" / "reports"
-    result = await ingest(database, provider, counter, workspace=name, paths=[folder], max_file_bytes=1_000_000)
+    result = await ingest(database, provider, counter, workspace=workspace, paths=[folder], max_file_bytes=1_000_000)
     assert result.failed == ()
     assert len(result.outcomes) >= 40
-    yield name
+    yield workspace
 
 
 @pytest.mark.parametrize("words_alone", [False, True])
@@ -41,7 +43,7 @@ async def test_the_right_chunk_is_among_the_first_three(
     database: Database,
     provider: EmbeddingProvider,
     counter: TokenCounter,
-    examples: str,
+    examples: Workspace,
     agent: str,
     query: str,
     version: str,
@@ -53,7 +55,6 @@ async def test_the_right_chunk_is_among_the_first_three(
         NoopProvider() if words_alone else provider,
         counter,
         workspace=examples,
-        language="english",
         query=Query(text=query, k=3, agent=agent, purpose="history"),
         budget_tokens=900,
     )
@@ -63,10 +64,10 @@ async def test_the_right_chunk_is_among_the_first_three(
 
 
 async def test_other_niches_do_not_crowd_in(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: str
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, examples: Workspace
 ) -> None:
     result = await history(
-        database, provider, counter, workspace=examples, language="english",
+        database, provider, counter, workspace=examples,
         query=Query(text="scout actors results BADs Russia", k=3, purpose="history"), budget_tokens=900,
     )  # fmt: skip
     assert {hit.memory.tags[0] for hit in result.recall.hits} == {"bads-russia"}

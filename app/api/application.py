@@ -11,24 +11,19 @@ from litestar.datastructures import State
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from app.api.context import Context
-from app.api.feedback import FeedbackController
+from app.api.context import Context, Metrics
+from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
-from app.api.graph import GraphController
-from app.api.health import HealthController
-from app.api.lifecycle import LifecycleController
-from app.api.links import LinksController
-from app.api.memories import MemoriesController
-from app.api.metrics import Metrics
-from app.api.novelty import NoveltyController
+from app.api.insight import GraphController, NoveltyController
+from app.api.intake import MemoriesController, ReportsController
+from app.api.memories import LinksController
 from app.api.panel import PanelController, answered
-from app.api.reports import ReportsController
+from app.api.recording import RunsController
 from app.api.retrieval import RetrievalController
-from app.api.runs import RunsController
-from app.api.status import StatusController
+from app.api.status import HealthController, StatusController
 from app.errors import PriorsError
-from app.index.backfill import find_unlisted, serving_model
-from app.models.following import follow_for_ever
+from app.index.following import follow_for_ever
+from app.operations.maintenance import prepare_model
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
@@ -60,8 +55,8 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
     return Litestar(
         route_handlers=[
             MemoriesController,
-            RetrievalController,
             ReportsController,
+            RetrievalController,
             RunsController,
             FeedbackController,
             LifecycleController,
@@ -122,9 +117,7 @@ async def load_model(context: Context) -> None:
         await asyncio.to_thread(masking.load)
     while not context.model_loaded:
         try:
-            await services.provider.start()
-            await serving_model(services.database, services.provider)
-            await find_unlisted(services.database)
+            await prepare_model(services.database, services.provider)
             context.model_loaded = True
         except PriorsError as error:
             logger.warning("the embedding model is not ready", reason=str(error))

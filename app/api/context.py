@@ -1,4 +1,4 @@
-"""What the handlers share: the services, the metrics, and how a workspace is named."""
+"""What the handlers share: the services, the metrics, and how a request names its tenant."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,9 +6,21 @@ from typing import Annotated, cast
 
 from litestar.datastructures import State
 from litestar.params import HeaderParameter
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.api.metrics import Metrics
+from app.db.database import Database
+from app.index.reembed import Move
+from app.memories.memory import Remembered
+from app.operations.readiness import Gauges
+from app.retrieval.recall import Recall
 from app.wiring import Services
+from app.workspaces.resolve import resolve
+from app.workspaces.workspace import Workspace
+
+METRICS_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+"""Seconds; a recall takes 10 to 20 ms."""
 
 WorkspaceHeader = Annotated[
     str | None,
@@ -21,9 +33,75 @@ WorkspaceHeader = Annotated[
 ]
 
 
+class Metrics:
+    """The counters of one application. Each has a registry of its own, so that two in one process do not clash."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("priors_requests", "Requests", ["method", "route", "status"], registry=registry)
+        self.latency = Histogram(
+            "priors_request_seconds", "Time to answer", ["route"], buckets=LATENCIES, registry=registry
+        )
+        self.recalls = Counter("priors_recalls", "Recalls", ["purpose", "mode"], registry=registry)
+        self.degraded = Counter("priors_degraded", "Recalls without all of an arm", ["arm"], registry=registry)
+        self.memories = Counter("priors_memories", "Memories sent", ["outcome"], registry=registry)
+        self.refused = Counter("priors_refused", "Memories that were not stored", ["reason"], registry=registry)
+        self.refusals = Gauge(
+            "priors_refusals",
+            "Memories and observations that the store refused, as its database counts them, whoever sent them",
+            ["reason"],
+            registry=registry,
+        )
+        self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
+        self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
+        self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
+        self.moved = Gauge(
+            "priors_reembed_memories",
+            "Memories, and how many of them have a vector of the model that the store moves to",
+            ["model", "count"],
+            registry=registry,
+        )
+
+    def note_gauges(self, found: Gauges) -> None:
+        """Show the figures that change by themselves; also what a worker refused, or another process."""
+        self.waiting.set(found.pending)
+        for reason, count in found.refused.items():
+            self.refusals.labels(reason).set(count)
+        self.note_move(found.move)
+
+    def note_move(self, move: Move | None) -> None:
+        """Show how far a change of model is; nothing while there is none."""
+        self.moved.clear()
+        if move is not None:
+            self.moved.labels(move.model.name, "embedded").set(move.done)
+            self.moved.labels(move.model.name, "all").set(move.total)
+
+    def note_recall(self, recall: Recall, purpose: str) -> None:
+        """Count a recall."""
+        self.recalls.labels(purpose, recall.mode).inc()
+        for item in recall.degraded:
+            self.degraded.labels(item.arm).inc()
+
+    def note_remembered(self, result: Remembered) -> None:
+        """Count the memories of a call."""
+        for outcome, count in (
+            ("stored", result.stored),
+            ("updated", result.updated),
+            ("unchanged", result.unchanged),
+            ("rejected", len(result.rejected)),
+        ):
+            self.memories.labels(outcome).inc(count)
+        for item in result.rejected:
+            self.refused.labels(item.code).inc()
+
+    def exposition(self) -> bytes:
+        """Returns the text that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
 @dataclass(slots=True)
 class Context:
-    """One application's services."""
+    """One application's services and metrics."""
 
     services: Services | None
     metrics: Metrics
@@ -37,11 +115,21 @@ class Context:
         assert self.services is not None, "requests come after the start"  # noqa: S101
         return self.services
 
-    def workspace(self, given: str | None) -> str:
-        """The workspace that a request means."""
-        return given or self.opened.settings.workspace
+    @property
+    def database(self) -> Database:
+        """The service's database."""
+        return self.opened.database
+
+    async def workspace(self, header: str | None) -> Workspace:
+        """Returns the tenant that a request names by its header; without one the configured default.
+
+        Raises:
+            InvalidInput: a workspace may not have this name.
+        """
+        settings = self.opened.settings
+        return await resolve(self.database, header or settings.workspace, language=settings.language)
 
 
 def context_of(state: State) -> Context:
-    """The application's context."""
+    """Returns the application's context."""
     return cast("Context", state.context)

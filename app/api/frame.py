@@ -14,7 +14,7 @@ import structlog
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from app.api.metrics import Metrics
+from app.api.context import Metrics
 from app.api.panel import is_open
 from app.api.problems import MEDIA_TYPE, Problem
 

@@ -1,128 +1,140 @@
-"""`/api/memories`, `/api/memories:bulk`, `/api/memories/{id}`, what there is to filter by, `/api/sources`."""
+"""`/api/memories`, `/api/memories/{id}` with its neighbours and links, what there is to filter by, `/api/sources`."""
 
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-import msgspec
-from litestar import Controller, Request, get, post
+from litestar import Controller, get, post
 from litestar.datastructures import State
-from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import Meta, Struct, field
 
-from app.api.context import Context, WorkspaceHeader, context_of
-from app.api.cursors import cursor_of, place_of, sorted_cursor_of, sorted_place_of
-from app.api.fields import DegradedView, Kind, SourceKind
-from app.api.memory_views import (
-    FacetsView,
-    MemoryInput,
-    MemoryPage,
+from app.api.context import WorkspaceHeader, context_of
+from app.api.problems import PROBLEMS
+from app.api.schemas import (
+    Kind,
     MemoryView,
-    RejectedLine,
-    SourceDetail,
-    SourcePage,
-    StoredView,
+    SourceKind,
+    converted,
+    cursor_of,
+    memory_view,
+    place_of,
+    sorted_place_of,
 )
-from app.api.problems import PROBLEMS, field_error
-from app.errors import EmbeddingUnavailable, InvalidInput, Refused, told_apart
-from app.index.backfill import embed_waiting, serving_model
+from app.links.give import MOST_AT_ONCE, give_links, links_of, take_back_link
+from app.links.link import GIVEN, LEAST_WEIGHT, Link
 from app.memories.browse import LARGEST_PAGE, get_memory, list_facets, list_sources, neighbours_of, page_memories
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.memories.gate import INVALID
-from app.memories.memory import NewMemory, Rejection, Remembered
-from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
-from app.retrieval.recall import VECTOR
 
-LINE_BYTES = 1_000_000
-"""A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
-
-Wait = Annotated[Literal["embedded"] | None, QueryParameter(description="answer once vectors exist")]
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
 
 
-@dataclass(slots=True)
-class _Sent:
-    """What became of the lines of a call so far."""
+class SourceDetail(Struct, frozen=True):
+    """A source with its state."""
 
-    stored: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    rejected: list[RejectedLine] = field(default_factory=list)
-    refused: list[Rejection] = field(default_factory=list)
-    ids: list[UUID | None] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """A memory of a call."""
-
-    number: int
-    """Of its line, from 1."""
-    place: int
-    """Among the memories that were sent, from 0."""
-    memory: NewMemory
+    source_id: UUID = field(name="id")
+    kind: str
+    uri: str
+    title: str
+    memories: int
+    created_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
 
 
-@dataclass
-class BulkOperation(Operation):
-    """Says what a streamed body holds, which the handler's parameters do not."""
+class MemoryPage(Struct, frozen=True):
+    """Memories in the order that was asked for."""
 
-    def __post_init__(self) -> None:
-        """Add the body to what Litestar found out."""
-        lines = Schema(
-            type=OpenAPIType.STRING, description="One JSON object a line, each as `POST /api/memories` takes it"
-        )
-        self.request_body = RequestBody(content={"application/x-ndjson": OpenAPIMediaType(schema=lines)}, required=True)
+    memories: Sequence[MemoryView]
+    next: str | None
+    """Pass it as `cursor` for the page after; null at the end."""
+    total: int | None
+    """The number on all pages, counted up to 10,001; only on the first page."""
 
 
-class MemoriesController(Controller):
-    """Storing and showing memories."""
+class FacetView(Struct, frozen=True):
+    """A value that memories can be filtered by, and how many live ones have it."""
+
+    value: str
+    count: int
+
+
+class FacetsView(Struct, frozen=True):
+    """The values to filter by, the most frequent first."""
+
+    kinds: Sequence[FacetView]
+    task_types: Sequence[FacetView]
+    verdicts: Sequence[FacetView]
+    tags: Sequence[FacetView]
+
+
+class SourcePage(Struct, frozen=True):
+    """Sources, newest first."""
+
+    sources: Sequence[SourceDetail]
+    next: str | None
+
+
+class LinkedView(Struct, frozen=True):
+    """A memory at the other end of a link."""
+
+    relation: Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar"]
+    direction: Literal["out", "in"]
+    """`out` where the memory asked for mentions, is derived from, supersedes, comes before … this one; else `in`."""
+    memory_id: UUID
+    title: str
+    kind: str
+    weight: float
+    """Above 0, at most 1; for `similar` the cosine similarity."""
+
+
+class LinksView(Struct, frozen=True):
+    """The memories that one is linked with."""
+
+    links: Sequence[LinkedView]
+
+
+class LinkInput(Struct, forbid_unknown_fields=True):
+    """A link between two memories of the workspace."""
+
+    from_id: Annotated[UUID, Meta(description="the memory that is derived from the other, or supersedes it")]
+    to_id: UUID
+    relation: Annotated[str, Meta(description="the others are found", extra_json_schema={"enum": list(GIVEN)})]
+    weight: Annotated[float, Meta(ge=LEAST_WEIGHT, le=1)] = 1.0
+
+
+class LinksInput(Struct, forbid_unknown_fields=True):
+    """Links to make."""
+
+    links: Annotated[list[LinkInput], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class LinksGivenView(Struct, frozen=True):
+    """The numbers of links that a call made, changed and left as they were."""
+
+    created: int
+    updated: int
+    """Known links with another weight."""
+    unchanged: int
+
+
+class LinkDeletion(Struct, forbid_unknown_fields=True):
+    """A stored link, of any relation."""
+
+    from_id: UUID
+    to_id: UUID
+    relation: Literal["derived_from", "supersedes", "mentions", "same_entity", "similar"]
+
+
+class MemoryViewsController(Controller):
+    """Shows memories and their sources."""
 
     path = "/api"
     tags = ("memories",)
-
-    @post("/memories", status_code=200, responses=PROBLEMS)
-    async def store(
-        self, state: State, data: JSONBody[MemoryInput], workspace: WorkspaceHeader = None, wait: Wait = None
-    ) -> StoredView:
-        """Store one memory. Known text is not stored twice."""
-        context = context_of(state)
-        sent = _Sent()
-        sent.ids.append(None)
-        line = _Line(number=1, place=0, memory=data.memory())
-        _note(context, [line], await remember_batch(_door(context, workspace), [line.memory]), sent)
-        if sent.refused:
-            raise as_error(sent.refused[0])
-        return await _answer(context, sent, wait)
-
-    @post(
-        "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
-    )
-    async def store_many(
-        self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
-    ) -> StoredView:
-        """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
-
-        A bad line is rejected with its number and reason, and the rest goes on.
-        """
-        context = context_of(state)
-        door, sent = _door(context, workspace), _Sent()
-        waiting: deque[Sequence[_Line]] = deque()
-
-        async def batches() -> AsyncIterator[Sequence[NewMemory]]:
-            async for batch in _batches(request, sent):
-                waiting.append(batch)
-                yield [line.memory for line in batch]
-
-        async for result in remember_batches(door, batches()):
-            _note(context, waiting.popleft(), result, sent)
-        return await _answer(context, sent, wait)
 
     @get("/memories", responses=PROBLEMS)
     async def page(  # noqa: PLR0913, PLR0917 - each is a query parameter
@@ -154,8 +166,8 @@ class MemoriesController(Controller):
             max_quality=max_quality, min_score=min_score, max_score=max_score,
         )  # fmt: skip
         found = await page_memories(
-            context.opened.database,
-            workspace=context.workspace(workspace),
+            context.database,
+            workspace=await context.workspace(workspace),
             filters=filters,
             source_id=source_id,
             order=(sort, order),
@@ -163,17 +175,17 @@ class MemoriesController(Controller):
             after=sorted_place_of(cursor, sort),
             counted=cursor is None,
         )
-        return MemoryPage(
-            memories=[MemoryView.of(memory) for memory in found.memories],
-            next=None if found.end is None else sorted_cursor_of(*found.end),
-            total=found.total,
-        )
+        following = None if found.end is None else cursor_of(*found.end)
+        memories = [memory_view(memory) for memory in found.memories]
+        return MemoryPage(memories=memories, next=following, total=found.total)
 
     @get("/memories/facets", responses=PROBLEMS)
     async def facets(self, state: State, workspace: WorkspaceHeader = None) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
         context = context_of(state)
-        return FacetsView.of(await list_facets(context.opened.database, workspace=context.workspace(workspace)))
+        found = await list_facets(context.database, workspace=await context.workspace(workspace))
+        names = FacetsView.__struct_fields__
+        return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
 
     @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS)
     async def neighbours(
@@ -181,17 +193,16 @@ class MemoriesController(Controller):
     ) -> Sequence[MemoryView]:
         """The live memories up to two places before and after one in its source."""
         context = context_of(state)
-        found = await neighbours_of(
-            context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id
-        )
-        return [MemoryView.of(memory) for memory in found]
+        target = await context.workspace(workspace)
+        found = await neighbours_of(context.database, workspace=target, memory_id=memory_id)
+        return [memory_view(memory) for memory in found]
 
     @get("/memories/{memory_id:uuid}", responses=PROBLEMS)
     async def show(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryView:
         """One memory, live or retired."""
         context = context_of(state)
-        found = await get_memory(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
-        return MemoryView.of(found)
+        target = await context.workspace(workspace)
+        return memory_view(await get_memory(context.database, workspace=target, memory_id=memory_id))
 
     @get("/sources", responses=PROBLEMS)
     async def sources(
@@ -204,131 +215,37 @@ class MemoriesController(Controller):
     ) -> SourcePage:
         """Sources, the retired ones included, newest first."""
         context = context_of(state)
-        found = await list_sources(
-            context.opened.database,
-            workspace=context.workspace(workspace),
-            kind=kind,
-            limit=limit,
-            before=place_of(cursor),
-        )
+        target = await context.workspace(workspace)
+        found = await list_sources(context.database, workspace=target, kind=kind, limit=limit, before=place_of(cursor))
         following = cursor_of(found[-1].created_at, found[-1].source_id) if len(found) == limit else None
-        return SourcePage(sources=[SourceDetail.of(source) for source in found], next=following)
+        return SourcePage(sources=converted(found, list[SourceDetail]), next=following)
 
 
-async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
-    """The body's lines with their numbers from 1, blank ones left out; None for one that is too long."""
-    number, rest, too_long = 0, b"", False
-    async for piece in request.stream():
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            number += 1
-            if too_long or line.strip():
-                yield number, None if too_long or len(line) > LINE_BYTES else line
-            too_long = False
-        if len(rest) > LINE_BYTES:
-            rest, too_long = b"", True
-    if too_long or rest.strip():
-        yield number + 1, None if too_long or len(rest) > LINE_BYTES else rest
+class LinksController(Controller):
+    """Shows and makes links between memories."""
 
+    path = "/api"
+    tags = ("links",)
 
-_decoder = msgspec.json.Decoder(MemoryInput)
+    @get("/memories/{memory_id:uuid}/links", responses=PROBLEMS)
+    async def show(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> LinksView:
+        """The memories that one is linked with: those beside it in its source, those callers named, those found."""
+        context = context_of(state)
+        target = await context.workspace(workspace)
+        found = await links_of(context.database, workspace=target, memory_id=memory_id)
+        return LinksView(links=converted(found, list[LinkedView]))
 
+    @post("/links", status_code=200, responses=PROBLEMS)
+    async def give(self, state: State, data: JSONBody[LinksInput], workspace: WorkspaceHeader = None) -> LinksGivenView:
+        """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
+        context = context_of(state)
+        links = [Link(item.from_id, item.to_id, item.relation, item.weight) for item in data.links]
+        given = await give_links(context.database, workspace=await context.workspace(workspace), links=links)
+        return converted(given, LinksGivenView)
 
-def _parsed(line: bytes | None) -> NewMemory | str:
-    """The memory of a line, or why it is none."""
-    if line is None:
-        return f"the line is longer than {LINE_BYTES:,} bytes"
-    try:
-        return _decoder.decode(line).memory()
-    except msgspec.ValidationError as error:
-        wrong = field_error(str(error))
-        return f"{wrong.field}: {wrong.message}" if wrong.field else wrong.message
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return f"is not JSON: {error}"
-
-
-def as_error(rejection: Rejection) -> InvalidInput:
-    """Why a memory was not stored, as the error of its call."""
-    said = told_apart(rejection.reason)
-    if rejection.code == INVALID:
-        return InvalidInput(*said)
-    return Refused(*said, reason=rejection.code, details=rejection.details)
-
-
-def _door(context: Context, workspace: str | None) -> Door:
-    services = context.opened
-    return Door(
-        services.database,
-        services.counter,
-        context.workspace(workspace),
-        services.settings.language,
-        mask=services.settings.mask_secrets,
-        provider=services.provider,
-    )
-
-
-async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
-    """The memories of the body, as many at once as a transaction takes; lines that are none are noted."""
-    batch: list[_Line] = []
-    characters = 0
-    async for number, line in _lines(request):
-        memory = _parsed(line)
-        sent.ids.append(None)
-        if isinstance(memory, str):
-            sent.rejected.append(RejectedLine(line=number, reason=memory))
-            continue
-        batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
-        characters += len(line or b"") - _vector_characters(memory)
-        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
-def _vector_characters(memory: NewMemory) -> int:
-    """What a line has for its vector: four characters for three bytes; it is small once it is read."""
-    return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
-
-
-def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
-    sent.refused += result.rejected
-    context.metrics.note_remembered(result)
-    sent.stored += result.stored
-    sent.updated += result.updated
-    sent.unchanged += result.unchanged
-    for line, memory_id in zip(batch, result.ids, strict=True):
-        sent.ids[line.place] = memory_id
-    sent.rejected += [
-        RejectedLine(line=batch[item.index].number, reason=item.reason, code=item.code) for item in result.rejected
-    ]
-
-
-async def _answer(context: Context, sent: _Sent, wait: str | None) -> StoredView:
-    embedded: Any = msgspec.UNSET
-    degraded: Any = msgspec.UNSET
-    if wait == "embedded":
-        embedded, degraded = await _embed(context, [memory_id for memory_id in sent.ids if memory_id])
-    return StoredView(
-        stored=sent.stored,
-        updated=sent.updated,
-        unchanged=sent.unchanged,
-        rejected=sorted(sent.rejected, key=lambda item: item.line),
-        ids=sent.ids,
-        embedded=embedded,
-        degraded=degraded,
-    )
-
-
-async def _embed(context: Context, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
-    services = context.opened
-    if not services.provider.enabled:
-        return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
-    try:
-        if await serving_model(services.database, services.provider) is None:
-            return 0, [DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors doctor`")]
-        # A worker may have embedded some of them first: in the end each has its vector.
-        await embed_waiting(services.database, services.provider, ids=ids)
-    except EmbeddingUnavailable as error:
-        return 0, [DegradedView(arm=VECTOR, reason=str(error))]
-    return len(set(ids)), []
+    @post("/links:delete", status_code=204, responses=PROBLEMS)
+    async def take_back(self, state: State, data: JSONBody[LinkDeletion], workspace: WorkspaceHeader = None) -> None:
+        """Take a link away."""
+        context = context_of(state)
+        link = Link(data.from_id, data.to_id, data.relation)
+        await take_back_link(context.database, workspace=await context.workspace(workspace), link=link)

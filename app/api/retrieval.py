@@ -1,22 +1,210 @@
 """`POST /api/search`, `POST /api/history`, `GET /api/recalls/{id}`."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from litestar import Controller, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from app.api.context import WorkspaceHeader, context_of
-from app.api.fields import degraded_view
 from app.api.problems import PROBLEMS
-from app.api.retrieval_views import HistoryInput, HistoryView, HitView, RecallView, SearchInput, SearchView
+from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view
 from app.context.history import history
+from app.memories.admission import NAME_LIMIT
+from app.memories.filters import GLOB_LIMIT, Filters
 from app.retrieval.log import get_recall
+from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
+from app.retrieval.rank.quality import Weights
+from app.retrieval.recall import Explanation, History
 from app.retrieval.search import search
+
+K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
+QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
+Now = Annotated[
+    datetime | None,
+    Meta(description="what `last week` is told from and ages are counted to; without it the present"),
+]
+Rerank = Annotated[
+    bool | None,
+    Meta(description="whether the re-ranker reads the best hits once more; without it, where one is configured"),
+]
+
+
+class FiltersInput(Struct, forbid_unknown_fields=True):
+    """Conditions that a hit must meet, all of them."""
+
+    kinds: list[Kind] = []
+    source: Annotated[str, Meta(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
+    tags: Tags = []
+    since: datetime | None = None
+    until: datetime | None = None
+    task_types: list[Name] = []
+    verdicts: list[Name] = []
+    min_quality: Quality | None = None
+    max_quality: Quality | None = None
+    min_score: Score | None = None
+    max_score: Score | None = None
+
+
+class WeightsInput(Struct, forbid_unknown_fields=True):
+    """The weights of a score's parts, in place of the preset's own."""
+
+    relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    quality: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    recency: bool = True
+    """Whether age counts."""
+
+    def weights(self) -> Weights:
+        """Returns the value that the verb takes."""
+        half_life = Weights().half_life_days if self.recency else None
+        return Weights(relevance=self.relevance, quality=self.quality, half_life_days=half_life)
+
+
+class SearchInput(Struct, forbid_unknown_fields=True):
+    """A query for memories."""
+
+    query: QueryText
+    k: K = 10
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+    agent: Name | None = None
+    run_id: Name | None = None
+    weights: WeightsInput | None = None
+    now: Now = None
+    rerank: Rerank = None
+
+
+class HistoryInput(Struct, forbid_unknown_fields=True):
+    """A query for what an agent is about to do."""
+
+    query: QueryText
+    agent: Name | None = None
+    k: K = 3
+    budget_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    run_id: Name | None = None
+    stable: Annotated[
+        bool,
+        Meta(
+            description="continue the run's previous stable section: what it showed keeps its place and bytes as long"
+            " as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs"
+            " run_id"
+        ),
+    ] = False
+    filters: FiltersInput | None = None
+    preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
+    language: Name | None = None
+    weights: WeightsInput | None = None
+    now: Now = None
+    rerank: Rerank = None
+
+
+def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
+    """Returns the query as the verbs take it."""
+    filters = Filters() if given.filters is None else converted(given.filters, Filters)
+    weights = None if given.weights is None else given.weights.weights()
+    return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
+
+
+class SearchView(Struct, frozen=True):
+    """The answer to a search."""
+
+    hits: Sequence[HitView]
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+
+
+class BrokenView(Struct, frozen=True):
+    """The first block of the run's previous section that stands no longer where it stood."""
+
+    memory_id: UUID
+    reason: Annotated[
+        Literal["withdrawn", "edited", "filtered", "budget"],
+        Meta(
+            description="withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its"
+            " title, text, source or date is another; filtered: this call's filters leave it out; budget: what this"
+            " query found needs the room"
+        ),
+    ]
+
+
+class HistoryView(Struct, frozen=True):
+    """The section that an agent reads, and what it was made of; the last four fields where it is stable."""
+
+    markdown: str
+    hits: Sequence[HitView]
+    tokens: int
+    mode: str
+    degraded: Sequence[DegradedView]
+    recall_id: UUID
+    took_ms: float
+    reused_tokens: (
+        Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
+        | UnsetType
+    ) = UNSET
+    reused_share: (
+        Annotated[float, Meta(ge=0, le=1, description="reused_tokens ÷ tokens; 0 for a run's first call")] | UnsetType
+    ) = UNSET
+    kept: (
+        Annotated[
+            Sequence[UUID],
+            Meta(
+                description="memories whose blocks stand where the previous section had them, in that order, whether or"
+                " not this query found them; the hits that are not among them follow"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    broken: BrokenView | UnsetType | None = UNSET
+
+
+def history_view(found: History) -> HistoryView:
+    """Returns the view of a history."""
+    recall, reuse = found.recall, found.reuse
+    hits = [hit_view(hit) for hit in recall.hits]
+    view = converted(recall, HistoryView, hits=hits, markdown=found.markdown, tokens=found.tokens)
+    if reuse is None:
+        return view
+    broken = None if reuse.broken is None else converted(reuse.broken, BrokenView)
+    return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
+
+
+class LoggedHitView(Struct, frozen=True):
+    """A hit as it was given."""
+
+    rank: int
+    memory_id: UUID = field(name="id")
+    title: str
+    score: float
+    explain: Explanation
+
+
+class RecallView(Struct, frozen=True):
+    """A logged recall."""
+
+    recall_id: UUID
+    purpose: str
+    query: str
+    agent: str | None
+    run_id: str | None
+    parameters: dict[str, Any]
+    mode: str
+    degraded: Sequence[DegradedView]
+    tokens: int | None
+    took_ms: float
+    created_at: datetime
+    hits: Sequence[LoggedHitView]
 
 
 class RetrievalController(Controller):
-    """Finding what matters."""
+    """Finds memories."""
 
     path = "/api"
     tags = ("retrieval",)
@@ -29,20 +217,13 @@ class RetrievalController(Controller):
         recall = await search(
             services.database,
             services.provider,
-            workspace=context.workspace(workspace),
-            language=services.settings.language,
-            query=data.asked(),
+            workspace=await context.workspace(workspace),
+            query=query_of(data, "search"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
         context.metrics.note_recall(recall, "search")
-        return SearchView(
-            hits=[HitView.of(hit) for hit in recall.hits],
-            mode=recall.mode,
-            degraded=degraded_view(recall.degraded),
-            recall_id=recall.recall_id,
-            took_ms=recall.took_ms,
-        )
+        return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
 
     @post("/history", status_code=200, responses=PROBLEMS)
     async def history(
@@ -58,20 +239,19 @@ class RetrievalController(Controller):
             services.database,
             services.provider,
             services.counter,
-            workspace=context.workspace(workspace),
-            language=services.settings.language,
-            query=data.asked(),
+            workspace=await context.workspace(workspace),
+            query=query_of(data, "history"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )
         context.metrics.note_recall(result.recall, "history")
-        return HistoryView.of(result)
+        return history_view(result)
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS)
     async def recall(self, state: State, recall_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> RecallView:
         """One logged recall with its hits."""
         context = context_of(state)
-        found = await get_recall(context.opened.database, workspace=context.workspace(workspace), recall_id=recall_id)
-        return RecallView.of(found)
+        target = await context.workspace(workspace)
+        return converted(await get_recall(context.database, workspace=target, recall_id=recall_id), RecallView)

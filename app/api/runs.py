@@ -1,142 +1,188 @@
-"""`/api/runs`, `/api/runs/{run_id}`, `/api/memories/{id}/runs`, `/api/observations`."""
+"""`/api/runs`, `/api/runs/{run_id}`, `/api/memories/{id}/runs`."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from litestar import Controller, Request, Response, get, patch, post
+from litestar import Controller, Request, get
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import Meta, Struct
+from litestar.params import FromPath, FromQuery, QueryParameter
+from msgspec import Meta, Struct, field
 
-from app.api.context import Context, WorkspaceHeader, context_of
-from app.api.cursors import cursor_of, run_place_of
-from app.api.fields import Name, Score, Tags
+from app.api.context import WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.api.run_views import (
-    MemoryUsesView,
-    ObservationState,
-    RunPage,
-    RunPointView,
-    RunStoryView,
-    RunSummary,
-    RunView,
-    SavedRunView,
-)
-from app.memories.admission import TASK_LIMIT
+from app.api.schemas import MemoryView, converted, cursor_of, memory_view, named_place_of
 from app.memories.browse import LARGEST_PAGE
+from app.retrieval.recall import Explanation
 from app.runs.browse import get_run, list_runs, memory_uses, run_points
-from app.runs.observations.issues import learn_issues
-from app.runs.observations.observation import Outcome
-from app.runs.observations.request import get_observation, request_observation
-from app.runs.observations.settle import compress_requested
-from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
-from app.runs.run import NewRun, Run
+from app.runs.record import LARGEST_OUTPUT
+from app.runs.run import Run
 
-Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
 Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
-Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
-Wait = Annotated[bool, QueryParameter(description="answer once the observation is made")]
-Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-Bytes = Annotated[int, Meta(ge=0, le=2**53)]
-
-
-class RunChange(Struct, forbid_unknown_fields=True):
-    """What is new of a run; what is left out stays as it is."""
-
-    task: Text | None = None
-    task_type: Name | None = None
-    agent: Name | None = None
-    queries: Texts | None = None
-    output: Output | None = None
-    output_path: Text | None = None
-    lines: Count | None = None
-    bytes: Bytes | None = None
-    round_scores: Annotated[list[Score], Meta(max_length=LIST_LIMIT)] | None = None
-    final_score: Score | None = None
-    verdict: Name | None = None
-    issues: Texts | None = None
-    stages: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    remember: bool = False
-    """Compress it to an observation."""
-
-    def run(self, run_id: str) -> NewRun:
-        """The value that the verb takes."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in NewRun.__slots__ if name != "run_id"}
-        lists = {name: tuple(given[name]) for name in _LISTS if given[name] is not None}
-        return NewRun(run_id=run_id, **{**given, **lists})
-
-
 RUNS_PATH = b"/api/runs/"
-_LISTS = ("queries", "round_scores", "issues")
 
 
-class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
-    """A run, started or complete."""
+class ObservationState(Struct, frozen=True):
+    """The state of an observation that was asked for."""
 
-    run_id: Annotated[str, Meta(min_length=1, max_length=200, description="the pipeline's own")]
-
-
-class OutcomeInput(Struct, forbid_unknown_fields=True):
-    """A finished run to compress."""
-
-    output: Annotated[str, Meta(min_length=1, max_length=LARGEST_OUTPUT)]
-    task: Text = ""
-    task_type: Name = ""
-    queries: Texts = []
-    lines: Count | None = None
-    bytes: Bytes | None = None
-    output_path: Text | None = None
-    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    final_score: Score | None = None
-    verdict: Name = ""
-    issues: Texts = []
-    tags: Tags = []
-    language: Name | None = None
-    occurred_at: datetime | None = None
-
-    def outcome(self) -> Outcome:
-        """The value that the verb takes."""
-        given = {name: getattr(self, name) for name in Outcome.__slots__}
-        return Outcome(**{**given, **{name: tuple(given[name]) for name in ("queries", "issues", "tags")}})
+    observation_id: UUID
+    outcome: str | None
+    """`stored`, `joined`, `refused`, `deleted`; null while it waits."""
+    reason: str
+    memory_id: UUID | None
+    """The memory that holds it."""
 
 
-class RunsController(Controller):
-    """What pipelines did, what they were given, and what it left behind."""
+class RunView(Struct, frozen=True):
+    """A stored run."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    queries: Sequence[str]
+    output: str | None
+    output_path: str | None
+    lines: int | None
+    bytes: int | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    stages: dict[str, Any]
+    metadata: dict[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    tokens: int | None
+    cost: float | None
+
+
+class RunSummary(Struct, frozen=True):
+    """A stored run without its output."""
+
+    run_id: str
+    task: str
+    task_type: str
+    agent: str | None
+    round_scores: Sequence[float]
+    final_score: float | None
+    verdict: str
+    issues: Sequence[str]
+    tokens: int | None
+    """The sum over all stages; null where none says."""
+    cost: float | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    created_at: datetime
+
+
+class RunPage(Struct, frozen=True):
+    """Runs, newest first, without their outputs."""
+
+    runs: Sequence[RunSummary]
+    next: str | None
+
+
+class RunPointView(Struct, frozen=True):
+    """A judged run in a plot over time."""
+
+    run_id: str
+    task_type: str
+    verdict: str
+    final_score: float
+    happened_at: datetime
+
+
+class GivenView(Struct, frozen=True):
+    """A memory that a recall gave to the run."""
+
+    recall_id: UUID
+    rank: int
+    score: float
+    memory_id: UUID = field(name="id")
+    title: str | None
+    """null where it is no longer stored."""
+    agent: str | None
+    given_at: datetime
+    query: str
+    explain: Explanation
+    """Every component of the score, as it was then."""
+    used: bool
+    """Whether its text came back in what the run wrote."""
+
+
+class RunStoryView(Struct, frozen=True):
+    """A run with the chain around it."""
+
+    run_id: str
+    stored: bool
+    """Whether the run itself is; older data can name one that is not."""
+    run: RunView | None
+    given: Sequence[GivenView]
+    compression: ObservationState | None = field(name="observation")
+    observations: Sequence[MemoryView]
+
+
+class UseView(Struct, frozen=True):
+    """A run that the memory was given to."""
+
+    run_id: str
+    stored: bool
+    recall_id: UUID
+    rank: int
+    score: float
+    used: bool
+    given_at: datetime
+    task: str | None
+    agent: str | None
+    final_score: float | None
+    verdict: str | None
+
+
+class TellerView(Struct, frozen=True):
+    """A run whose observation the memory holds."""
+
+    run_id: str | None
+    """null where none was named."""
+    stored: bool
+    outcome: str
+    """`stored` where it made the memory, `joined` where the memory said it already."""
+    task: str
+    final_score: float | None
+    verdict: str
+    said_at: datetime
+
+
+class MemoryUsesView(Struct, frozen=True):
+    """The runs around a memory."""
+
+    memory_id: UUID = field(name="id")
+    made_by: str | None
+    made_by_stored: bool
+    uses: int
+    said_by: Sequence[TellerView]
+    """The best judged first: that one gives the memory its score and its verdict."""
+    given_to: Sequence[UseView]
+
+
+V = TypeVar("V", RunView, RunSummary)
+
+
+def shown_run(run: Run, view: type[V]) -> V:
+    """Returns the view of a run, with what its stages say that it used."""
+    spent = run.spent
+    return converted(run, view, tokens=spent.tokens, cost=spent.cost)
+
+
+class RunViewsController(Controller):
+    """Shows runs, what they were given and what they left behind."""
 
     path = "/api"
     tags = ("runs",)
-
-    @post("/runs", status_code=200, responses=PROBLEMS)
-    async def record(
-        self,
-        state: State,
-        data: JSONBody[RunInput],
-        workspace: WorkspaceHeader = None,
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> Response[SavedRunView]:
-        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
-        return await _record(context_of(state), data.run(data.run_id), data, workspace, wait=wait, must_exist=False)
-
-    @patch("/runs/{run_id:path}", responses=PROBLEMS)
-    async def complete(
-        self,
-        state: State,
-        run_id: FromPath[str],
-        request: Request[Any, Any, Any],
-        data: JSONBody[RunChange],
-        workspace: WorkspaceHeader = None,
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> Response[SavedRunView]:
-        """Complete a run. 202 while its observation waits."""
-        return await _record(
-            context_of(state), data.run(_named(request, run_id)), data, workspace, wait=wait, must_exist=True
-        )
 
     @get("/runs", responses=PROBLEMS)
     async def page(
@@ -152,23 +198,23 @@ class RunsController(Controller):
         """Runs, newest first."""
         context = context_of(state)
         found = await list_runs(
-            context.opened.database,
-            workspace=context.workspace(workspace),
+            context.database,
+            workspace=await context.workspace(workspace),
             task_type=task_type,
             verdict=verdict,
             agent=agent,
             limit=limit,
-            before=run_place_of(cursor),
+            before=named_place_of(cursor),
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
-        return RunPage(runs=[RunSummary.of(run) for run in found], next=following)
+        return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
 
     @get("/runs:scores", responses=PROBLEMS)
     async def scores(self, state: State, workspace: WorkspaceHeader = None) -> Sequence[RunPointView]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
         context = context_of(state)
-        found = await run_points(context.opened.database, workspace=context.workspace(workspace))
-        return [RunPointView.of(point) for point in found]
+        found = await run_points(context.database, workspace=await context.workspace(workspace))
+        return converted(found, list[RunPointView])
 
     @get("/runs/{run_id:path}", responses=PROBLEMS)
     async def show(
@@ -176,108 +222,22 @@ class RunsController(Controller):
     ) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         context = context_of(state)
-        story = await get_run(
-            context.opened.database, workspace=context.workspace(workspace), run_id=_named(request, run_id)
-        )
-        return RunStoryView.of(story)
+        target = await context.workspace(workspace)
+        story = await get_run(context.database, workspace=target, run_id=named_run(request, run_id))
+        run = None if story.run is None else shown_run(story.run, RunView)
+        observations = [memory_view(memory) for memory in story.observations]
+        return converted(story, RunStoryView, stored=run is not None, run=run, observations=observations)
 
     @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS)
     async def uses(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryUsesView:
         """Every run that a memory was given to, and how each was judged."""
         context = context_of(state)
-        found = await memory_uses(context.opened.database, workspace=context.workspace(workspace), memory_id=memory_id)
-        return MemoryUsesView.of(found)
-
-    @post("/observations", status_code=202, responses=PROBLEMS)
-    async def observe(
-        self,
-        state: State,
-        data: JSONBody[OutcomeInput],
-        workspace: WorkspaceHeader = None,
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> Response[ObservationState]:
-        """Compress a finished run. 202 at once, or 200 once it is made with `?wait=true`."""
-        found = await _observe(context_of(state), data.outcome(), workspace, wait=wait)
-        return Response(found, status_code=200 if found.outcome else 202)
-
-    @get("/observations/{observation_id:uuid}", responses=PROBLEMS)
-    async def observation(
-        self, state: State, observation_id: FromPath[UUID], workspace: WorkspaceHeader = None
-    ) -> ObservationState:
-        """What became of an observation that was asked for."""
-        context = context_of(state)
-        found = await get_observation(
-            context.opened.database, workspace=context.workspace(workspace), observation_id=observation_id
-        )
-        return ObservationState.of(found)
+        target = await context.workspace(workspace)
+        return converted(await memory_uses(context.database, workspace=target, memory_id=memory_id), MemoryUsesView)
 
 
-def _named(request: Request[Any, Any, Any], run_id: str) -> str:
-    """The run's name as it was sent: the router takes slashes that follow each other for one."""
+def named_run(request: Request[Any, Any, Any], run_id: str) -> str:
+    """Returns the run's name as it was sent: the router takes slashes that follow each other for one."""
     raw = request.scope.get("raw_path")
     _, found, name = (raw or b"").partition(RUNS_PATH)
     return unquote_to_bytes(name).decode(errors="surrogateescape") if found else run_id.removeprefix("/")
-
-
-async def _record(
-    context: Context, run: NewRun, data: RunChange, workspace: str | None, *, wait: bool, must_exist: bool
-) -> Response[SavedRunView]:
-    services = context.opened
-    saved, _ = await record_run(
-        services.database,
-        needs_output=data.remember,
-        workspace=context.workspace(workspace),
-        language=services.settings.language,
-        run=run,
-        must_exist=must_exist,
-        mask=services.settings.mask_secrets,
-    )
-    if run.issues is not None:
-        await learn_issues(
-            services.database,
-            services.counter,
-            workspace=context.workspace(workspace),
-            evaluator=services.settings.evaluator,
-            run=saved,
-        )
-    if not data.remember:
-        return Response(SavedRunView(run=RunView.of(saved)), status_code=200)
-    observed = await _observe(context, outcome_of(saved), workspace, wait=wait)
-    view = SavedRunView(run=RunView.of(saved), observation=observed)
-    return Response(view, status_code=200 if observed.outcome else 202)
-
-
-def outcome_of(run: Run) -> Outcome:
-    """A stored run as it is compressed. Its issues are looked up when it is: they can be withdrawn until then."""
-    return Outcome(
-        task=run.task,
-        output=run.output or "",
-        task_type=run.task_type,
-        queries=run.queries,
-        lines=run.lines,
-        bytes=run.bytes,
-        output_path=run.output_path,
-        run_id=run.run_id,
-        final_score=run.final_score,
-        verdict=run.verdict,
-        occurred_at=run.finished_at,
-    )
-
-
-async def _observe(context: Context, outcome: Outcome, workspace: str | None, *, wait: bool) -> ObservationState:
-    services = context.opened
-    target = context.workspace(workspace)
-    observation_id = await request_observation(
-        services.database,
-        workspace=target,
-        language=services.settings.language,
-        outcome=outcome,
-        mask=services.settings.mask_secrets,
-    )
-    if wait:
-        found = await compress_requested(
-            services.database, services.compressor, workspace=target, observation_id=observation_id
-        )
-    else:
-        found = await get_observation(services.database, workspace=target, observation_id=observation_id)
-    return ObservationState.of(found)

@@ -10,14 +10,15 @@ import structlog
 import uvicorn
 
 from app.api.application import create_app, framed
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.settings import Settings, check_exposure
 from app.wiring import Services
 from app.worker.worker import run_worker
+from app.workspaces.workspace import UNMADE
 
 GRACE_SECONDS = 5
-"""Requests that are under way at a stop have so long to finish."""
+"""Time that requests have to finish after a stop."""
 WATCH_SECONDS = 2.0
 BACKLOG = 512
 
@@ -34,7 +35,7 @@ class _Server(uvicorn.Server):
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """The socket to serve on, bound at once, so that a taken port is found before anything is started.
+    """Returns the socket to serve on, bound at once, so that a taken port is found before anything is started.
 
     Raises:
         ConfigurationError: the address cannot be used, or needs an API key.
@@ -55,7 +56,7 @@ def bound_socket(settings: Settings) -> socket.socket:
 
 
 def address(listening: socket.socket) -> str:
-    """Where the socket can be reached."""
+    """Returns the address at which the socket can be reached."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -112,7 +113,7 @@ async def _announce(
 
 
 async def _work(services: Services, stop: asyncio.Event) -> None:
-    """The background worker, unless others do its work; begun again when the database was away."""
+    """Run the background worker, unless others do its work; again when the database was away."""
     while services.settings.embedded_worker and not stop.is_set():
         try:
             await run_worker(services, stop)
@@ -126,8 +127,8 @@ async def _watch_database(database: Database, services: Services) -> None:
     while services.revive is not None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
-            async with database.direct() as connection:
-                await connection.execute("SELECT 1")
+            async with database.session(UNMADE, transaction=False) as session:
+                await session.execute("SELECT 1")
         except DatabaseUnavailable as error:
             logger.warning("the embedded database is gone and starts again", reason=str(error))
             try:

@@ -1,25 +1,47 @@
-"""`GET /api/status`, `GET /api/ingestions`: what the panel shows of the service's health."""
+"""`GET /health`, `/ready`, `/metrics`, `/api/status`, `/api/ingestions`: how the service and a workspace do."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, get
+from litestar import Controller, Response, get
 from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
-from msgspec import Struct
+from msgspec import Struct, field
 
-from app.api.context import WorkspaceHeader, context_of
+from app.api.context import METRICS_TYPE, WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
-from app.intake.reports.log import LARGEST_PAGE, LoggedIngestion, list_ingestions
-from app.intake.reports.outcome import FileOutcome
-from app.operations.status import Latency, Status, workspace_status
+from app.api.schemas import converted
+from app.errors import DatabaseUnavailable
+from app.intake.reports.log import LARGEST_PAGE, list_ingestions
+from app.operations.readiness import gauges, readiness
+from app.operations.status import workspace_status
 from app.settings import VERSION
 
 
+class HealthView(Struct, frozen=True):
+    """The process is alive."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ReadyView(Struct, frozen=True):
+    """Whether requests can be served as they should be."""
+
+    ready: bool
+    database: bool
+    migrations: str | None
+    head: str
+    model: bool
+    waiting: int
+    reasons: Sequence[str]
+
+
 class LatencyView(Struct, frozen=True):
-    """How long the latest recalls of one purpose took, in milliseconds."""
+    """The time that the latest recalls of one purpose took, in milliseconds."""
 
     purpose: str
     recalls: int
@@ -29,20 +51,15 @@ class LatencyView(Struct, frozen=True):
     hybrid: float
     """The share that both arms answered."""
 
-    @classmethod
-    def of(cls, latency: Latency) -> "LatencyView":
-        """The view of a latency."""
-        return cls(**{name: getattr(latency, name) for name in cls.__struct_fields__})
-
 
 class StatusView(Struct, frozen=True):
-    """How one workspace is served."""
+    """The state of one workspace."""
 
     version: str
     workspace: str
     language: str | None
     mode: str
-    """How a query would be answered now."""
+    """The mode in which a query would be answered now."""
     reasons: Sequence[str]
     model: str
     evaluator: str
@@ -60,24 +77,11 @@ class StatusView(Struct, frozen=True):
     retired: dict[str, int]
     refused: dict[str, int]
     latencies: Sequence[LatencyView]
-    """Of the latest 1,000 recalls, by purpose."""
-
-    @classmethod
-    def of(cls, status: Status, *, evaluator: str) -> "StatusView":
-        """The view of a status."""
-        names = set(cls.__struct_fields__) - {"version", "evaluator", "retired", "refused", "latencies"}
-        return cls(
-            **{name: getattr(status, name) for name in names},
-            version=VERSION,
-            evaluator=evaluator,
-            retired=dict(status.retired),
-            refused=dict(status.refused),
-            latencies=[LatencyView.of(latency) for latency in status.latencies],
-        )
+    """The latest 1,000 recalls, by purpose."""
 
 
 class FileOutcomeView(Struct, frozen=True):
-    """What became of one file."""
+    """The result for one file."""
 
     path: str
     status: str
@@ -87,39 +91,51 @@ class FileOutcomeView(Struct, frozen=True):
     quarantined: int
     reason: str
 
-    @classmethod
-    def of(cls, outcome: FileOutcome) -> "FileOutcomeView":
-        """The view of an outcome."""
-        return cls(**{name: getattr(outcome, name) for name in cls.__struct_fields__})
-
 
 class IngestionView(Struct, frozen=True):
     """A past ingestion."""
 
-    id: UUID
+    ingestion_id: UUID = field(name="id")
     finished_at: datetime
     seconds: float
     counts: dict[str, int]
     """Files by status."""
-    files: Sequence[FileOutcomeView]
+    outcomes: Sequence[FileOutcomeView] = field(name="files")
     """Those that were not unchanged, the failed ones first."""
     degraded: str
 
-    @classmethod
-    def of(cls, ingestion: LoggedIngestion) -> "IngestionView":
-        """The view of a past ingestion."""
-        return cls(
-            id=ingestion.ingestion_id,
-            finished_at=ingestion.finished_at,
-            seconds=ingestion.seconds,
-            counts=dict(ingestion.counts),
-            files=[FileOutcomeView.of(outcome) for outcome in ingestion.outcomes],
-            degraded=ingestion.degraded,
-        )
+
+class HealthController(Controller):
+    """Answers orchestrators."""
+
+    path = "/"
+    tags = ("health",)
+
+    @get("/health")
+    async def health(self) -> HealthView:
+        """The process is alive. Asks for no key."""
+        return HealthView()
+
+    @get("/ready", responses={**PROBLEMS, 503: ResponseSpec(ReadyView, description="not ready, with the reasons")})
+    async def ready(self, state: State) -> Response[ReadyView]:
+        """Whether database, migrations and model are there, and how many memories wait for a vector."""
+        context = context_of(state)
+        found = await readiness(context.database, model_loaded=context.model_loaded)
+        context.metrics.waiting.set(found.waiting)
+        return Response(converted(found, ReadyView), status_code=200 if found.ready else 503)
+
+    @get("/metrics", media_type="text/plain", responses=PROBLEMS)
+    async def metrics(self, state: State) -> Response[bytes]:
+        """The service's counters, as Prometheus reads them."""
+        context = context_of(state)
+        # A database that is away is told by /ready; what was counted so far is told here all the same.
+        with suppress(DatabaseUnavailable):
+            context.metrics.note_gauges(await gauges(context.database))
+        return Response(context.metrics.exposition(), media_type=METRICS_TYPE)
 
 
 class StatusController(Controller):
-    """How the service does."""
+    """Shows how a workspace is served and what was ingested."""
 
     path = "/api"
     tags = ("status",)
@@ -132,10 +148,10 @@ class StatusController(Controller):
         found = await workspace_status(
             services.database,
             services.provider,
-            workspace=context.workspace(workspace),
+            workspace=await context.workspace(workspace),
             model_loaded=context.model_loaded,
         )
-        return StatusView.of(found, evaluator=services.settings.evaluator)
+        return converted(found, StatusView, version=VERSION, evaluator=services.settings.evaluator)
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(
@@ -148,11 +164,6 @@ class StatusController(Controller):
     ) -> Sequence[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
         context = context_of(state)
-        found = await list_ingestions(
-            context.opened.database,
-            workspace=context.workspace(workspace),
-            before=before,
-            failed=failed,
-            limit=limit,
-        )
-        return [IngestionView.of(ingestion) for ingestion in found]
+        target = await context.workspace(workspace)
+        found = await list_ingestions(context.database, workspace=target, before=before, failed=failed, limit=limit)
+        return converted(found, list[IngestionView])

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.options import JsonOption, WorkspaceOption
-from app.cli.running import run_until_told, with_services
+from app.cli.running import JsonOption, WorkspaceOption, in_workspace, run_until_told, with_services
+from app.settings import from_environment
 
 if TYPE_CHECKING:
     from app.operations.readiness import WorkspaceStatistics
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
 
@@ -29,7 +30,7 @@ def migrate(
     head` does the same.
     """
     if sql:
-        from app.db.migrations import print_sql  # noqa: PLC0415 - heavy
+        from app.db.migrations import print_sql  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
         print_sql()
         return
@@ -39,10 +40,10 @@ def migrate(
 
 
 async def _migrate(*, check: bool) -> bool:
-    from app.db.engine import Database  # noqa: PLC0415 - heavy
-    from app.db.migrations import current, head, lacking, upgrade  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
-    from app.wiring import opened_database  # noqa: PLC0415 - heavy
+    # SQLAlchemy: see `app.cli`.
+    from app.db.database import Database  # noqa: PLC0415
+    from app.db.migrations import current, head, lacking, upgrade  # noqa: PLC0415
+    from app.wiring import opened_database  # noqa: PLC0415
 
     async with opened_database(from_environment()) as (url, _):
         database = Database(url, pool_size=1)
@@ -66,8 +67,7 @@ def doctor(*, as_json: JsonOption = False) -> None:
 
     Changes nothing that is stored; a first call makes the embedded database and the model's files.
     """
-    from app.operations.doctor import FAIL, diagnose  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
+    from app.operations.doctor import FAIL, diagnose  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     findings = run_until_told(diagnose(from_environment()))
     if as_json:
@@ -90,13 +90,12 @@ def set_workspace_language(
     Changes: the language of memories and queries that name none from now on; what is stored keeps its own.
     """
 
-    async def work(services: "Services") -> str:
-        from app.workspaces.languages import set_language  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> str:
+        from app.workspaces.resolve import set_language  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        target = workspace or services.settings.workspace
-        return await set_language(services.database, workspace=target, language=language)
+        return (await set_language(services.database, target, language)).language
 
-    typer.echo(with_services(work))
+    typer.echo(in_workspace(workspace, work))
 
 
 @commands.command()
@@ -107,7 +106,7 @@ def stats(*, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: "Services") -> None:
-        from app.operations.readiness import store_statistics  # noqa: PLC0415 - heavy
+        from app.operations.readiness import store_statistics  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
         found = await store_statistics(services.database)
         if as_json:
@@ -120,7 +119,7 @@ def stats(*, as_json: JsonOption = False) -> None:
 
 
 def _told(item: "WorkspaceStatistics") -> str:
-    """A workspace's figures in three lines."""
+    """Returns a workspace's figures in three lines."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items())) or "none"
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
     return (

@@ -1,20 +1,26 @@
 """`ingest`, `backfill`."""
 
-import asyncio
 import json
-import signal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.options import JsonOption, LanguageOption, PathsArgument, WorkspaceOption
-from app.cli.running import with_services
+from app.cli.running import (
+    JsonOption,
+    LanguageOption,
+    PathsArgument,
+    WorkspaceOption,
+    in_workspace,
+    stopped_by_signals,
+    with_services,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Set
 
     from app.intake.reports.outcome import FileOutcome, Ingestion
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
 
@@ -34,15 +40,13 @@ def ingest(
     Changes: stores new and changed chunks, retires those of deleted files. A file that cannot be taken in is named
     with its reason, stops nothing, and makes the exit code 1.
     """
-
     if watch and dry_run:
         raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
 
-    async def work(services: "Services") -> bool:
+    async def work(services: "Services", target: "Workspace") -> bool:
         options: dict[str, Any] = {
-            "workspace": workspace or services.settings.workspace,
+            "workspace": target,
             "language": language,
-            "default_language": services.settings.language,
             "paths": paths,
             "max_file_bytes": services.settings.max_file_bytes,
             "mask": services.settings.mask_secrets,
@@ -50,18 +54,21 @@ def ingest(
         if watch:
             return await _follow(services, options, as_json=as_json)
         result = await _once(services, options, dry_run=dry_run, quiet=as_json)
+        if not dry_run and _changed(result):
+            await _build_indexes(services)
         _show(result, as_json=as_json)
         return bool(result.failed)
 
-    if with_services(work):
+    if in_workspace(workspace, work):
         raise typer.Exit(1)
 
 
 async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool, quiet: bool) -> "Ingestion":
-    from rich.console import Console  # noqa: PLC0415 - heavy
+    # SQLAlchemy and rich: see `app.cli`.
+    from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    from app.intake.reports.ingest import ingest as take_in  # noqa: PLC0415 - heavy
+    from app.intake.reports.ingest import ingest as take_in  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (
@@ -84,22 +91,34 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
 
 
 async def _follow(services: "Services", options: dict[str, Any], *, as_json: bool) -> bool:
-    from app.intake.reports.watch import watch as follow  # noqa: PLC0415 - heavy
+    from app.intake.reports.watch import watch as follow  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopped_by_signals()
     said: frozenset[FileOutcome] | None = None
     async for result in follow(services.database, services.provider, services.counter, stop=stop, **options):
         failed = frozenset(result.failed)
-        if failed != said or any(outcome.status not in {"unchanged", "failed"} for outcome in result.outcomes):
+        changed = _changed(result)
+        if changed:
+            await _build_indexes(services)
+        if failed != said or changed:
             _show(result, as_json=as_json, said=said or frozenset())
         said = failed
     return bool(said)
 
 
+def _changed(result: "Ingestion") -> bool:
+    return any(outcome.status not in {"unchanged", "failed"} for outcome in result.outcomes)
+
+
+async def _build_indexes(services: "Services") -> None:
+    """Builds at once what a worker would build soon, so that the store is at its best when the command ends."""
+    from app.operations import maintenance  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    await maintenance.build_indexes(services.database)
+
+
 def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = frozenset()) -> None:
-    """`said` are failures that the one before this named already: a file that stays bad is named once."""
+    """Prints an ingestion. `said` are failures that were named before: a file that stays bad is named once."""
     if as_json:
         typer.echo(json.dumps(_summary(result), ensure_ascii=False))
     else:
@@ -131,9 +150,10 @@ def _summary(result: "Ingestion") -> dict[str, Any]:
 
 
 def _table(result: "Ingestion") -> None:
-    from rich import box  # noqa: PLC0415 - heavy
-    from rich.console import Console  # noqa: PLC0415 - heavy
-    from rich.table import Table  # noqa: PLC0415 - heavy
+    # rich: see `app.cli`.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
 
     table = Table("would be done" if result.dry_run else "files", "", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     figures = {
@@ -158,15 +178,10 @@ def backfill() -> None:
     """
 
     async def work(services: "Services") -> int:
-        from app.index.backfill import build_indexes, embed_waiting  # noqa: PLC0415 - heavy
-        from app.index.lexical import refresh_all_statistics  # noqa: PLC0415 - heavy
+        from app.operations import maintenance  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        await services.provider.start()
-        done = await embed_waiting(
+        return await maintenance.backfill(
             services.database, services.provider, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
         )
-        await refresh_all_statistics(services.database)
-        await build_indexes(services.database)
-        return done
 
     typer.echo(f"{with_services(work)} memories embedded")

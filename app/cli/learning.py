@@ -2,19 +2,20 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from app.cli.options import JsonOption, WorkspaceOption
-from app.cli.running import with_services
+from app.cli.running import JsonOption, WorkspaceOption, in_workspace, with_services
 
 if TYPE_CHECKING:
     from app.intake.imports.importing import Imported
     from app.memories.memory import Memory
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
 
@@ -34,22 +35,21 @@ def import_files(
     exit code 1.
     """
 
-    async def work(services: "Services") -> list["Imported"]:
-        from app.intake.imports.importing import import_file  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> list["Imported"]:
+        from app.intake.imports.importing import import_file  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
         return [
             await import_file(
                 services.database,
                 services.counter,
-                workspace=workspace or services.settings.workspace,
-                language=services.settings.language,
+                workspace=target,
                 path=path,
                 mask=services.settings.mask_secrets,
             )
             for path in files
         ]
 
-    found = with_services(work)
+    found = in_workspace(workspace, work)
     for item in found:
         if as_json:
             shown = {name: getattr(item, name) for name in ("path", "runs", "stored", "known", "ratings", "failed")}
@@ -80,24 +80,24 @@ def export(
     if what != "feedback" or form not in {RATINGS, DPO}:
         raise typer.BadParameter(f"`feedback` is what can be exported, as {RATINGS} or {DPO}")
 
-    async def work(services: "Services") -> tuple[list[Any], str]:
-        from app.insight.exports import exported_ratings, preference_pairs  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> tuple[list[Any], str]:
+        from app.insight.exports import exported_ratings, preference_pairs  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        target, evaluator = workspace or services.settings.workspace, services.settings.evaluator
         if form == DPO:
+            evaluator = services.settings.evaluator
             found = await preference_pairs(services.database, workspace=target, evaluator=evaluator)
             return [*found.pairs], found.note
         rows = [row async for row in exported_ratings(services.database, workspace=target)]
         return rows, "" if rows else "nobody has rated anything yet"
 
-    rows, note = with_services(work)
+    rows, note = in_workspace(workspace, work)
     _write(rows, output)
     if note:
         typer.echo(note, err=True)
 
 
 def _write(rows: list[Any], output: Path | None) -> None:
-    import msgspec  # noqa: PLC0415 - heavy
+    import msgspec  # noqa: PLC0415 - see `app.cli`
 
     lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     try:
@@ -125,17 +125,17 @@ def prune(
     Changes: takes them out of every answer; they can be restored for PRIORS_TRASH_DAYS.
     """
 
-    async def work(services: "Services") -> list[tuple["Memory", str]]:
-        from app.memories.lifecycle import MOST_AT_ONCE, delete_memories, prune_candidates  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> list[tuple["Memory", str]]:
+        # SQLAlchemy: see `app.cli`.
+        from app.memories.lifecycle import MOST_AT_ONCE, delete_memories, prune_candidates  # noqa: PLC0415
 
-        target = workspace or services.settings.workspace
         found = await prune_candidates(services.database, workspace=target, limit=MOST_AT_ONCE)
         if found and not dry_run:
             ids = [item.memory.memory_id for item in found]
             await delete_memories(services.database, workspace=target, ids=ids)
         return [(item.memory, item.reason) for item in found]
 
-    found = with_services(work)
+    found = in_workspace(workspace, work)
     _list(found, as_json=as_json)
     if not as_json:
         typer.echo(f"{len(found)} memories {'would be deleted' if dry_run else 'deleted'}")
@@ -154,10 +154,9 @@ def quarantine(
     Changes: nothing without --release and --delete.
     """
 
-    async def work(services: "Services") -> list[tuple["Memory", str]]:
-        from app.memories import lifecycle  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> list[tuple["Memory", str]]:
+        from app.memories import lifecycle  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        target = workspace or services.settings.workspace
         if release:
             await lifecycle.restore_memories(services.database, workspace=target, ids=release)
         if delete:
@@ -165,7 +164,7 @@ def quarantine(
         found = await lifecycle.quarantined(services.database, workspace=target)
         return [(memory, ", ".join(sorted({str(item["rule"]) for item in memory.findings or ()}))) for memory in found]
 
-    _list(with_services(work), as_json=as_json)
+    _list(in_workspace(workspace, work), as_json=as_json)
 
 
 def _list(found: list[tuple["Memory", str]], *, as_json: bool) -> None:
@@ -190,10 +189,9 @@ def reembed(
     """
 
     async def work(services: "Services") -> int:
-        from dataclasses import replace  # noqa: PLC0415 - heavy beside the rest
-
-        from app.index.reembed import reembed as move  # noqa: PLC0415 - heavy
-        from app.models.factory import provider_from  # noqa: PLC0415 - heavy
+        # SQLAlchemy and numpy: see `app.cli`.
+        from app.models.factory import provider_from  # noqa: PLC0415
+        from app.operations import maintenance  # noqa: PLC0415
 
         settings = services.settings
         provider = provider_from(
@@ -204,7 +202,7 @@ def reembed(
             )
         )
         try:
-            return await move(
+            return await maintenance.reembed(
                 services.database,
                 provider,
                 on_progress=lambda done, total: typer.echo(f"{done:,} of {total:,} embedded", err=True),

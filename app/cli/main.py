@@ -1,13 +1,13 @@
 """`priors …`: the commands and what they say when something is wrong."""
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from app.cli import database, ingestion, learning, recalls, service
 from app.errors import PriorsError
+from app.settings import VERSION
 
 USAGE = 2
 INTERRUPTED = 130
@@ -26,7 +26,7 @@ for room in (service, ingestion, recalls, learning, database):
 
 def _show_version(*, wanted: bool) -> None:
     if wanted:
-        typer.echo(version("priors"))
+        typer.echo(VERSION)
         raise typer.Exit
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.options import JsonOption, LanguageOption, Moment, WorkspaceOption, in_utc
-from app.cli.running import with_services
+from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, in_utc, in_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.retrieval.query import Query
-    from app.retrieval.recall import Hit, HitLink, Recall, Reuse
+    from app.retrieval.recall import Hit, Recall, Reuse
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
 
@@ -76,9 +78,10 @@ class _Asked:
     now: datetime | None
 
     def query(self, purpose: str) -> "Query":
-        """The value that the verbs take."""
-        from app.memories.filters import Filters  # noqa: PLC0415 - heavy
-        from app.retrieval.query import Query  # noqa: PLC0415 - heavy
+        """Returns the value that the verbs take."""
+        # It is loaded with the verbs: see `app.cli`.
+        from app.memories.filters import Filters  # noqa: PLC0415
+        from app.retrieval.query import Query  # noqa: PLC0415
 
         filters = Filters(
             kinds=tuple(self.kinds or ()),
@@ -131,15 +134,14 @@ def history(  # noqa: PLR0913 - one for each option
         tags=tag, since=since, until=until, now=now,
     )  # fmt: skip
 
-    async def work(services: "Services") -> None:
-        from app.context.history import history as recall_history  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> None:
+        from app.context.history import history as recall_history  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
 
         result = await recall_history(
             services.database,
             services.provider,
             services.counter,
-            workspace=workspace or services.settings.workspace,
-            language=services.settings.language,
+            workspace=target,
             query=asked.query("history"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
@@ -148,12 +150,12 @@ def history(  # noqa: PLR0913 - one for each option
         )
         if as_json:
             parts = {"markdown": result.markdown, "tokens": result.tokens, **_reuse(result.reuse)}
-            typer.echo(json.dumps({**parts, **_recall(result.recall)}))
+            _print({**parts, **_recall(result.recall, result.recall.hits)})
         else:
             typer.echo(result.markdown, nl=False)
             _warn(result.recall)
 
-    with_services(work)
+    in_workspace(workspace, work)
 
 
 @commands.command()
@@ -184,26 +186,25 @@ def search(  # noqa: PLR0913 - one for each option
         tags=tag, since=since, until=until, now=now,
     )  # fmt: skip
 
-    async def work(services: "Services") -> None:
-        from app.retrieval.search import search as recall_search  # noqa: PLC0415 - heavy
+    async def work(services: "Services", target: "Workspace") -> None:
+        from app.retrieval.search import search as recall_search  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
 
         recall = await recall_search(
             services.database,
             services.provider,
-            workspace=workspace or services.settings.workspace,
-            language=services.settings.language,
+            workspace=target,
             query=asked.query("search"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
         hits = _within(recall.hits, budget)
         if as_json:
-            typer.echo(json.dumps(_recall(recall, hits)))
+            _print(_recall(recall, hits))
         else:
             _table(hits)
             _warn(recall)
 
-    with_services(work)
+    in_workspace(workspace, work)
 
 
 def _within(hits: "tuple[Hit, ...]", budget: int | None) -> "list[Hit]":
@@ -225,62 +226,40 @@ def _warn(recall: "Recall") -> None:
 def _reuse(reuse: "Reuse | None") -> dict[str, Any]:
     if reuse is None:
         return {}
-    broken = reuse.broken
-    return {
-        "reused_tokens": reuse.tokens,
-        "reused_share": reuse.share,
-        "kept": [str(memory_id) for memory_id in reuse.kept],
-        "broken": None if broken is None else {"memory_id": str(broken.memory_id), "reason": broken.reason},
-    }
+    return {"reused_tokens": reuse.tokens, "reused_share": reuse.share, "kept": reuse.kept, "broken": reuse.broken}
 
 
-def _recall(recall: "Recall", hits: "list[Hit] | None" = None) -> dict[str, Any]:
+def _print(value: dict[str, Any]) -> None:
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    typer.echo(json.dumps(msgspec.to_builtins(value)))
+
+
+def _recall(recall: "Recall", hits: "Sequence[Hit]") -> dict[str, Any]:
+    # It is loaded with the verbs: see `app.cli`.
+    from app.api.schemas import DegradedView, converted, hit_view  # noqa: PLC0415
+
     return {
-        "hits": [_hit(hit) for hit in (recall.hits if hits is None else hits)],
+        "hits": [hit_view(hit) for hit in hits],
         "mode": recall.mode,
-        "degraded": [{"arm": item.arm, "reason": item.reason} for item in recall.degraded],
-        "recall_id": str(recall.recall_id),
+        "degraded": converted(recall.degraded, list[DegradedView]),
+        "recall_id": recall.recall_id,
         "took_ms": round(recall.took_ms, 1),
     }
 
 
-def _hit(hit: "Hit") -> dict[str, Any]:
-    memory = hit.memory
-    return {
-        "id": str(memory.memory_id),
-        "kind": memory.kind,
-        "title": memory.title,
-        "body": memory.body,
-        "score": hit.score,
-        "source": memory.source_title or memory.source_uri,
-        "ordinal": memory.ordinal,
-        "occurred_at": None if memory.occurred_at is None else memory.occurred_at.isoformat(),
-        "tags": list(memory.tags),
-        "metadata": dict(memory.metadata),
-        "explain": {**hit.explain, **({} if hit.link is None else {"link": _link(hit.link)})},
-    }
-
-
-def _link(link: "HitLink") -> dict[str, str]:
-    return {
-        "relation": link.relation,
-        "direction": link.direction,
-        "memory_id": str(link.memory_id),
-        "title": link.title,
-    }
-
-
 def _parts(hits: "list[Hit]", room: int) -> list[str]:
-    """The parts of the score that say something of these hits, as many as there is room for beside the titles."""
+    """Returns the parts of the score that say something of these hits, as many as fit beside the titles."""
     telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
     return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
 
 def _table(hits: "list[Hit]") -> None:
-    from rich import box  # noqa: PLC0415 - heavy
-    from rich.console import Console  # noqa: PLC0415 - heavy
-    from rich.table import Table  # noqa: PLC0415 - heavy
-    from rich.text import Text  # noqa: PLC0415 - heavy
+    # rich: see `app.cli`.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     # What is piped or kept is not cut to the width of a terminal that nobody looks at.
     console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)

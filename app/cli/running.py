@@ -1,19 +1,47 @@
-"""How a command gets its services, beside a running service or alone."""
+"""What the commands share: options, the log, and how a command gets its services and its workspace."""
 
 import asyncio
+import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from app.errors import ConfigurationError
+from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
+    from structlog.typing import Processor
+
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 T = TypeVar("T")
 TERMINATED = 128 + signal.SIGTERM
 
+QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "uvicorn.access")
+"""Libraries whose news is not ours unless something is wrong."""
+
+WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]
+LanguageOption = Annotated[
+    str | None, typer.Option("--language", help="Text search language: russian, de, …; default: the workspace's.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders or files.")]
+Moment = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="In UTC.")]
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """Returns what was typed, which names no zone, as UTC."""
+    return None if moment is None else moment.replace(tzinfo=UTC)
+
 
 def run_until_told(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, which a SIGTERM ends as cleanly as Ctrl-C does: what was opened is closed."""
+    """Run `work` as `asyncio.run` does. A SIGTERM ends it as cleanly as Ctrl-C does: what was opened is closed."""
 
     async def cancellable() -> T:
         task = asyncio.current_task()
@@ -28,9 +56,17 @@ def run_until_told(work: Coroutine[Any, Any, T]) -> T:
             raise SystemExit(TERMINATED) from None
 
 
+def stopped_by_signals() -> asyncio.Event:
+    """Returns an event that a SIGINT or SIGTERM sets."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
-        import uvloop  # noqa: PLC0415 - heavy, and not for every system
+        import uvloop  # noqa: PLC0415 - not every system has it
     except ImportError:
         return None
     return uvloop.new_event_loop
@@ -42,23 +78,77 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
     Raises:
         PriorsError: a setting, the database or the work itself.
     """
-    from app.cli import logs  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
-
     settings = from_environment()
-    logs.configure(settings, quiet=True)
+    configure_log(settings, quiet=True)
 
     async def opened() -> T:
-        from app.db.migrations import current, lacking, upgrade  # noqa: PLC0415 - heavy
-        from app.errors import ConfigurationError  # noqa: PLC0415 - heavy
-        from app.wiring import open_services  # noqa: PLC0415 - heavy
+        # SQLAlchemy: see `app.cli`.
+        from app.db.migrations import current, upgrade  # noqa: PLC0415
+        from app.wiring import open_services  # noqa: PLC0415
 
         async with open_services(settings) as services:
-            revision = await current(services.database)
-            if revision is None and not settings.database_url:
+            if not settings.database_url and await current(services.database) is None:
                 await asyncio.to_thread(upgrade, services.database.url)
-            elif mend := lacking(revision):
-                raise ConfigurationError(mend)
+            await check_migrated(services)
             return await work(services)
 
     return run_until_told(opened())
+
+
+def in_workspace(name: str | None, work: "Callable[[Services, Workspace], Awaitable[T]]") -> T:
+    """Run `work` as `with_services` does, in the workspace of this name; without one in the configured default."""
+
+    async def resolved(services: "Services") -> T:
+        return await work(services, await workspace_of(services, name))
+
+    return with_services(resolved)
+
+
+async def workspace_of(services: "Services", name: str | None = None) -> "Workspace":
+    """Returns the workspace of this name; without one the configured default.
+
+    Raises:
+        InvalidInput: a workspace may not have this name.
+    """
+    from app.workspaces.resolve import resolve  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    settings = services.settings
+    return await resolve(services.database, name or settings.workspace, language=settings.language)
+
+
+async def check_migrated(services: "Services") -> None:
+    """Raises ConfigurationError where the database is not at this version's revision."""
+    from app.db.migrations import current, lacking  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    if mend := lacking(await current(services.database)):
+        raise ConfigurationError(mend)
+
+
+def configure_log(settings: Settings, *, quiet: bool = False) -> None:
+    """Send this process' log, that of its libraries included, to standard error in the configured form.
+
+    It is readable on a terminal and JSON elsewhere. `quiet` leaves out what is not at least a warning: a command's
+    output is its answer.
+    """
+    import structlog  # noqa: PLC0415 - it brings rich: see `app.cli`
+
+    level = "warning" if quiet and settings.log_level != "error" else settings.log_level
+    as_json = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info if as_json else structlog.stdlib.PositionalArgumentsFormatter(),
+    ]
+    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.running import run_until_told
+from app.cli.running import check_migrated, configure_log, run_until_told, stopped_by_signals, workspace_of
+from app.errors import EmbeddingUnavailable
+from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
-    from app.settings import Settings
     from app.wiring import Services
+    from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
 
@@ -41,7 +42,7 @@ def serve(*, stop_with_parent: StopWithParent = False) -> None:
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(_check_migrated, stop_with_parent=stop_with_parent)
+    _serve(check_migrated, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
@@ -59,8 +60,7 @@ def prepare_model() -> None:
 
     Changes: writes the model files into the data directory.
     """
-    from app.models.factory import provider_from  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
+    from app.models.factory import provider_from  # noqa: PLC0415 - numpy: see `app.cli`
 
     async def prepare() -> str:
         provider = provider_from(from_environment())
@@ -76,12 +76,10 @@ def _serve(
     *,
     stop_with_parent: bool,
 ) -> None:
-    from app.api.server import bound_socket  # noqa: PLC0415 - heavy
-    from app.cli import logs  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
+    from app.api.server import bound_socket  # noqa: PLC0415 - Litestar and SQLAlchemy: see `app.cli`
 
     settings = from_environment()
-    logs.configure(settings)
+    configure_log(settings)
     listening = bound_socket(settings)
     try:
         run_until_told(_served(settings, listening, prepare, stop_with_parent=stop_with_parent))
@@ -90,14 +88,15 @@ def _serve(
 
 
 async def _served(
-    settings: "Settings",
+    settings: Settings,
     listening: socket.socket,
     prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
     *,
     stop_with_parent: bool,
 ) -> None:
-    from app.api.server import serve as serve_http  # noqa: PLC0415 - heavy
-    from app.wiring import open_services  # noqa: PLC0415 - heavy
+    # Litestar and SQLAlchemy: see `app.cli`.
+    from app.api.server import serve as serve_http  # noqa: PLC0415
+    from app.wiring import open_services  # noqa: PLC0415
 
     parent = os.getppid()
     stop = asyncio.Event()
@@ -116,28 +115,21 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def _check_migrated(services: "Services") -> None:
-    from app.db.migrations import current, lacking  # noqa: PLC0415 - heavy
-    from app.errors import ConfigurationError  # noqa: PLC0415 - heavy
-
-    if mend := lacking(await current(services.database)):
-        raise ConfigurationError(mend)
-
-
 async def _bring_up(services: "Services") -> None:
-    from app.db.migrations import current, head, upgrade  # noqa: PLC0415 - heavy
-    from app.memories.browse import list_memories  # noqa: PLC0415 - heavy
+    # SQLAlchemy: see `app.cli`.
+    from app.db.migrations import current, head, upgrade  # noqa: PLC0415
+    from app.memories.browse import list_memories  # noqa: PLC0415
 
     if await current(services.database) != head():
         typer.echo("applying migrations …")
         await asyncio.to_thread(upgrade, services.database.url)
-    workspace = services.settings.workspace
+    workspace = await workspace_of(services)
     if EXAMPLES.is_dir() and not await list_memories(services.database, workspace=workspace, limit=1):
         await _take_in_examples(services, workspace)
 
 
-async def _take_in_examples(services: "Services", workspace: str) -> None:
-    from app.intake.reports.ingest import ingest  # noqa: PLC0415 - heavy
+async def _take_in_examples(services: "Services", workspace: "Workspace") -> None:
+    from app.intake.reports.ingest import ingest  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     typer.echo("preparing the embedding model and taking in the example reports …")
     await _started(services)
@@ -146,7 +138,6 @@ async def _take_in_examples(services: "Services", workspace: str) -> None:
         services.provider,
         services.counter,
         workspace=workspace,
-        default_language=services.settings.language,
         paths=[EXAMPLES],
         max_file_bytes=services.settings.max_file_bytes,
         mask=services.settings.mask_secrets,
@@ -155,9 +146,7 @@ async def _take_in_examples(services: "Services", workspace: str) -> None:
 
 
 async def _started(services: "Services") -> None:
-    """The model made ready; without it the service still finds by words."""
-    from app.errors import EmbeddingUnavailable  # noqa: PLC0415 - heavy
-
+    """Loads the model; without it the service still finds by words."""
     try:
         await services.provider.start()
     except EmbeddingUnavailable as error:
@@ -165,19 +154,18 @@ async def _started(services: "Services") -> None:
 
 
 async def _greet(services: "Services", where: str) -> None:
-    """The address, an example and its real answer."""
-    from app.context.history import history  # noqa: PLC0415 - heavy
-    from app.retrieval.query import Query  # noqa: PLC0415 - heavy
+    """Prints the address, an example and its real answer."""
+    # SQLAlchemy and numpy: see `app.cli`.
+    from app.context.history import history  # noqa: PLC0415
+    from app.retrieval.query import Query  # noqa: PLC0415
 
     typer.echo(f"\nPriors serves on {where}\n")
     await _started(services)
-    settings = services.settings
     result = await history(
         services.database,
         services.provider,
         services.counter,
-        workspace=settings.workspace,
-        language=settings.language,
+        workspace=await workspace_of(services),
         query=Query(text=EXAMPLE_QUERY, k=1, agent="director", purpose="history"),
         budget_tokens=300,
     )
@@ -190,18 +178,15 @@ async def _greet(services: "Services", where: str) -> None:
 
 
 async def _worker() -> None:
-    from app.cli import logs  # noqa: PLC0415 - heavy
-    from app.settings import from_environment  # noqa: PLC0415 - heavy
-    from app.wiring import open_services  # noqa: PLC0415 - heavy
-    from app.worker.worker import run_worker  # noqa: PLC0415 - heavy
+    # SQLAlchemy and procrastinate: see `app.cli`.
+    from app.wiring import open_services  # noqa: PLC0415
+    from app.worker.worker import run_worker  # noqa: PLC0415
 
     settings = from_environment()
-    logs.configure(settings)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    configure_log(settings)
+    stop = stopped_by_signals()
     async with open_services(settings) as services:
-        await _check_migrated(services)
+        await check_migrated(services)
         await _started(services)
         typer.echo("the worker is running", err=True)
         await run_worker(services, stop)

@@ -1,4 +1,4 @@
-"""The stable prefix: what earlier calls of a run were shown keeps its place and its bytes. Pure."""
+"""The stable prefix: blocks that earlier calls of a run were shown keep their place and their bytes. Pure."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBlock:
-    """A block as it is remembered: what makes its bytes again from the memory, and what proves that they are the same.
+    """A block as it is stored: enough to make its bytes again from the memory, and to prove that they are the same.
 
     The text is not kept, so that a memory that is destroyed is nowhere left.
     """
@@ -23,14 +23,14 @@ class ShownBlock:
     memory_id: UUID
     cut: int | None
     final_score: float | None
-    """As the heading says it, whatever was judged since."""
+    """The score that the heading shows, whatever was judged since."""
     digest: str
     tokens: int
-    """Of the block, whose bytes are the same or else not shown."""
+    """Tokens of the block, whose bytes are the same or else not shown."""
 
 
 def shown_as(block: Block) -> ShownBlock:
-    """What is remembered of a block."""
+    """Returns a block as it is stored."""
     memory = block.memory
     return ShownBlock(
         memory_id=memory.memory_id,
@@ -44,7 +44,7 @@ def shown_as(block: Block) -> ShownBlock:
 def remade(
     shown: Sequence[ShownBlock], live: Mapping[UUID, Memory], passing: Collection[UUID]
 ) -> tuple[list[Block], Broken | None]:
-    """The first of these blocks, up to the one that cannot be shown again byte for byte, and why that one cannot.
+    """Returns the first of these blocks, up to the one that cannot be shown again byte for byte, and why it cannot.
 
     `live` has the memories that are still live, `passing` the ids of those that pass the filters.
     """
@@ -65,7 +65,7 @@ def remade(
 def continued(
     hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Block], *, room: int
 ) -> tuple[list[Block], int, list[Hit]]:
-    """The section's blocks, how many of the first are `earlier` ones, and the hits that it shows, best first.
+    """Returns the section's blocks, how many of the first are `earlier` ones, and the hits that it shows, best first.
 
     `found` are the blocks that `fitted` makes of the hits, `room` is what the budget leaves under the frame. It shows
     every hit that a section of these hits alone would show: the earlier blocks give way to them, never they to the
@@ -79,10 +79,10 @@ def continued(
 
 
 def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
-    """How many earlier blocks stay: all where all fit; else as many as fit and end with one that was found again.
+    """Returns how many earlier blocks stay: all where all fit; else as many as fit and end with one found again.
 
-    What stands behind the last block that was found again would cost room in every later call and give this one
-    nothing (docs/retrieval.md has what other rules bring).
+    A block behind the last one that was found again would cost room in every later call and give this one nothing
+    (docs/retrieval.md has what other rules bring).
     """
     wanted = {block.memory.memory_id: block.tokens for block in found}
     added = (block.tokens - wanted.get(block.memory.memory_id, 0) for block in earlier)

@@ -19,7 +19,7 @@ PIECE_CHARACTERS = 4_000
 """A text is counted in pieces of about as many, and no further than the room goes: 20 texts of 180,000 characters took
 6 s for an excerpt of 500 tokens."""
 SEAM = re.compile(r"[ \t\n\r]")
-"""Where a text may be cut without its tokens changing."""
+"""A place at which a text may be cut without its tokens changing."""
 ELLIPSIS = "…"
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
@@ -36,7 +36,7 @@ class Block:
 
 
 def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
-    """The Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
+    """Returns the Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
 
     A hit that does not fit whole is cut after a sentence; one that leaves no room for a useful excerpt is left out.
     """
@@ -47,12 +47,12 @@ def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple
 
 
 def is_long(hits: Sequence[Hit]) -> bool:
-    """Whether to fit these takes so long that it is done in a thread."""
+    """Returns True where to fit these hits takes so long that it is done in a thread."""
     return sum(len(hit.memory.body) for hit in hits) > COUNTED_AT_ONCE
 
 
 def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[Block]:
-    """The blocks of a section of at most `budget` tokens, most relevant first."""
+    """Returns the blocks of a section of at most `budget` tokens, most relevant first."""
     used, least = frame_tokens(counter), 2 * counter.count(fence_around(""))
     blocks: list[Block] = []
     for hit in hits:
@@ -66,17 +66,20 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
 
 
 def frame_tokens(counter: TokenCounter) -> int:
-    """Tokens of what stands above the blocks."""
+    """Returns the tokens of the lines above the blocks."""
     return counter.count(HEADING) + counter.count(FRAME)
 
 
 def markdown_of(blocks: Sequence[Block]) -> str:
-    """The section that these blocks make; empty without any."""
+    """Returns the section of these blocks; empty without any."""
     return "\n\n".join([HEADING, FRAME, *(block.text for block in blocks)]) + "\n" if blocks else ""
 
 
 def heading(memory: Memory) -> str:
-    """A memory's title, source, date and score in one line, which stands in the fence too: others have named it."""
+    """Returns a memory's title, source, date and score in one line.
+
+    It stands in the fence too, because others have named the memory.
+    """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
     facts = [_in_one_line(part) for part in (source_name(memory), date, score) if part]
@@ -85,12 +88,12 @@ def heading(memory: Memory) -> str:
 
 
 def source_name(memory: Memory) -> str:
-    """What a person calls the memory's source."""
+    """Returns the name by which a person knows the memory's source."""
     return memory.source_title or memory.source_uri or ""
 
 
 def block_text(memory: Memory, cut: int | None) -> str:
-    """A memory in its fence, its text cut after so many characters. The same memory and cut give the same bytes."""
+    """Returns a memory in its fence, its text cut after so many characters, the same bytes for the same cut."""
     top, body = heading(memory), memory.body.strip()
     return _fenced(top, body, fence_around(f"{top}\n{body}"), cut)
 
@@ -115,12 +118,12 @@ def _fitting(memory: Memory, room: int, counter: TokenCounter) -> Block | None:
 
 
 def fence_around(text: str) -> str:
-    """A fence that nothing in `text` closes: longer than its longest run of backticks."""
+    """Returns a fence that nothing in `text` closes: longer than its longest run of backticks."""
     return "`" * max([3, *(len(run) + 1 for run in BACKTICKS.findall(text))])
 
 
 def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
-    """As much of `body` as has more than `room` tokens; None where all of it has no more."""
+    """Returns a beginning of `body` of more than `room` tokens; None where all of it has no more."""
     used = start = 0
     while start < len(body):
         seam = SEAM.search(body, start + PIECE_CHARACTERS)
@@ -133,7 +136,7 @@ def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
 
 
 def _cut(body: str, room: int, counter: TokenCounter) -> int:
-    """Where `body` is cut: after a sentence or, if even the first is too long, after a word. 0: nothing fits."""
+    """Returns where `body` is cut: after a sentence, or after a word where even the first is too long; 0: nowhere."""
     ends = [match.start() for match in SENTENCE_END.finditer(body)]
     room -= counter.count(ELLIPSIS)
     excerpt = _longest(body, ends, room, counter)
@@ -143,7 +146,7 @@ def _cut(body: str, room: int, counter: TokenCounter) -> int:
 
 
 def _longest(body: str, ends: Sequence[int], room: int, counter: TokenCounter) -> str:
-    """The longest beginning that ends at one of `ends` and has at most `room` tokens, by bisection."""
+    """Returns the longest beginning that ends at one of `ends` and has at most `room` tokens, by bisection."""
     low, high = 0, len(ends)
     while low < high:
         middle = (low + high) // 2

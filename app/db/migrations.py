@@ -2,17 +2,19 @@
 
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.db.engine import Database
+from app.db.database import Database, libpq_url
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 SCRIPTS = Path(__file__).parents[2] / "migrations"
+IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
+REVISION = "SELECT version_num FROM alembic_version"
 
 
 def configuration(url: str = "") -> Config:
@@ -42,12 +44,28 @@ def lacking(revision: str | None) -> str:
 
 
 async def current(database: Database) -> str | None:
-    """The revision that the database is at; None for an empty database."""
-    async with database.statements() as connection:
-        known = text("SELECT to_regclass('alembic_version') IS NOT NULL")
-        if not (await connection.execute(known)).scalar_one():
-            return None
-        return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
+    """Returns the revision that the database is at; None for an empty database.
+
+    Raises:
+        ConfigurationError: the role of the URL may not read it.
+        DatabaseUnavailable: the database does not answer.
+    """
+    try:
+        async with database.across() as session:
+            revision: str | None = await session.value(REVISION) if await session.value(IS_MIGRATED) else None
+            return revision
+    except psycopg.errors.InsufficientPrivilege:
+        return await _current_for_login(database)
+
+
+async def _current_for_login(database: Database) -> str | None:
+    """Asks as the role of the URL itself: until 0016 the owner's role, which may be there, owns nothing."""
+    try:
+        async with await psycopg.AsyncConnection.connect(libpq_url(database.url)) as connection:
+            row = await (await connection.execute(REVISION)).fetchone()
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(f"the role of PRIORS_DATABASE_URL may not read the database: {error}") from error
+    return None if row is None else str(row[0])
 
 
 def upgrade(url: str) -> None:

@@ -1,4 +1,4 @@
-"""What makes stored memories findable: by their words at once, by their meaning when they have a vector."""
+"""Indexes stored memories: by their words at once, by their meaning when they have a vector."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,25 +6,23 @@ from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db.queue import EMBED, INDEX, STATISTICS, enqueue
+from app.db.queue import EMBED, INDEX, STATISTICS
+from app.db.session import Session
 from app.index import lexical as lexical_index
 from app.index import vectors
-from app.index.copying import copy_new
-from app.index.pending import VECTORS, wait_for_links
-from app.index.vectors import StoredModel
+from app.index.models import StoredModel, active_model
+from app.index.pending import VECTORS, pending_among, queue_for_links, queue_for_vectors
 from app.links import store as links
 from app.memories.gate import INVALID, Objection, Screened
-from app.memories.memory import GivenVector
-from app.memories.store import Identity, MemoryRow
+from app.memories.memory import GivenVector, Identity, MemoryRow
 from app.models.protocols import Matrix
 
 NUMBER = np.dtype("<f4")
 
 
 def checked(batch: Sequence[Screened], model: StoredModel | None) -> list[Screened]:
-    """The batch, with an objection to each memory whose vector cannot be compared with those of `model`."""
+    """Returns the batch, with an objection to each memory whose vector cannot be compared with those of `model`."""
     return [_checked(item, model) for item in batch]
 
 
@@ -51,7 +49,7 @@ def _reason(given: GivenVector, model: StoredModel | None) -> str | None:
 
 
 def as_matrix(given: Sequence[GivenVector]) -> Matrix:
-    """Checked vectors as rows of unit length."""
+    """Returns checked vectors as rows of unit length."""
     rows = np.stack([np.frombuffer(item.numbers, NUMBER) for item in given]).astype(np.float64)
     # Divided by the largest first, so that no square is beyond a number.
     rows /= np.abs(rows).max(axis=1, keepdims=True)
@@ -59,68 +57,66 @@ def as_matrix(given: Sequence[GivenVector]) -> Matrix:
     return rows.astype(np.float32)
 
 
-class Came(NamedTuple):
-    """Vectors that came with memories."""
+class Given(NamedTuple):
+    """Vectors that were given with memories."""
 
     model: StoredModel
-    """The one that is served and made them."""
+    """The served model, which made them."""
     vectors: dict[UUID, GivenVector]
 
 
-async def make_findable(
-    connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], came: Came | None = None
-) -> None:
-    """Index new live memories by their words, and by the vectors that came with them, if any; ask a worker for the
-    vectors of the others and for fresh statistics."""
-    await lexical_index.index(connection, workspace_id, ids)
-    if came is not None:
-        await _write_new(connection, workspace_id, came)
-    lacking = ids if came is None else [memory_id for memory_id in ids if memory_id not in came.vectors]
+async def index_memories(session: Session, ids: Sequence[UUID], given: Given | None = None) -> None:
+    """Index new live memories by their words, and by the vectors that were given with them, if any.
+
+    A worker is asked for the vectors of the others, and for fresh statistics.
+    """
+    await lexical_index.index(session, ids)
+    if given is not None:
+        await _write_new(session, given)
+    lacking = ids if given is None else [memory_id for memory_id in ids if memory_id not in given.vectors]
     if lacking:
-        await vectors.wait_for_vectors(connection, workspace_id, lacking)
-        await enqueue(connection, EMBED)
-    await enqueue_statistics(connection, workspace_id)
+        await queue_for_vectors(session, lacking)
+        await session.enqueue(EMBED)
+    await enqueue_statistics(session)
 
 
-async def _write_new(connection: AsyncConnection, workspace_id: int, came: Came) -> None:
-    """The vectors of memories that this transaction has made."""
-    ids, matrix = list(came.vectors), as_matrix(list(came.vectors.values()))
-    await copy_new(connection, came.model, workspace_id, ids, matrix)
-    await wait_for_links(connection, workspace_id, ids, step=VECTORS)
-    await enqueue(connection, INDEX)
+async def _write_new(session: Session, given: Given) -> None:
+    """Store the vectors of memories that this transaction has made."""
+    ids, matrix = list(given.vectors), as_matrix(list(given.vectors.values()))
+    await vectors.insert_new(session, given.model, ids, matrix)
+    await queue_for_links(session, ids, step=VECTORS)
+    await session.enqueue(INDEX)
 
 
-async def complete(
-    connection: AsyncConnection, workspace_id: int, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]
-) -> None:
-    """Known memories that still wait for a vector get the one that came now."""
-    came = await came_with(connection, rows)
-    if came is None:
+async def complete(session: Session, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]) -> None:
+    """Give known memories that are still pending for a vector the one that was given now."""
+    given = await given_with(session, rows)
+    if given is None:
         return
-    given = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    lacking = await vectors.lacking_among(connection, workspace_id, list(given))
-    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
+    known = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    lacking = await pending_among(session, list(known))
+    ready = {memory_id: vector for memory_id, vector in known.items() if memory_id in lacking}
     if ready:
         literals = vectors.as_literals(as_matrix(list(ready.values())))
-        await vectors.write(connection, came.model, workspace_id, list(ready), literals)
+        await vectors.write(session, given.model, list(ready), literals)
 
 
-async def came_with(connection: AsyncConnection, rows: Sequence[MemoryRow]) -> Came | None:
-    """The vectors that came with these; None where none came, or the store has moved to another model meanwhile."""
+async def given_with(session: Session, rows: Sequence[MemoryRow]) -> Given | None:
+    """Returns the vectors given with these memories; None where there are none, or another model is served by now."""
     given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    model = await vectors.active_model(connection, held=True) if given else None
+    model = await active_model(session, held=True) if given else None
     if model is None or any(item.model != model.name for item in given.values()):
         return None
-    return Came(model, given)
+    return Given(model, given)
 
 
-async def make_findable_anew(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID]) -> None:
-    """The same for live memories whose text has changed: no vector and no link of what they said before stays."""
-    await vectors.drop(connection, workspace_id, ids)
-    await make_findable(connection, workspace_id, ids)
-    await links.forget_found(connection, workspace_id, ids)
+async def reindex_memories(session: Session, ids: Sequence[UUID]) -> None:
+    """Index live memories whose text has changed: no vector and no link of the earlier text stays."""
+    await vectors.drop(session, ids)
+    await index_memories(session, ids)
+    await links.forget_found(session, ids)
 
 
-async def enqueue_statistics(connection: AsyncConnection, workspace_id: int) -> None:
+async def enqueue_statistics(session: Session) -> None:
     """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
-    await enqueue(connection, STATISTICS, lock=f"{STATISTICS}:{workspace_id}", workspace_id=workspace_id)
+    await session.enqueue(STATISTICS, lock=f"{STATISTICS}:{session.workspace_id}", workspace_id=session.workspace_id)

@@ -1,43 +1,140 @@
-"""The list of memories that wait to be linked; it stands in the cellar because two rooms write it."""
+"""The SQL of the queues: memories that are pending for a vector, and those that are pending for links."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from app.db.queue import LINK, enqueue
+from app.db.queue import LINK
+from app.db.session import Session
 
 WORDS, VECTORS = "words", "vectors"
-"""What a memory is linked by once it has it: its words at once, its vector when that is there."""
+"""The steps of linking: by a memory's words at once, by its vector when that is there."""
 
-WAIT = text("""
+QUEUE_FOR_VECTORS = """
+INSERT INTO pending_embeddings (workspace_id, memory_id)
+SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]) ON CONFLICT DO NOTHING
+"""
+LEAVE = """
+DELETE FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+LEAVE_UNLESS_LIVE = """
+DELETE FROM pending_embeddings p WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    AND NOT EXISTS (
+        SELECT 1 FROM lexical l WHERE l.workspace_id = p.workspace_id AND l.memory_id = p.memory_id
+    )
+"""
+PENDING_AMONG = """
+SELECT memory_id FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+PENDING_TEXTS = """
+SELECT workspace_id, memory_id, m.title, m.body, m.content_hash
+FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
+{clause} ORDER BY memory_id DESC LIMIT %(limit)s
+"""
+OF_WORKSPACE = "WHERE p.workspace_id = %(workspace_id)s"
+AMONG = f"{OF_WORKSPACE} AND p.memory_id = ANY(%(ids)s::uuid[])"
+
+QUEUE_FOR_LINKS = """
 INSERT INTO pending_links AS p (workspace_id, memory_id, step)
-SELECT DISTINCT :workspace_id, memory_id, :step FROM unnest(CAST(:ids AS uuid[])) AS given(memory_id) ORDER BY 2
+SELECT DISTINCT %(workspace_id)s, memory_id, %(step)s FROM unnest(%(ids)s::uuid[]) AS given(memory_id) ORDER BY 2
 ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
-""")
-
-
-async def wait_for_links(connection: AsyncConnection, workspace_id: int, ids: Sequence[UUID], *, step: str) -> None:
-    """Ask a worker to link these live memories by their WORDS or VECTORS, in this transaction.
-
-    Asking again while one is being linked has it linked once more.
-    """
-    if ids:
-        await connection.execute(WAIT, {"workspace_id": workspace_id, "ids": list(ids), "step": step})
-        await enqueue(connection, LINK)
-
-
-WAIT_ALL = text("""
+"""
+QUEUE_ALL_FOR_LINKS = """
 INSERT INTO pending_links AS p (workspace_id, memory_id, step)
-SELECT e.workspace_id, e.memory_id, :step FROM embeddings e JOIN embedding_models m USING (model_id)
+SELECT e.workspace_id, e.memory_id, %(step)s FROM embeddings e JOIN embedding_models m USING (model_id)
 WHERE m.active ORDER BY e.workspace_id, e.memory_id
 ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
-""")
+"""
 
 
-async def compare_all_anew(connection: AsyncConnection) -> None:
-    """Have all memories linked by the served model's vectors: what is near to what was another model's word."""
-    await connection.execute(text("DELETE FROM links WHERE relation = 'similar'"))
-    await connection.execute(WAIT_ALL, {"step": VECTORS})
-    await enqueue(connection, LINK)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingText:
+    """A memory that has no vector yet, and the text that is to be embedded."""
+
+    workspace_id: int
+    memory_id: UUID
+    title: str
+    body: str
+    content_hash: bytes
+    """The text's, which may have become another when its vector comes."""
+
+
+async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
+    """Queue memories for a vector."""
+    await session.execute(QUEUE_FOR_VECTORS, {"ids": list(ids)})
+
+
+async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
+    """Take memories that have their vector off the queue."""
+    await session.execute(LEAVE, {"ids": list(ids)})
+
+
+async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None:
+    """Take those of these memories off the queue that are retired."""
+    await session.execute(LEAVE_UNLESS_LIVE, {"ids": list(ids)})
+
+
+async def pending_among(session: Session, ids: Sequence[UUID]) -> set[UUID]:
+    """Returns those of these memories that are pending for a vector."""
+    return set(await session.column(PENDING_AMONG, {"ids": list(ids)}))
+
+
+async def pending_texts(session: Session, *, limit: int, ids: Sequence[UUID] | None = None) -> list[PendingText]:
+    """Returns memories of the workspace that are pending for a vector, newest first; only these ids where given."""
+    if ids is None:
+        return await _texts(session, OF_WORKSPACE, {"limit": limit})
+    return await _texts(session, AMONG, {"limit": limit, "ids": list(ids)})
+
+
+async def pending_texts_of_all(session: Session, *, limit: int) -> list[PendingText]:
+    """Returns memories of all workspaces that are pending for a vector, newest first."""
+    return await _texts(session, "", {"limit": limit})
+
+
+async def _texts(session: Session, clause: str, given: dict[str, object]) -> list[PendingText]:
+    rows = await session.rows(PENDING_TEXTS.format(clause=clause), given)
+    return [PendingText(**row._asdict()) for row in rows]
+
+
+async def pending_count(session: Session) -> int:
+    """Returns how many memories are pending for a vector, in all workspaces."""
+    return int(await session.value("SELECT count(*) FROM pending_embeddings"))
+
+
+async def queued_count_of_all(session: Session, partition: str) -> int:
+    """Returns how many live memories of all workspaces are queued and lack a vector in this partition."""
+    statement = f"""
+        SELECT count(*) FROM pending_embeddings p JOIN lexical l USING (workspace_id, memory_id) WHERE NOT EXISTS (
+            SELECT 1 FROM {partition} e WHERE e.workspace_id = p.workspace_id AND e.memory_id = p.memory_id
+        )
+        """  # noqa: S608 - the partition's name is made of a number
+    return int(await session.value(statement))
+
+
+async def queue_lacking_of_all(session: Session, partition: str) -> None:
+    """Queue every live memory of all workspaces that lacks a vector in this partition."""
+    await session.execute(
+        f"""
+        INSERT INTO pending_embeddings (workspace_id, memory_id)
+        SELECT workspace_id, memory_id FROM lexical l WHERE NOT EXISTS (
+            SELECT 1 FROM {partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
+        ) ON CONFLICT DO NOTHING
+        """  # noqa: S608 - the partition's name is made of a number
+    )
+
+
+async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -> None:
+    """Queue these live memories to be linked by their WORDS or VECTORS, and ask a worker, in this transaction.
+
+    Queueing one again while it is being linked has it linked once more.
+    """
+    if ids:
+        await session.execute(QUEUE_FOR_LINKS, {"ids": list(ids), "step": step})
+        await session.enqueue(LINK)
+
+
+async def compare_all_anew(session: Session) -> None:
+    """Have all memories of all workspaces linked by the served model's vectors: nearness was another model's."""
+    await session.execute("DELETE FROM links WHERE relation = 'similar'")
+    await session.execute(QUEUE_ALL_FOR_LINKS, {"step": VECTORS})
+    await session.enqueue(LINK)

@@ -12,18 +12,17 @@ from uuid import UUID
 import msgspec
 import numpy as np
 
-from app.db.engine import Database
-from app.index.vectors import active_model
+from app.db.database import Database
+from app.index.models import active_model
 from app.runs.feedback import store
 from app.runs.observations.compress import compression_prompt
 from app.runs.observations.observation import Outcome, is_issue_fact
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.workspaces.workspace import Workspace
 
 NEAR = 0.8
 """Cosine from which on two observations are compressions of neighbouring things (docs/learning.md)."""
 MOST_RATED = 5_000
-"""Rated observations that are paired, the newest; the likeness of each with each is 100 MB."""
+"""Rated observations that are paired, the newest; the similarity of each with each is 100 MB."""
 PARTNERS = 4
 """Pairs in which one compression is the better one."""
 PAGE = 1_000
@@ -58,7 +57,7 @@ class PreferencePair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """The pairs, and what they were not made of."""
+    """The pairs, and the numbers of observations that were left out."""
 
     pairs: tuple[PreferencePair, ...]
     left_out: int
@@ -68,7 +67,7 @@ class Preferences:
 
     @property
     def note(self) -> str:
-        """What is to be said beside the pairs; "" where there is nothing to say."""
+        """The note beside the pairs; "" where there is nothing to say."""
         reasons = {"is not stored": self.left_out, "was replaced by another": self.replaced}
         left_out = (
             f"left out {count:,} rated observations whose output {reason}" for reason, count in reasons.items() if count
@@ -88,31 +87,26 @@ class Compression:
     vector: tuple[float, ...] | None = None
 
 
-async def exported_ratings(database: Database, *, workspace: str) -> AsyncIterator[ExportedRating]:
-    """Every rating that was not undone, in the order of the log; read by the page, so that any log can be exported."""
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
+async def exported_ratings(database: Database, *, workspace: Workspace) -> AsyncIterator[ExportedRating]:
+    """Yields every rating that was not undone, in the order of the log; a log of any length is read by the page."""
     after: int | None = 0
-    while target is not None and after is not None:
-        async with database.statements() as connection:
-            rows = await store.standing(connection, target.workspace_id, after=after, limit=PAGE)
+    while after is not None:
+        async with database.session(workspace, transaction=False) as session:
+            rows = await store.standing(session, after=after, limit=PAGE)
         for row in rows:
             yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
         after = rows[-1].position if len(rows) == PAGE else None
 
 
-async def preference_pairs(database: Database, *, workspace: str, evaluator: str) -> Preferences:
-    """Pairs of differently rated compressions of one task, or else of near neighbours.
+async def preference_pairs(database: Database, *, workspace: Workspace, evaluator: str) -> Preferences:
+    """Returns pairs of differently rated compressions of one task, or else of near neighbours.
 
     What the `evaluator` added to a compression is no part of it: nobody should learn to write its issues. A compression
     of which neither the prompt nor the output is stored is left out: nobody could learn to make it from nothing.
     """
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-        if target is None:
-            return Preferences(pairs=(), left_out=0)
-        model = await active_model(connection)
-        rows = await store.rated_observations(connection, target.workspace_id, model, limit=MOST_RATED)
+    async with database.session(workspace, transaction=False) as session:
+        model = await active_model(session)
+        rows = await store.rated_observations(session, model, limit=MOST_RATED)
     return await asyncio.to_thread(_preferences, rows, evaluator)
 
 
@@ -124,7 +118,7 @@ def _preferences(rows: Sequence[Any], evaluator: str) -> Preferences:
 
 
 def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
-    """The prompt that made the compression, or the one that would have; None where its output is not known."""
+    """Returns the prompt that made the compression, or would have; None where its output is not known."""
     if row.prompt is not None:
         return str(row.prompt)
     if row.request is not None:
@@ -146,12 +140,15 @@ def _compression(row: Any, prompt: str, evaluator: str) -> Compression:  # noqa:
 
 
 def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
-    """The compression as the model would have had to answer."""
+    """Returns the compression as the model would have had to answer."""
     return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
 
 
 def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Each two of one task that were rated differently; what has no such partner, with its nearest that was. Pure."""
+    """Yields each two of one task that were rated differently; what has no such partner, with its nearest that was.
+
+    Pure.
+    """
     by_task: dict[str, list[Compression]] = defaultdict(list)
     for item in compressions:
         by_task[item.task].append(item)
@@ -165,7 +162,7 @@ def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
 
 
 def _of_one_task(group: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Each with those that were rated most differently, at most PARTNERS: a common task does not drown the others."""
+    """Yields each with those that were rated most differently, at most PARTNERS, so that no task drowns the others."""
     worst_first = sorted(group, key=lambda item: (item.quality, item.memory_id))
     for item in reversed(worst_first):
         worse = (other for other in worst_first if other.quality < item.quality and other.reply != item.reply)
@@ -198,6 +195,6 @@ def _differ(one: Compression, other: Compression) -> bool:
 
 
 def _pair(one: Compression, other: Compression) -> PreferencePair:
-    """The better one's prompt stands for both: it is what a better compression of it answers."""
+    """Returns the pair. The better one's prompt stands for both: it is what a better compression of it answers."""
     chosen, rejected = (one, other) if one.quality > other.quality else (other, one)
     return PreferencePair(prompt=chosen.prompt, chosen=chosen.reply, rejected=rejected.reply)

@@ -1,23 +1,25 @@
-"""The verb that says how much texts add: by meaning where vectors are, by words where they are not."""
+"""The verb that says how much texts add: by meaning where there are vectors, by words where there are none."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.index.following import pinned
 from app.index.vectors import embedded_text
 from app.insight.novelty_scoring import Profile, Score, scored
 from app.memories.admission import unstorable
-from app.models.following import pinned
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.retrieval.log import Finding
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import CLOSEST
 from app.retrieval.recall import VECTOR as VECTOR_ARM
 from app.retrieval.recall import Hit
-from app.retrieval.search import Finding, find
+from app.retrieval.search import find
 from app.text.packing import passages, shares, spread, tokens_about
+from app.workspaces.workspace import Workspace
 
 COMPARED = 12
 """Memories that a passage is compared with: the 6 nearest by each arm, or more where they are the same."""
@@ -27,11 +29,11 @@ MOST_RESULTS = 100
 LONGEST_RESULT = 20_000
 """Characters."""
 MOST_PASSAGES = 200
-"""Compared in one call; embedding and searching for as many takes 6 s on 2 cores."""
+"""Passages that are compared in one call; embedding and searching for as many takes 6 s on 2 cores."""
 LONGEST_COMPARED = 20_000
 """Characters of a memory that are compared."""
 SEARCHES_AT_ONCE = 2
-"""Of one call: recalls that agents wait for go on beside it."""
+"""Searches of one call at a time: recalls that agents wait for go on beside it."""
 
 VECTOR, LEXICAL = "vector", "lexical"
 
@@ -54,9 +56,9 @@ class ResultNovelty:
     """0: it is stored already; 1: nothing of it is."""
     nearest: tuple[Nearest, ...]
     passages: int
-    """How many the text has."""
+    """Passages that the text has."""
     compared: int
-    """How many of them were compared, evenly spread over the text."""
+    """Passages that were compared, evenly spread over the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +71,13 @@ class Novelty:
     path: str
     """VECTOR or LEXICAL: how they were compared."""
     degraded: str = ""
-    """Why the vectors were not used, or not all of them."""
+    """The reason why the vectors were not used, or not all of them."""
 
 
 async def novelty(
-    database: Database, provider: EmbeddingProvider, *, workspace: str, task: str, results: Sequence[str]
+    database: Database, provider: EmbeddingProvider, *, workspace: Workspace, task: str, results: Sequence[str]
 ) -> Novelty:
-    """How much each of these texts adds beyond what the workspace holds, 0 to 1, with the nearest memories.
+    """Returns how much each of these texts adds beyond what the workspace holds, 0 to 1, with the nearest memories.
 
     A long text is compared passage by passage, and its novelty is theirs, each weighed by its length. What the task
     says is known: its words, numbers and names count neither for a text nor against it.
@@ -110,7 +112,7 @@ def _check(task: str, results: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """A text's passages: how many there are, and those that are compared."""
+    """A text's passages: their number, and those that are compared."""
 
     total: int
     chosen: tuple[str, ...]
@@ -125,7 +127,7 @@ def _parts(results: Sequence[str]) -> list[_Parts]:
 
 
 class _Embedded:
-    """The vectors of texts that were all embedded at once, by one model, or why there are none."""
+    """The vectors of texts that were all embedded at once, by one model, or the reason why there are none."""
 
     def __init__(self, provider: EmbeddingProvider, refusal: str = "") -> None:
         self.model_id, self.dimension, self.enabled = provider.model_id, provider.dimension, provider.enabled
@@ -140,7 +142,7 @@ class _Embedded:
         """Nothing is left to prepare."""
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector that was made.
+        """Returns the vector that was made.
 
         Raises:
             EmbeddingUnavailable: none could be made.
@@ -168,8 +170,10 @@ async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embe
     return embedded
 
 
-async def _found(database: Database, embedded: _Embedded, workspace: str, chosen: Sequence[str]) -> dict[str, Finding]:
-    """For each passage the memories that are nearest to it, whatever was judged of them."""
+async def _found(
+    database: Database, embedded: _Embedded, workspace: Workspace, chosen: Sequence[str]
+) -> dict[str, Finding]:
+    """Returns for each passage the memories that are nearest to it, whatever was judged of them."""
 
     async def one(passage: str) -> Finding:
         query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
@@ -200,7 +204,7 @@ def _judged(parts: Sequence[_Parts], found: Mapping[str, Finding], task: Profile
 
 
 def _score(passage: str, hits: Sequence[Hit], task: Profile, path: str, memories: dict[UUID, Profile]) -> Score:
-    """One passage against its memories; each of these is read once for all passages."""
+    """Compares one passage with its memories; each of these is read once for all passages."""
     for hit in hits:
         if hit.memory.memory_id not in memories:
             memories[hit.memory.memory_id] = Profile(embedded_text(hit.title, hit.body)[:LONGEST_COMPARED])

@@ -9,12 +9,13 @@ from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
-from app.db.engine import Database, again_after_deadlock
-from app.index import vectors
+from app.db.database import Database, again_after_deadlock
+from app.db.session import Across
+from app.index import models, vectors
 from app.index.pending import VECTORS, WORDS
-from app.links import store
+from app.links import lookup, store
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR, Link
-from app.links.store import Phrase, Text
+from app.links.lookup import Phrase, Text
 from app.links.titles import Mention, mentioned, possible_mentions, title_key, without_brackets
 from app.text import names
 
@@ -22,22 +23,22 @@ BATCH, BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
 up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
 RARE_TITLE = 1_000
-"""Memories that may have the rarest word of a title, should earlier texts be searched for it: as many take 1 ms."""
+"""Memories that may have the rarest word of a title which earlier texts are searched for: as many take 1 ms."""
 RARE_NAME = 2 * names.BEARERS
-"""The same for a name; twice what links, because statistics are of some time ago, and count the word in lower case."""
+"""The same for a name; twice what links, because statistics are a little old, and count the word in lower case."""
 NEAREST = 5
 """Neighbours of a memory that are kept as `similar`."""
 SIMILAR_FROM = 0.7
 """Cosine similarity, of the bundled model: on LoCoMo dev one link a message; 0.6 gives three, 0.8 one in six."""
 MANY = 2_000
-"""Steps that wait: about 10 s of work."""
+"""Pending steps: about 10 s of work."""
 VECTOR_BATCH = 100
 """Memories compared in one statement: below the vector index's size each takes up to 5 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the texts of a batch say."""
+    """The titles, possible mentions and names in the texts of a batch."""
 
     keys: Mapping[UUID, str | None]
     """Titles for the dictionary; None where one names nothing."""
@@ -54,86 +55,92 @@ class _Naming(NamedTuple):
 
 
 class _Others(NamedTuple):
-    """What other texts have to do with a batch."""
+    """Other texts' relations to a batch."""
 
     naming: Mapping[UUID, _Naming]
     sharing: Collection[Link]
-    worn: Collection[Link]
+    common: Collection[Link]
     """Pairs whose name has become common."""
 
 
 class _Found(NamedTuple):
-    """What a batch is linked with."""
+    """The links of a batch."""
 
     asked: Mapping[UUID, int]
-    """How often each of its memories had been asked for when it was read."""
+    """The times that each of its memories had been queued when it was read."""
     mentions: Mapping[UUID, Sequence[UUID]]
     others: _Others
 
 
-class LinkedTurn(NamedTuple):
-    """What one turn of linking came to."""
+class LinkedSlice(NamedTuple):
+    """The outcome of one slice of linking."""
 
     memories: int
-    """Those that were linked, by words."""
+    """Memories that were linked, by words."""
     over: bool
-    """Whether all that can be linked is."""
+    """True where nothing is left that can be linked."""
 
 
-async def link_waiting(database: Database) -> int:
-    """Link all that waits, by vectors where the workspace is small or has its index. How many memories, by words.
+async def link_pending(database: Database, *, across: Across) -> int:
+    """Link all that is pending, by vectors where the workspace is small or has its index.
 
-    Safe to kill and to run twice at once: what is found is written whole with the end of the waiting, and only once.
+    Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
+    Returns how many memories were linked, by words.
     """
-    return (await link_turn(database, seconds=math.inf)).memories
+    return (await link_slice(database, across=across, seconds=math.inf)).memories
 
 
-async def link_turn(database: Database, *, seconds: float) -> LinkedTurn:
-    """The same for about so many seconds: no batch is begun after them, but one of each step is done in any case."""
+async def link_slice(database: Database, *, across: Across, seconds: float) -> LinkedSlice:
+    """Link as `link_pending` does for about so many seconds.
+
+    No batch is begun after them, but one of each step is done in any case.
+    """
     done, end = 0, time.monotonic() + seconds
-    while (workspace_id := await _waiting(database, WORDS)) is not None:
+    while (workspace_id := await _pending(across, WORDS)) is not None:
         if done and time.monotonic() >= end:
-            return LinkedTurn(done, over=False)
+            return LinkedSlice(done, over=False)
         done += await _link_by_words(database, workspace_id)
-    if await _waiting(database, VECTORS) is None:
-        return LinkedTurn(done, over=True)
-    unindexed = await _unindexed(database)
+    if await _pending(across, VECTORS) is None:
+        return LinkedSlice(done, over=True)
+    unindexed = await _unindexed(across)
     compared = False
-    while (workspace_id := await _waiting(database, VECTORS, without=unindexed)) is not None:
+    while (workspace_id := await _pending(across, VECTORS, without=unindexed)) is not None:
         if compared and time.monotonic() >= end:
-            return LinkedTurn(done, over=False)
+            return LinkedSlice(done, over=False)
         await _link_by_vectors(database, workspace_id)
         compared = True
-    return LinkedTurn(done, over=True)
+    return LinkedSlice(done, over=True)
 
 
-async def many_wait(database: Database, count: int = MANY) -> bool:
-    """Whether more than so many steps wait that can be done now: linking MANY takes so long that it is better done once
-    no more come."""
-    async with database.statements() as connection:
-        if not await store.more_wait(connection, count):
+async def many_pending(across: Across, count: int = MANY) -> bool:
+    """Tells whether more than so many steps are pending that can be done now.
+
+    Linking MANY takes so long that it is better done once no more come.
+    """
+    async with across() as session:
+        if not await lookup.more_pending(session, count):
             return False
     # Asked for only where it can matter, for it counts all vectors.
-    unindexed = await _unindexed(database)
-    async with database.statements() as connection:
-        return not unindexed or await store.more_wait(connection, count, without=unindexed)
+    unindexed = await _unindexed(across)
+    async with across() as session:
+        return not unindexed or await lookup.more_pending(session, count, without=unindexed)
 
 
-async def _waiting(database: Database, step: str, *, without: Collection[int] = ()) -> int | None:
-    async with database.statements() as connection:
-        return await store.waiting_workspace(connection, step, without=without)
+async def _pending(across: Across, step: str, *, without: Collection[int] = ()) -> int | None:
+    async with across() as session:
+        return await lookup.pending_workspace(session, step, without=without)
 
 
-async def _unindexed(database: Database) -> Collection[int]:
-    """Large workspaces whose vectors have no index yet: comparing each memory with all others would take hours."""
-    async with database.statements() as connection:
-        model = await vectors.active_model(connection)
-        return [] if model is None else await vectors.crowded_workspaces(connection, model)
+async def _unindexed(across: Across) -> Collection[int]:
+    """Returns large workspaces whose vectors have no index: comparing each memory with all others would take hours."""
+    async with across() as session:
+        model = await models.active_model(session)
+        return [] if model is None else await vectors.crowded_workspaces(session, model)
 
 
 async def _link_by_words(database: Database, workspace_id: int) -> int:
-    async with database.statements() as connection:
-        batch = _together(await store.waiting_texts(connection, workspace_id, BATCH))
+    async with database.session(workspace_id, transaction=False) as session:
+        batch = _together(await lookup.pending_texts(session, BATCH))
     read = await asyncio.to_thread(_read, batch)
     # Committed before texts are searched: of two that are linked at once, one finds the other.
     await again_after_deadlock(lambda: _write_titles(database, workspace_id, read.keys))
@@ -147,10 +154,10 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
     return len(batch)
 
 
-def _together(waiting: Sequence[Text]) -> Sequence[Text]:
-    """The first of them, of at most BATCH_CHARACTERS; one at least."""
-    ends = accumulate(len(item.body) for item in waiting)
-    return waiting[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
+def _together(pending: Sequence[Text]) -> Sequence[Text]:
+    """Returns the first of them, of at most BATCH_CHARACTERS; one at least."""
+    ends = accumulate(len(item.body) for item in pending)
+    return pending[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
 
 
 def _read(batch: Sequence[Text]) -> _Read:
@@ -162,23 +169,23 @@ def _read(batch: Sequence[Text]) -> _Read:
 
 
 def _spoken(item: Text) -> str:
-    """What a memory says: a message's title is who says it."""
+    """Returns the text of a memory that may have names; a message's title, its speaker, is none of it."""
     return item.body if item.kind == "message" else f"{item.title}\n{item.body}"
 
 
 async def _write_titles(database: Database, workspace_id: int, keys: Mapping[UUID, str | None]) -> None:
-    async with database.transaction() as connection:
-        await store.write_titles(connection, workspace_id, keys)
+    async with database.session(workspace_id) as session:
+        await store.write_titles(session, keys)
 
 
 async def _others(database: Database, workspace_id: int, batch: Sequence[Text], read: _Read) -> _Others:
-    """Which texts, of all that are stored, name a title of the batch, and which share a rare name with it."""
+    """Returns which texts, of all that are stored, name a title of the batch, and which share a rare name with it."""
     titled = {key: item for item in batch if (key := read.keys[item.memory_id]) is not None}
     spoken = sorted({name for found in read.names.values() for name in found})
     phrases = [Phrase(without_brackets(item.title), RARE_TITLE) for item in titled.values()]
-    async with database.statements() as connection:
-        found = await store.having(connection, workspace_id, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
-        texts = await store.texts(connection, workspace_id, {memory_id for ids in found for memory_id in ids})
+    async with database.session(workspace_id, transaction=False) as session:
+        found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
+        texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
     named = dict(zip(titled, found[: len(phrases)], strict=True))
     shared = dict(zip(spoken, found[len(phrases) :], strict=True))
     return await asyncio.to_thread(_compared, named, shared, texts)
@@ -189,11 +196,11 @@ def _compared(
 ) -> _Others:
     having = _having(shared, texts)
     rare = {link for ids in having.values() if len(ids) <= names.BEARERS for link in _pairs(ids)}
-    return _Others(naming=_naming(named, texts), sharing=rare, worn=set(_worn(having, rare, texts)))
+    return _Others(naming=_naming(named, texts), sharing=rare, common=set(_common(having, rare, texts)))
 
 
 def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[UUID, _Naming]:
-    """The texts that may name one of these titles: the words were found, but not how they are written."""
+    """Returns the texts that may name one of these titles: the search has found their words in any spelling."""
     found: dict[UUID, _Naming] = {}
     for key, ids in named.items():
         for item in (texts[memory_id] for memory_id in ids if memory_id in texts and memory_id not in found):
@@ -206,12 +213,12 @@ def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> 
 async def _mentions(
     database: Database, workspace_id: int, read: _Read, naming: Mapping[UUID, _Naming]
 ) -> Mapping[UUID, Sequence[UUID]]:
-    """What the texts of the batch and those that name its titles mention: all of it, whichever was stored first."""
+    """Returns what the texts of the batch, and those that name its titles, mention, whichever was stored first."""
     texts = {**naming, **{ident: _Naming(read.keys[ident], possible) for ident, possible in read.possible.items()}}
     wanted = {mention.key for item in texts.values() for mention in item.possible}
-    async with database.statements() as connection:
-        any_titles = await store.has_titles(connection, workspace_id)
-        known = await store.bearers_of(connection, workspace_id, wanted) if any_titles else {}
+    async with database.session(workspace_id, transaction=False) as session:
+        any_titles = await store.has_titles(session)
+        known = await store.bearers_of(session, wanted) if any_titles else {}
     return {
         memory_id: [other for other in mentioned(item.possible, known, own=item.own) if other != memory_id]
         for memory_id, item in texts.items()
@@ -219,7 +226,7 @@ async def _mentions(
 
 
 def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
-    """For each name the memories that have it as it is written, oldest first."""
+    """Returns for each name the memories that have it in this spelling, oldest first."""
     return {
         name: sorted(ident for ident in ids if ident in texts and names.says(_spoken(texts[ident]), name))
         for name, ids in shared.items()
@@ -227,12 +234,12 @@ def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) ->
 
 
 def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
-    """Every two of them; the newer one, whose id is the greater, points to the older."""
+    """Returns a link for every two of them; the newer one, whose id is the greater, points to the older."""
     return (Link(newer, older, SAME_ENTITY) for place, newer in enumerate(ids) for older in ids[:place])
 
 
-def _worn(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
-    """Pairs that a name has linked before so many had it, where they have no other name in common."""
+def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
+    """Yields pairs that a name has linked before so many had it, where they share no other name."""
     for name, ids in having.items():
         if len(ids) > names.BEARERS:
             yield from (link for link in _pairs(ids) if link not in rare and not _share_another(link, name, texts))
@@ -245,34 +252,32 @@ def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
 
 
 async def _write(database: Database, workspace_id: int, found: _Found) -> None:
-    """What was read of a text that has changed meanwhile is left to the next time."""
-    async with database.transaction() as connection:
-        current = await store.done(connection, workspace_id, found.asked, step=WORDS)
+    """Write the links, but those of a text that has changed meanwhile, which is queued again."""
+    async with database.session(workspace_id) as session:
+        current = await lookup.done(session, found.asked, step=WORDS)
         changed = found.asked.keys() - current
         mentions = {memory_id: others for memory_id, others in found.mentions.items() if memory_id not in changed}
         links = [Link(memory_id, other, MENTIONS) for memory_id, others in mentions.items() for other in others]
-        await store.write_mentions(connection, workspace_id, mentions, links)
-        await store.remove(connection, workspace_id, found.others.worn)
-        await store.add(
-            connection, workspace_id, [link for link in found.others.sharing if changed.isdisjoint(link[:2])]
-        )
+        await store.write_mentions(session, mentions, links)
+        await store.remove(session, found.others.common)
+        await store.add(session, [link for link in found.others.sharing if changed.isdisjoint(link[:2])])
 
 
 async def _link_by_vectors(database: Database, workspace_id: int) -> None:
-    """Where another model has become the served one meanwhile, its vectors put the memories on the list again."""
-    async with database.statements() as connection:
-        asked = await store.waiting_vectors(connection, workspace_id, VECTOR_BATCH)
-        model = await vectors.active_model(connection)
-        found = [] if model is None else await store.nearest(
-            connection, model, workspace_id, list(asked), count=NEAREST, least=SIMILAR_FROM,
-            indexed=workspace_id in await vectors.indexed_workspaces(connection, model),
+    """Link a batch by its vectors. Where another model is served by then, its vectors queue the memories again."""
+    async with database.session(workspace_id, transaction=False) as session:
+        asked = await lookup.pending_vectors(session, VECTOR_BATCH)
+        model = await models.active_model(session)
+        found = [] if model is None else await lookup.nearest(
+            session, model, list(asked), count=NEAREST, least=SIMILAR_FROM,
+            indexed=workspace_id in await vectors.indexed_workspaces(session, model),
         )  # fmt: skip
     links = {(max(pair), min(pair)): similarity for *pair, similarity in found}
     similar = [Link(newer, older, SIMILAR, min(1.0, weight)) for (newer, older), weight in links.items()]
 
     async def attempt() -> None:
-        async with database.transaction() as connection:
-            changed = asked.keys() - await store.done(connection, workspace_id, asked, step=VECTORS)
-            await store.add(connection, workspace_id, [link for link in similar if changed.isdisjoint(link[:2])])
+        async with database.session(workspace_id) as session:
+            changed = asked.keys() - await lookup.done(session, asked, step=VECTORS)
+            await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
 
     await again_after_deadlock(attempt)

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db.engine import Database, again_after_deadlock
+from app.db.database import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound
 from app.links import store
 from app.links.link import GIVEN, LEAST_WEIGHT, RELATIONS, Link, Linked
 from app.memories.browse import with_memory
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.workspaces.workspace import Workspace
 
 MOST_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksGiven:
-    """What became of links that were given: each is in one of the three."""
+    """The outcome of links that were given: each is in one of the three counts."""
 
     created: int
     updated: int
@@ -25,16 +24,15 @@ class LinksGiven:
     unchanged: int
 
 
-async def give_links(database: Database, *, workspace: str, links: Sequence[Link]) -> LinksGiven:
+async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
     """Link memories, all in one transaction; a link that is there takes the new weight, so a call may be repeated.
 
-    Of one link given twice the last is heard.
+    Of a link given twice the last one counts.
 
     Raises:
         InvalidInput: a relation that is found and not given, a memory linked with itself, a weight out of range.
         NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
     """
-    checked_name(workspace)
     if not 1 <= len(links) <= MOST_AT_ONCE:
         raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
     for place, link in enumerate(links):
@@ -42,32 +40,30 @@ async def give_links(database: Database, *, workspace: str, links: Sequence[Link
     wanted = {link[:3]: link for link in links}
 
     async def attempt() -> LinksGiven:
-        async with database.transaction() as connection:
-            target = await workspaces.find(connection, workspace)
+        async with database.session(workspace) as session:
             ids = {memory_id for link in links for memory_id in link[:2]}
-            known = set[UUID]() if target is None else await store.known(connection, target.workspace_id, ids)
-            if target is None or known != ids:
-                raise NotFound(f"there is no memory {min(ids - known)} in workspace {workspace}, so nothing is linked")
-            created, updated = await store.add(connection, target.workspace_id, list(wanted.values()))
+            if missing := ids - await store.known(session, ids):
+                raise NotFound(f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked")
+            created, updated = await store.add(session, list(wanted.values()))
             return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
 
     return await again_after_deadlock(attempt)
 
 
-async def take_back_link(database: Database, *, workspace: str, link: Link) -> None:
+async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
     """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored anew.
 
     Raises:
         InvalidInput: a relation that is not stored.
         NotFound: there is no such link.
     """
-    checked_name(workspace)
     if link.relation not in RELATIONS[1:]:
         raise InvalidInput("relation", f"{link.relation!r} is not stored; there are {', '.join(RELATIONS[1:])}")
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, workspace)
-        if target is None or not await store.remove(connection, target.workspace_id, [link]):
-            raise NotFound(f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace}")
+    async with database.session(workspace) as session:
+        if not await store.remove(session, [link]):
+            raise NotFound(
+                f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace.name}"
+            )
 
 
 def _check(place: int, link: Link) -> None:
@@ -85,13 +81,13 @@ def _check(place: int, link: Link) -> None:
 MOST_SHOWN = 200
 
 
-async def links_of(database: Database, *, workspace: str, memory_id: UUID) -> Sequence[Linked]:
-    """The live memories that a memory is linked with, at most MOST_SHOWN.
+async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:
+    """Returns the live memories that a memory is linked with, at most MOST_SHOWN.
 
     The memories before and after it in its source come first (`next`), then what callers said, then what was found.
 
     Raises:
         NotFound: the workspace has no such memory.
     """
-    async with with_memory(database, workspace, memory_id) as (connection, workspace_id, _):
-        return await store.links_of(connection, workspace_id, memory_id, MOST_SHOWN)
+    async with with_memory(database, workspace, memory_id) as (session, _):
+        return await store.links_of(session, memory_id, MOST_SHOWN)

@@ -1,4 +1,4 @@
-"""What links two memories."""
+"""Links between memories, and their relations."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +9,7 @@ DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
 GIVEN = (DERIVED_FROM, SUPERSEDES)
 """The relations that callers set; the others are found, and a caller's word would not outlive the next finding."""
 RELATIONS = (NEXT, *GIVEN, MENTIONS, SAME_ENTITY, SIMILAR)
-"""In the order in which they are shown."""
+"""All relations, in the order in which they are shown."""
 
 
 class Link(NamedTuple):
@@ -19,11 +19,11 @@ class Link(NamedTuple):
     to_id: UUID
     relation: str
     weight: float = 1.0
-    """Above 0, at most 1."""
+    """The link's strength, above 0 and at most 1."""
 
 
 LEAST_WEIGHT = 0.001
-"""Of a link: with less it passes nothing on that would be seen."""
+"""The smallest weight of a link: with less it changes no score visibly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from app.text.names import BEFORE, SENTENCE_BEGINS
 from app.text.words import content_words
 
 BEARERS = 3
@@ -29,15 +30,12 @@ TITLELESS_KINDS = frozenset({"message"})
 
 WORD = re.compile(r"\w+")
 BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-SENTENCE_BEGINS = re.compile(r"(?:^|\n\s*|[.!?:;…][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
-BEFORE = 8
-"""Characters before a word that tell whether it begins a sentence."""
 
 T = TypeVar("T")
 
 
 class Mention(NamedTuple):
-    """Where a text may name something: these words, as keys write them."""
+    """A place where a text may name something."""
 
     at: int
     """The place of its first word among the text's."""
@@ -46,7 +44,7 @@ class Mention(NamedTuple):
 
 
 def title_key(title: str, kind: str) -> str | None:
-    """How the dictionary writes a title: words in lower case, what stands in brackets at the end left out.
+    """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
 
     None where the title is too little or too much to name one memory: nothing but stop words or digits, a single
     word of fewer than SHORTEST_WORD letters, more than LONGEST_TITLE words, or the speaker of a message.
@@ -61,12 +59,12 @@ def title_key(title: str, kind: str) -> str | None:
 
 
 def without_brackets(title: str) -> str:
-    """A title as a text says it: "Big Stone Gap (film)" is spoken of as Big Stone Gap."""
+    """Returns a title as texts write it: "Big Stone Gap (film)" is called Big Stone Gap."""
     return BRACKETS.sub("", title)
 
 
 def possible_mentions(text: str) -> Iterator[Mention]:
-    """Every run of words in the text that may be a title, longest first at each place.
+    """Yields every run of words in the text that may be a title, longest first at each place.
 
     A title is written as a name is: it begins with a capital, a digit, or a sign of a script without capitals. One word
     alone is none where it begins a sentence, for there every word has a capital.
@@ -82,7 +80,7 @@ def possible_mentions(text: str) -> Iterator[Mention]:
 
 
 def mentioned(possible: Sequence[Mention], known: Mapping[str, Collection[T]], *, own: str | None) -> list[T]:
-    """What the text names, in the order of the text, at most MOST_MENTIONS; the longest title wins its place.
+    """Returns what the text names, in the order of the text, at most MOST_MENTIONS; the longest title wins its place.
 
     `known` are the bearers of each title that names one; `own` is the title of the memory whose text it is.
     """

@@ -12,7 +12,7 @@ from app.memories.admission import reason_to_reject
 from app.memories.memory import NewMemory
 from app.safety.scan import Finding, blocking, scan
 from app.safety.secrets import masked_values
-from app.text.words import adds_nothing, measures, resemblance, shingles
+from app.text.words import SHORTEST_REWORDED, SPEAKS, adds_nothing, measures, resemblance, shingles
 
 ECHO_SHARE = 0.75
 """Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
@@ -23,12 +23,9 @@ ECHO_SIMILARITY = 0.92
 have 0.94 to 0.99, and so have sentences that contradict each other by one word."""
 LONGEST_REWORDED = 150
 """Words: the embedding of a longer text is that of its beginning."""
-SHORTEST_REWORDED = 8
-"""Words: a shorter text is too little to be sure of."""
 BOILERPLATE_CHARACTERS = 160
 """A longer text says more than that nothing was found."""
 
-SPEAKS = re.compile(r"[^\W_]")
 BOILERPLATE = re.compile(
     r"""\A\W*
     (?:(?:(?:i['’]m\ )?sorry|unfortunately|i\ apologi[sz]e|as\ an\ ai(?:\ language)?\ model|but|leider|désolée?|

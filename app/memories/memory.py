@@ -1,4 +1,4 @@
-"""A memory before it is stored, as it is stored, and where it comes from."""
+"""A memory as its writer gives it, as it is written, and as it is stored; and where it comes from."""
 
 import hashlib
 import os
@@ -7,12 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 KINDS = ("observation", "chunk", "message", "cue", "note")
 SOURCE_KINDS = ("report", "session", "run", "other")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
+"""Reasons for which a memory is retired: its text left its source, a person deleted it, a better one says the same, or
+the injection scan found something in it."""
+
+Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
+"""Content hash, kind, source and ordinal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +32,7 @@ class SourceReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationDetail:
-    """What an observation has beyond a memory's text."""
+    """The fields that an observation has beyond a memory's text."""
 
     task: str = ""
     task_type: str = ""
@@ -38,11 +44,11 @@ class ObservationDetail:
     """`llm`, `extractive`, or `given` where the writer compressed."""
     model: str | None = None
     prompt: str | None = None
-    """What the language model was asked; training data is made of it."""
+    """The prompt of the language model; training data is made of it."""
 
     @property
     def body(self) -> str:
-        """The text that is stored and found: the narrative above the facts."""
+        """The text that is stored and indexed: the narrative above the facts."""
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
 
 
@@ -51,7 +57,7 @@ class GivenVector:
     """A memory's vector that its writer has made."""
 
     model: str
-    """Whose it is; only vectors of the model that is served are taken."""
+    """The name of the model that made it; only vectors of the served model are taken."""
     numbers: bytes
     """32-bit floats, little-endian."""
 
@@ -65,7 +71,7 @@ class NewMemory:
     title: str = ""
     source: SourceReference | None = None
     ordinal: int | None = None
-    """Its place in the source, from 0; neighbours in a source lift each other."""
+    """Its place in the source, from 0; neighbours in a source boost each other."""
     occurred_at: datetime | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
@@ -80,6 +86,72 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRow:
+    """A memory ready to be written: everything is computed, nothing is looked up any more."""
+
+    memory_id: UUID
+    memory: NewMemory
+    source_id: UUID | None
+    language: str
+    """Text search configuration."""
+    tokens: int
+    content_hash: bytes
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """The findings of the injection scan."""
+    quarantined: bool = False
+
+    @property
+    def identity(self) -> Identity:
+        """Two live memories of a workspace never share it."""
+        return self.content_hash, self.memory.kind, self.source_id, self.memory.ordinal
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The row as `jsonb_to_recordset` reads it."""
+        given = self.memory
+        return {
+            "memory_id": self.memory_id,
+            "kind": given.kind,
+            "source_id": self.source_id,
+            "ordinal": given.ordinal,
+            "title": given.title,
+            "body": given.body,
+            "language": self.language,
+            "tags": given.tags,
+            "metadata": dict(given.metadata),
+            "run_id": given.run_id,
+            "final_score": given.final_score,
+            "tokens": self.tokens,
+            "occurred_at": None if given.occurred_at is None else in_utc(given.occurred_at),
+            "content_hash": self.content_hash.hex(),
+            "findings": self.findings or None,
+            "retired_as": QUARANTINED if self.quarantined else None,
+        }
+
+
+def row_of(
+    memory: NewMemory,
+    *,
+    source_id: UUID | None,
+    language: str,
+    tokens: int,
+    findings: tuple[Mapping[str, Any], ...] = (),
+    quarantined: bool = False,
+) -> MemoryRow:
+    """Returns a new memory's row, under an id of its own."""
+    return MemoryRow(
+        memory_id=new_id(),
+        memory=memory,
+        source_id=source_id,
+        language=language,
+        tokens=tokens,
+        content_hash=content_hash(memory, language),
+        findings=findings,
+        quarantined=quarantined,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A stored source."""
 
@@ -88,7 +160,7 @@ class Source:
     uri: str
     title: str
     memories: int
-    """How many live memories it has."""
+    """The number of its live memories."""
     created_at: datetime
     updated_at: datetime
     retired_at: datetime | None
@@ -96,7 +168,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObservation:
-    """What a stored observation has beyond a memory's text."""
+    """The fields that a stored observation has beyond a memory's text."""
 
     task: str
     task_type: str
@@ -131,20 +203,20 @@ class Memory:
     quality: int
     tokens: int
     uses: int
-    """How often what it says came back in the output of a run that it was given to."""
+    """The number of times that it came back in the output of a run which it was given to."""
     created_at: datetime
     valid_until: datetime | None
     retired_as: str | None
-    """Why it is retired: `gone` from its source, `deleted`, `superseded`, or `quarantined`; None while it is live."""
+    """The reason why it is retired: GONE, DELETED, SUPERSEDED or QUARANTINED; None while it is live."""
     findings: Sequence[Mapping[str, Any]] | None
-    """What the injection scan found in it."""
+    """The findings of the injection scan."""
     observation: StoredObservation | None = None
     """None for other kinds, and in a recall, which needs no more than the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What became of a batch: each given memory is in exactly one of the four."""
+    """The outcome of a batch: each given memory is in exactly one of the four."""
 
     ids: tuple[UUID | None, ...]
     """One a given memory, in its order; None where it was rejected."""
@@ -157,13 +229,13 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """Why one given memory was not stored."""
+    """The reason why one given memory was not stored."""
 
     index: int
     """Its place in the batch, from 0."""
     reason: str
     code: str = "invalid"
-    """What statistics count it by: `invalid`, `empty`, `punctuation`, `boilerplate`, `stack_trace`, `echo`,
+    """The name that statistics count it by: `invalid`, `empty`, `punctuation`, `boilerplate`, `stack_trace`, `echo` or
     `injection`."""
     details: tuple[Mapping[str, Any], ...] = ()
 
@@ -172,7 +244,7 @@ HASH_BYTES = 16
 
 
 def content_hash(memory: NewMemory, language: str) -> bytes:
-    """16 bytes over language, title and body; equal text in two places of two sources stays two memories."""
+    """Returns 16 bytes over language, title and body; equal text in two places or sources stays two memories."""
     digest = hashlib.blake2b(digest_size=HASH_BYTES)
     for part in (language, memory.title, memory.body):
         encoded = part.encode()
@@ -181,7 +253,7 @@ def content_hash(memory: NewMemory, language: str) -> bytes:
 
 
 def new_id() -> UUID:
-    """A UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
+    """Returns a UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
     milliseconds = time.time_ns() // 1_000_000
     value = milliseconds << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
@@ -189,5 +261,5 @@ def new_id() -> UUID:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """`moment` in UTC, which is assumed where it names no zone."""
+    """Returns the moment in UTC, which is assumed where it names no zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

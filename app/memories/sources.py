@@ -1,27 +1,28 @@
-"""The SQL of sources: where memories come from."""
+"""The SQL of sources: where memories come from, and what a new version or path of a report file changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+import msgspec
 
+from app.db.session import Row, Session
 from app.memories.memory import Source, SourceReference, new_id
 
-LIVE = text("""
+LIVE = """
 SELECT source_id, kind, uri FROM sources
-WHERE workspace_id = :workspace_id AND retired_at IS NULL AND uri = ANY(CAST(:uris AS text[]))
-""")
+WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL AND uri = ANY(%(uris)s::text[])
+"""
 
-INSERT = text("""
+INSERT = """
 INSERT INTO sources (workspace_id, source_id, kind, uri, title)
-SELECT :workspace_id, source_id, kind, uri, title
-FROM unnest(CAST(:ids AS uuid[]), CAST(:kinds AS text[]), CAST(:uris AS text[]), CAST(:titles AS text[]))
+SELECT %(workspace_id)s, source_id, kind, uri, title
+FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(uris)s::text[], %(titles)s::text[])
     AS given(source_id, kind, uri, title)
 ON CONFLICT DO NOTHING
-""")
+"""
 
 COLUMNS = """
     s.source_id, s.kind, s.uri, s.title, s.created_at, s.updated_at, s.retired_at, (
@@ -30,60 +31,220 @@ COLUMNS = """
     ) AS memories
 """
 
+SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
 
-async def ensure(
-    connection: AsyncConnection, workspace_id: int, references: Iterable[SourceReference]
-) -> dict[tuple[str, str], UUID]:
-    """The live source of each reference by (kind, uri), made now where there is none."""
+KNOWN = f"""
+{SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
+ORDER BY retired_at NULLS LAST
+"""
+
+MAKE = """
+INSERT INTO sources (workspace_id, source_id, kind, uri, title)
+SELECT %(workspace_id)s, source_id, 'report', uri, title
+FROM unnest(%(source_ids)s::uuid[], %(uris)s::text[], %(titles)s::text[]) AS given(source_id, uri, title)
+ORDER BY uri
+ON CONFLICT DO NOTHING
+"""
+
+# Locked in the order of the paths: two ingestions of the same files wait for each other, but never in a circle.
+LOCK = f"""
+{SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND uri = ANY(%(uris)s::text[])
+ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
+"""
+
+KEEP = """
+UPDATE sources s SET content_hash = decode(given.content_hash, 'hex'), title = given.title, updated_at = now(),
+    retired_at = NULL
+FROM unnest(%(source_ids)s::uuid[], %(hashes)s::text[], %(titles)s::text[]) AS given(source_id, content_hash, title)
+WHERE s.workspace_id = %(workspace_id)s AND s.source_id = given.source_id
+"""
+
+MOVE = """
+UPDATE sources SET uri = %(uri)s, title = %(title)s, updated_at = now()
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND uri = %(old_uri)s AND retired_at IS NULL
+"""
+
+RETAG = """
+UPDATE memories SET tags = %(tags)s::text[]
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'chunk'
+"""
+
+RETITLE = """
+UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = decode(given.content_hash, 'hex'),
+    metadata = jsonb_set(m.metadata, '{trail}', given.trail)
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
+    memory_id uuid, title text, trail jsonb, content_hash text, tokens integer
+)
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.valid_until IS NULL
+"""
+
+RETIRE = """
+UPDATE sources SET retired_at = now()
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND retired_at IS NULL
+"""
+
+PARK = """
+UPDATE memories SET valid_until = now()
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFile:
+    """A report file that was ingested before."""
+
+    source_id: UUID
+    uri: str
+    title: str
+    """Its path as people know it."""
+    content_hash: bytes
+    """Empty until its first content is stored."""
+    live: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retitled:
+    """A chunk under its new title."""
+
+    memory_id: UUID
+    title: str
+    trail: tuple[str, ...]
+    """The heading path that the title is made of."""
+    content_hash: bytes
+    tokens: int
+
+
+async def ensure(session: Session, references: Iterable[SourceReference]) -> dict[tuple[str, str], UUID]:
+    """Returns the live source of each reference by (kind, uri), made now where there is none."""
     wanted = {(reference.kind, reference.uri): reference for reference in references}
-    found = await _live(connection, workspace_id, wanted)
+    found = await _live(session, wanted)
     missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
     if not missing:
         return found
     given = {
-        "workspace_id": workspace_id,
         "ids": [new_id() for _ in missing],
         "kinds": [reference.kind for reference in missing],
         "uris": [reference.uri for reference in missing],
         "titles": [reference.title for reference in missing],
     }
-    await connection.execute(INSERT, given)
-    return await _live(connection, workspace_id, wanted)
+    await session.execute(INSERT, given)
+    return await _live(session, wanted)
 
 
-async def _live(
-    connection: AsyncConnection, workspace_id: int, wanted: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], UUID]:
+async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], UUID]:
     keys = set(wanted)
     if not keys:
         return {}
-    result = await connection.execute(LIVE, {"workspace_id": workspace_id, "uris": sorted({uri for _, uri in keys})})
-    return {(row.kind, row.uri): row.source_id for row in result if (row.kind, row.uri) in keys}
+    rows = await session.rows(LIVE, {"uris": sorted({uri for _, uri in keys})})
+    return {(row.kind, row.uri): row.source_id for row in rows if (row.kind, row.uri) in keys}
 
 
 async def page(
-    connection: AsyncConnection,
-    workspace_id: int,
+    session: Session,
     *,
     kind: str | None,
     limit: int,
     before: tuple[datetime, UUID] | None,
 ) -> Sequence[Source]:
-    """Sources, retired ones included, newest first, after the place that `before` names."""
-    clauses = ["s.workspace_id = :workspace_id"]
-    given: dict[str, Any] = {"workspace_id": workspace_id, "limit": limit}
+    """Returns sources, retired ones included, newest first, after the place that `before` names."""
+    clauses = ["s.workspace_id = %(workspace_id)s"]
+    given: dict[str, Any] = {"limit": limit}
     if kind is not None:
-        clauses.append("s.kind = :kind")
+        clauses.append("s.kind = %(kind)s")
         given["kind"] = kind
     if before is not None:
-        clauses.append("(s.created_at, s.source_id) < (:created_at, :source_id)")
+        clauses.append("(s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)")
         given |= {"created_at": before[0], "source_id": before[1]}
-    statement = text(
+    statement = (
         f"SELECT {COLUMNS} FROM sources s WHERE {' AND '.join(clauses)}"  # noqa: S608 - the clauses are constants
-        " ORDER BY s.created_at DESC, s.source_id DESC LIMIT :limit"
+        " ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s"
     )
-    return [_source_of(row) for row in await connection.execute(statement, given)]
+    return [_source_of(row) for row in await session.rows(statement, given)]
 
 
-def _source_of(row: Row[Any]) -> Source:
+def _source_of(row: Row) -> Source:
     return Source(**{name: getattr(row, name) for name in Source.__slots__})
+
+
+async def known_files(session: Session) -> list[KnownFile]:
+    """Returns every report file ever ingested, the retired ones first and the live ones last."""
+    return [_file_of(row) for row in await session.rows(KNOWN)]
+
+
+async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:
+    """Locks the sources of these files, made where they are missing; returns them by path.
+
+    `titles` are the files' titles by path. Two ingestions of a file wait for each other.
+    """
+    found = _by_path(await session.rows(LOCK, {"uris": list(titles)}))
+    missing = [uri for uri in titles if uri not in found]
+    if not missing:
+        return found
+    made = {
+        "source_ids": [new_id() for _ in missing],
+        "uris": missing,
+        "titles": [titles[uri] for uri in missing],
+    }
+    await session.execute(MAKE, made)
+    return found | _by_path(await session.rows(LOCK, {"uris": missing}))
+
+
+def _by_path(rows: Iterable[Row]) -> dict[str, KnownFile]:
+    """Returns a path's live source, or else the one retired last."""
+    files: dict[str, KnownFile] = {}
+    for row in rows:
+        files.setdefault(row.uri, _file_of(row))
+    return files
+
+
+def _file_of(row: Row) -> KnownFile:
+    return KnownFile(
+        source_id=row.source_id,
+        uri=row.uri,
+        title=row.title,
+        content_hash=bytes(row.content_hash or b""),
+        live=row.live,
+    )
+
+
+async def keep_files(session: Session, files: Sequence[KnownFile], titles: Sequence[str]) -> None:
+    """Note that these sources are live, hold this content and have these titles."""
+    given = {
+        "source_ids": [file.source_id for file in files],
+        "hashes": [file.content_hash.hex() for file in files],
+        "titles": list(titles),
+    }
+    await session.execute(KEEP, given)
+
+
+async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]) -> None:
+    """Give a file that stands at another path now this path, title and tags."""
+    given = {"source_id": file.source_id}
+    await session.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
+    await session.execute(RETAG, {**given, "tags": list(tags)})
+
+
+async def retitle_chunks(session: Session, chunks: Sequence[Retitled]) -> None:
+    """Give chunks their new titles; they still have to be indexed and embedded."""
+    rows = [
+        {
+            "memory_id": chunk.memory_id,
+            "title": chunk.title,
+            "trail": chunk.trail,
+            "content_hash": chunk.content_hash.hex(),
+            "tokens": chunk.tokens,
+        }
+        for chunk in chunks
+    ]
+    await session.execute(RETITLE, {"rows": msgspec.json.encode(rows).decode()})
+
+
+async def retire_file(session: Session, source_id: UUID) -> None:
+    """Note that a file is gone; its chunks still have to be retired."""
+    await session.execute(RETIRE, {"source_id": source_id})
+
+
+async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
+    """Take memories out of the live ones' unique index until they are updated, so that they may swap their places."""
+    if ids:
+        await session.execute(PARK, {"ids": list(ids)})

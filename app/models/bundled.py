@@ -27,7 +27,7 @@ DIMENSION = 384
 WINDOW = 256
 """Tokens the model reads, the two that frame a sequence included: the `max_seq_length` it was published with."""
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the official model.safetensors."""
+"""SHA-256 of the official model.safetensors."""
 GRAPH_VERSION = 1
 """Goes up with every change to what is written; the folder of an older version is left to itself."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
@@ -62,7 +62,7 @@ def write_onnx(folder: Path) -> Path:
 
 
 def is_whole(target: Path) -> bool:
-    """Whether each file is there with the size that the manifest, written last, gives."""
+    """Tells whether each file is there with the size that the manifest, written last, gives."""
     try:
         sizes = json.loads((target / MANIFEST).read_bytes())
         return bool(sizes) and all((target / name).stat().st_size == size for name, size in sizes.items())
@@ -128,7 +128,7 @@ def _checked_weights() -> Path:
 
 
 HIDDEN, HEADS, LAYERS, EPSILON = 384, 12, 6, 1e-12
-"""From the model's own config.json."""
+"""Values of the model's own config.json."""
 OPSET = 20
 """The first with Gelu."""
 IR_VERSION = 9

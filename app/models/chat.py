@@ -18,13 +18,13 @@ LARGEST_REPLY_TOKENS = 2_000
 LARGEST_REPLY = 1_000_000
 """Bytes of an answer: a hundred times what so many tokens take."""
 MESSAGE_CHARACTERS = 300
-"""Of an error's body."""
+"""Characters that are shown of an error's body."""
 PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 """Answers that may be others soon, as every one from 500 on."""
 
 
 class Chat(Protocol):
-    """What completes a prompt."""
+    """A language model that completes a prompt."""
 
     model: str
 

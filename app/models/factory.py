@@ -1,4 +1,4 @@
-"""The provider and the token counter that the settings name. Nothing heavy is imported before it is wanted."""
+"""Makes the provider and the token counter that the settings name. Nothing heavy is imported before it is wanted."""
 
 from dataclasses import replace
 
@@ -6,19 +6,8 @@ from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.settings import Settings
 
 
-def following_provider(settings: Settings) -> EmbeddingProvider:
-    """The configured provider, which follows the database to another model; not started yet.
-
-    Raises:
-        ConfigurationError: the provider's own settings do not fit.
-    """
-    from app.models.following import FollowingProvider  # noqa: PLC0415 - not wanted by `priors --help`
-
-    return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
-
-
 def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
-    """The provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
+    """Returns the provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
     kind, _, model = name.partition(":")
     if kind not in {"openai", "ollama"}:
         kind, model = "local", name
@@ -35,7 +24,7 @@ def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingPr
 
 
 def provider_from(settings: Settings) -> EmbeddingProvider:
-    """The configured provider, not started yet.
+    """Returns the configured provider, not started yet.
 
     Raises:
         ConfigurationError: the provider's own settings do not fit.
@@ -67,7 +56,7 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
 
 
 def reranker_from(settings: Settings) -> Reranker | None:
-    """The configured re-ranker, loaded with the first query that wants it; None where none is configured."""
+    """Returns the configured re-ranker, loaded with the first query that wants it; None where none is configured."""
     if not settings.reranker:
         return None
     from app.models.reranker import CrossEncoder  # noqa: PLC0415 - hardly anybody wants it
@@ -76,7 +65,7 @@ def reranker_from(settings: Settings) -> Reranker | None:
 
 
 def counter() -> TokenCounter:
-    """Counts as the default model's tokenizer does, whichever provider is configured.
+    """Returns a counter that counts as the default model's tokenizer does, whichever provider is configured.
 
     Raises:
         EmbeddingUnavailable: the bundled tokenizer is not installed.

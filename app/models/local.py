@@ -64,7 +64,7 @@ class LocalProvider:
         self._loading = threading.Lock()
         self._clock, self._refusing_until, self._refusal = clock, 0.0, ""
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
-        self._under_way: set[asyncio.Future[Any]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
         self._queries: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._asking: threading.Thread | None = None
 
@@ -97,15 +97,15 @@ class LocalProvider:
         result = np.zeros((len(given), self.dimension), np.float32)
         if given:
             working = asyncio.ensure_future(self._fill(result, given))
-            self._under_way.add(working)
-            working.add_done_callback(self._under_way.discard)
+            self._running.add(working)
+            working.add_done_callback(self._running.discard)
             await working
         return result
 
     async def close(self) -> None:
-        """End the threads; what is under way is finished first."""
+        """End the threads; running work is finished first."""
         self._queries.put(None)
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
 
     async def _fill(self, result: Matrix, texts: Sequence[str]) -> None:
@@ -138,7 +138,7 @@ class LocalProvider:
 
     def _answer_queries(self) -> None:
         while (first := self._queries.get()) is not None:
-            jobs = [first, *self._waiting()]
+            jobs = [first, *self._queued()]
             wanted = [job for job in jobs if job[1].set_running_or_notify_cancel()]
             try:
                 vectors = self._run([text for text, _ in wanted]) if wanted else ()
@@ -148,7 +148,7 @@ class LocalProvider:
                 for _, future in wanted:
                     future.set_exception(error)
 
-    def _waiting(self) -> Iterable[Job]:
+    def _queued(self) -> Iterable[Job]:
         for _ in range(QUERIES_TOGETHER - 1):
             try:
                 job = self._queries.get_nowait()

@@ -1,4 +1,4 @@
-"""What an embedding provider is, whatever stands behind it."""
+"""The protocols of embedding providers, re-rankers and token counters."""
 
 from collections.abc import Sequence
 from typing import Protocol

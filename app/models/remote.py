@@ -13,10 +13,10 @@ from app.models.protocols import Matrix, Vector
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 BATCH_TEXTS = 128
 BATCH_CHARACTERS = 200_000
-"""Of one call: endpoints limit the tokens of a request, not only its texts."""
+"""Texts and characters of one call: endpoints limit the tokens of a request, not only its texts."""
 RETRIES = 2
 OPEN_SECONDS = 5.0
-"""After a failure queries are refused at once for so long, so that no recall waits for a provider that is down."""
+"""Time after a failure in which queries are refused at once, so that no recall waits for a provider that is down."""
 
 logger = structlog.get_logger()
 

@@ -1,16 +1,16 @@
-"""What is right and wrong with an installation, and what to do about it."""
+"""The verb that finds what is wrong with an installation, and says what to do about it."""
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import text
-
-from app.db.engine import Database
+from app.db.database import Database
 from app.db.migrations import current, lacking
+from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
-from app.index import vectors
+from app.index import pending, vectors
+from app.index.models import StoredModel, active_model
 from app.index.reembed import MoveState, move_state
 from app.models.factory import provider_from
 from app.models.protocols import EmbeddingProvider
@@ -19,7 +19,7 @@ from app.wiring import opened_database
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 LEAST_SERVER = 160_000
-"""Postgres 16, as `server_version_num` counts."""
+"""Postgres 16 as a `server_version_num`."""
 LEAST_PGVECTOR = (0, 8)
 LEAST_FREE_BYTES = 1_000_000_000
 RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
@@ -27,17 +27,17 @@ RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'исто�
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     status: str
     """OK, WARN or FAIL."""
     subject: str
     message: str
-    """What was found and, unless it is OK, what to do."""
+    """The finding and, unless it is OK, what to do."""
 
 
 async def diagnose(settings: Settings) -> list[Finding]:
-    """Look at everything; it never raises on account of what it finds."""
+    """Check everything; it never raises on account of what it finds."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
         async with opened_database(settings) as (url, _):
@@ -76,6 +76,7 @@ async def _database_findings(database: Database, settings: Settings) -> AsyncIte
         yield migrations
         return
     yield migrations
+    yield await _role(database)
     yield await _extension(database)
     async for finding in _model_findings(database, settings):
         yield finding
@@ -83,8 +84,8 @@ async def _database_findings(database: Database, settings: Settings) -> AsyncIte
 
 
 async def _value(database: Database, statement: str) -> object:
-    async with database.statements() as connection:
-        return (await connection.execute(text(statement))).scalar_one_or_none()
+    async with database.across() as session:
+        return await session.value(statement)
 
 
 async def _server(database: Database) -> Finding:
@@ -113,6 +114,19 @@ async def _migrations(database: Database) -> Finding:
     return Finding(status=FAIL, subject="migrations", message=mend)
 
 
+async def _role(database: Database) -> Finding:
+    async with database.across() as session:
+        powers = await session.one(LOGIN_POWERS)
+    if not (powers.superuser or powers.bypasses):
+        return Finding(status=OK, subject="role", message=f"{powers.login} serves as {SERVICE}")
+    power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
+    message = (
+        f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role in"
+        " PRIORS_DATABASE_URL"
+    )
+    return Finding(status=WARN, subject="role", message=message)
+
+
 async def _extension(database: Database) -> Finding:
     version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
     if tuple(int(part) for part in version.split(".")[:2]) < LEAST_PGVECTOR:
@@ -129,13 +143,13 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
         return
     yield await _loads(provider)
     await provider.close()
-    async with database.statements() as connection:
-        stored = await vectors.active_model(connection)
-        waiting = await vectors.waiting_count(connection)
+    async with database.across() as session:
+        stored = await active_model(session)
+        count = await pending.pending_count(session)
     if stored is not None:
         yield _same_model(provider, stored.name, stored.dimension)
-    yield _backfill(waiting)
-    for finding in _model_change(await move_state(database)):
+    yield _backfill(count)
+    for finding in _model_change(await move_state(database.across)):
         yield finding
     if stored is not None:
         yield await _indexes(database, stored)
@@ -165,37 +179,37 @@ def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Findi
 def _model_change(state: MoveState) -> Iterator[Finding]:
     if (move := state.move) is not None:
         message = f"to {move.model.name}: {move.done:,} of {move.total:,} memories embedded"
-        if not move.under_way:
+        if not move.in_progress:
             message += f"; it was broken off, and `{_reembed(move.model)}` goes on"
-        yield Finding(status=OK if move.under_way else WARN, subject="model change", message=message)
+        yield Finding(status=OK if move.in_progress else WARN, subject="model change", message=message)
     for name in state.retiring:
         message = f"{name} is no longer served: a running worker drops its vectors within minutes"
         yield Finding(status=WARN, subject="model change", message=message)
 
 
-def _reembed(model: vectors.StoredModel) -> str:
-    """The command that moves to this model: a remote one's name is stored behind its provider's."""
+def _reembed(model: StoredModel) -> str:
+    """Returns the command that moves to this model: a remote one's name is stored behind its provider's."""
     kind, _, name = model.name.partition(":")
     provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
     return f"{provider}priors reembed --model {name if provider else model.name} --dimension {model.dimension}"
 
 
-def _backfill(waiting: int) -> Finding:
-    if not waiting:
+def _backfill(count: int) -> Finding:
+    if not count:
         return Finding(status=OK, subject="backfill", message="every memory has its vector")
-    message = f"{waiting:,} memories wait for a vector: a running worker embeds them, or `priors backfill`"
+    message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors backfill`"
     return Finding(status=WARN, subject="backfill", message=message)
 
 
-async def _indexes(database: Database, model: vectors.StoredModel) -> Finding:
+async def _indexes(database: Database, model: StoredModel) -> Finding:
     invalid = await _value(
         database, "SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE NOT indisvalid"
     )
     if invalid:
         message = f"invalid: {invalid}; `priors backfill` builds vector indexes anew, others want REINDEX"
         return Finding(status=WARN, subject="indexes", message=message)
-    async with database.statements() as connection:
-        crowded = await vectors.crowded_workspaces(connection, model)
+    async with database.across() as session:
+        crowded = await vectors.crowded_workspaces(session, model)
     if crowded:
         message = f"{len(crowded)} large workspaces have no vector index yet: `priors backfill` builds it"
         return Finding(status=WARN, subject="indexes", message=message)

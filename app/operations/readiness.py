@@ -1,19 +1,19 @@
-"""The verb that counts what is stored."""
+"""The verbs that say whether the service is ready, and count what all workspaces hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import text
-
-from app.db.engine import Database
+from app.db.database import Database
 from app.db.migrations import current, head, lacking
 from app.errors import DatabaseUnavailable
-from app.index.backfill import backfill_state
+from app.index.backfill import pending_count
+from app.index.reembed import Move, move_state
+from app.memories.browse import refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """What the service needs, and what it has of it."""
+    """The parts that the service needs, and their state."""
 
     database: bool
     migrations: str | None
@@ -21,25 +21,25 @@ class Readiness:
     head: str
     """The revision that this version needs."""
     model: bool
-    """Whether the embedding model is loaded, or switched off."""
+    """True where the embedding model is loaded, or switched off."""
     waiting: int
     """Memories that wait for a vector; they are found by their words, so it does not make the service unready."""
     reasons: tuple[str, ...]
-    """Why it is not ready."""
+    """The reasons why it is not ready."""
 
     @property
     def ready(self) -> bool:
-        """Whether requests can be served as they should be."""
+        """True where requests can be served as they should be."""
         return not self.reasons
 
 
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
-    """Ask the database; it never raises."""
+    """Returns the state of what the service needs; it never raises."""
     wanted = head()
     reasons = [] if model_loaded else ["the embedding model is not loaded yet; answers are by words alone"]
     try:
         revision = await current(database)
-        waiting = await backfill_state(database) if revision == wanted else 0
+        waiting = await pending_count(database.across) if revision == wanted else 0
     except DatabaseUnavailable as error:
         return Readiness(
             database=False, migrations=None, head=wanted, model=model_loaded, waiting=0, reasons=(*reasons, str(error))
@@ -56,7 +56,31 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     )
 
 
-COUNTS = text("""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """The figures of the store that change by themselves, across all workspaces."""
+
+    pending: int
+    """Memories that are pending for a vector."""
+    refused: Mapping[str, int]
+    """Memories and observations that were not stored, by reason."""
+    move: Move | None
+    """The change of model that is in progress or was broken off."""
+
+
+async def gauges(database: Database) -> Gauges:
+    """Returns the figures that the metrics show.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    across = database.across
+    return Gauges(
+        pending=await pending_count(across), refused=await refused(across), move=(await move_state(across)).move
+    )
+
+
+COUNTS = """
 SELECT w.name, w.language,
     (SELECT coalesce(json_object_agg(kind, n), '{}') FROM (
         SELECT kind, count(*) AS n FROM memories m
@@ -72,12 +96,12 @@ SELECT w.name, w.language,
     (SELECT coalesce(json_object_agg(reason, count), '{}') FROM refusals f WHERE f.workspace_id = w.workspace_id)
         AS refused
 FROM workspaces w ORDER BY w.name
-""")
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceStatistics:
-    """What one workspace holds."""
+    """The contents of one workspace."""
 
     name: str
     language: str
@@ -98,9 +122,9 @@ class WorkspaceStatistics:
 
 
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
-    """Every workspace by name, counted now."""
-    async with database.statements() as connection:
-        rows = (await connection.execute(COUNTS)).all()
+    """Returns the counts of every workspace, by name."""
+    async with database.across() as session:
+        rows = await session.rows(COUNTS)
     return [
         WorkspaceStatistics(
             name=row.name,

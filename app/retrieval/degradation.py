@@ -1,22 +1,22 @@
-"""Why an arm does not serve an answer, or not in full. Nothing fails silently."""
+"""Says why an arm does not serve an answer, or not in full. Nothing fails silently."""
 
-from app.index.vectors import StoredModel
+from app.index.models import StoredModel
 from app.models.protocols import EmbeddingProvider
 from app.retrieval.recall import LEXICAL, VECTOR, Degradation
 from app.text.words import WORD
 
-TOLERATED_WAITING = 0.1
+TOLERATED_PENDING = 0.1
 """Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
 win by having it."""
 
 
 def vector_degradation(
-    provider: EmbeddingProvider, stored: StoredModel | None, *, waiting: int, live: int, refusal: str | None = None
+    provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
 ) -> Degradation | None:
-    """What is wrong with the vector arm; None if nothing is.
+    """Returns what is wrong with the vector arm; None if nothing is.
 
-    `stored` is the model whose vectors the database serves, `waiting` the number of the workspace's `live` memories
-    that have none, `refusal` why the query could not be embedded.
+    `stored` is the model whose vectors the database serves, `pending` the number of the workspace's `live` memories
+    that have none, `refusal` the reason why the query could not be embedded.
     """
     if not provider.enabled:
         return _silent("embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")
@@ -34,22 +34,22 @@ def vector_degradation(
             f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
             f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
         )
-    return _unembedded(waiting, live) if waiting else None
+    return _unembedded(pending, live) if pending else None
 
 
-def _unembedded(waiting: int, live: int) -> Degradation:
-    reason = f"{waiting:,} of {max(live, waiting):,} memories have no vector yet and are found by their words alone"
-    return Degradation(arm=VECTOR, reason=reason, silent=waiting > TOLERATED_WAITING * live)
+def _unembedded(pending: int, live: int) -> Degradation:
+    reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
+    return Degradation(arm=VECTOR, reason=reason, silent=pending > TOLERATED_PENDING * live)
 
 
 def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
-    """Neither arm has anything to search: often a workspace whose name was mistyped."""
+    """Says that neither arm has anything to search: often a workspace whose name was mistyped."""
     reason = f"the workspace {workspace!r} holds no memories"
     return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
 
 
 def lexical_degradation(query: str) -> Degradation:
-    """The lexical arm has nothing to look up."""
+    """Says that the lexical arm has nothing to look up."""
     reason = "the query has no words besides stop words" if WORD.search(query) else "the query has no words"
     return Degradation(arm=LEXICAL, reason=reason, silent=True)
 

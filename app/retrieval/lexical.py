@@ -1,4 +1,4 @@
-"""The lexical arm's plan: which of the query's terms are looked up, and what each is worth. Pure."""
+"""Plans the lexical arm: which of the query's terms are looked up, and the weight of each. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from app.db.tables import TERM_DIMENSIONS
 
 DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 150
-"""Documents that the rarest terms may bring: so many, or one of so many that there are. 6 ms and 99.8 % of true BM25's
-first 12 at 100,000 memories, where 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 %; at a million 5,000 found
-88 % of them, and 6,667 94 % in 11 ms (docs/retrieval.md)."""
+"""Documents that the rarest terms may bring: DOCUMENT_BUDGET, or one of DOCUMENT_SHARE that there are. 6 ms and 99.8 %
+of true BM25's first 12 at 100,000 memories, where 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 %; at a million
+5,000 found 88 % of them, and 6,667 94 % in 11 ms (docs/retrieval.md)."""
 TERM_LIMIT = 64
 """Terms that are looked up: a task text of thousands of words is known by its rarest ones."""
 
@@ -22,23 +22,23 @@ class Term:
     dimension: int
     """Its place in `lexical.weights`, from 1."""
     document_count: int
-    """How many live memories of the workspace have it, when statistics were last taken; 0 where it is new."""
+    """Live memories of the workspace that have it, by the last statistics; 0 where it is new."""
     languages: frozenset[str]
     """The languages in which the query has this lexeme: each makes its own of a word."""
 
 
 UNKNOWN_LIMIT = 16
-"""Terms that no counted memory has, of which so many are looked up: they cost little, and mostly bring nothing."""
+"""Terms without a counted memory that are looked up at most: they cost little, and mostly bring nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalQuery:
-    """What the lexical arm asks."""
+    """A query as the lexical arm takes it."""
 
     match: str
-    """A tsquery: memories of the workspace that have any of the rarest terms."""
+    """A tsquery that finds memories with any of the rarest terms."""
     wider: str | None
-    """One with any of the terms, where those are more: a filter may keep none that has a rare one."""
+    """One that finds memories with any of the terms, where those are more: a filter may keep none with a rare one."""
     weights: str
     """A sparsevec: the idf of every term; its inner product with a memory's weights is the BM25 score."""
     full_match: float
@@ -46,13 +46,16 @@ class LexicalQuery:
 
 
 def inverse_document_frequency(document_count: int, total: int) -> float:
-    """BM25's idf, never negative: ln(1 + (N - n + 0.5) / (n + 0.5)). Robertson and Zaragoza 2009, as Lucene has it."""
+    """Returns BM25's idf, never negative: ln(1 + (N - n + 0.5) / (n + 0.5)).
+
+    Robertson and Zaragoza 2009, as Lucene has it.
+    """
     known = min(document_count, total)
     return math.log1p((total - known + 0.5) / (known + 0.5))
 
 
-def lexical_query(terms: Sequence[Term], *, workspace_id: int, total: int) -> LexicalQuery | None:
-    """The query for these terms in a workspace of `total` memories; None where there is no term.
+def lexical_query(terms: Sequence[Term], *, total: int) -> LexicalQuery | None:
+    """Returns the query for these terms in a workspace of `total` memories; None where there is no term.
 
     The rarest known terms are looked up until they would bring more documents than there is a budget for, always at
     least one; terms that the statistics do not know are looked up besides, for the latest memories may have them.
@@ -67,16 +70,15 @@ def lexical_query(terms: Sequence[Term], *, workspace_id: int, total: int) -> Le
     idf = {term.dimension: inverse_document_frequency(term.document_count, total) for term in ranked}
     entries = ",".join(f"{dimension}:{value:.6g}" for dimension, value in sorted(idf.items()))
     return LexicalQuery(
-        match=_any_of(wanted, workspace_id),
-        wider=_any_of(ranked, workspace_id) if len(ranked) > len(wanted) else None,
+        match=_any_of(wanted),
+        wider=_any_of(ranked) if len(ranked) > len(wanted) else None,
         weights=f"{{{entries}}}/{TERM_DIMENSIONS}",
         full_match=_full_match(ranked, idf),
     )
 
 
-def _any_of(terms: Sequence[Term], workspace_id: int) -> str:
-    any_of = " | ".join(_quoted(term.lexeme) for term in terms)
-    return f"{_quoted(f'workspace:{workspace_id}')} & ({any_of})"
+def _any_of(terms: Sequence[Term]) -> str:
+    return " | ".join(_quoted(term.lexeme) for term in terms)
 
 
 def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
@@ -91,7 +93,7 @@ def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
 
 
 def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
-    """In the language that the query is written in, which is the one whose lexemes the store knows best."""
+    """Returns the score of a full match in the query's language: the one whose lexemes the store knows best."""
     languages = frozenset[str]().union(*(term.languages for term in terms))
     return min(sum(idf[term.dimension] for term in terms if language in term.languages) for language in languages)
 

@@ -1,10 +1,10 @@
-"""What an agent asks, and what it may not."""
+"""The query of an agent, and its check."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from app.errors import InvalidInput, check
-from app.memories import filters as conditions
+from app.memories import filters
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.memories.filters import Filters
 from app.memories.memory import in_utc
@@ -20,7 +20,7 @@ LARGEST_K = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What an agent asks."""
+    """The query of an agent, with its options."""
 
     text: str
     k: int
@@ -32,23 +32,23 @@ class Query:
     run_id: str | None = None
     purpose: str = "search"
     weights: Weights | None = None
-    """What counts in place of the preset's own."""
+    """Weights in place of the preset's own."""
     now: datetime | None = None
-    """When it is asked: what `last week` is told from, in its zone (UTC where it names none), and what ages are
-    counted to; None: the present."""
+    """The moment from which `last week` is told, in its zone (UTC where it names none), and to which ages are counted;
+    None: the present."""
     rerank: bool | None = None
-    """Whether the re-ranker reads the best hits once more; None: where one is configured."""
+    """True: the re-ranker reads the best hits once more; None: it does where one is configured."""
 
     @property
     def moment(self) -> datetime:
-        """When it is asked."""
+        """The moment at which it is asked."""
         if self.now is None:
             return datetime.now(UTC)
         return self.now if self.now.tzinfo else in_utc(self.now)
 
 
 def checked_preset(query: Query) -> Preset:
-    """The preset that the query names.
+    """Returns the preset that the query names.
 
     Raises:
         InvalidInput: this or anything else in the query cannot be taken.
@@ -62,8 +62,9 @@ def checked_preset(query: Query) -> Preset:
         raise InvalidInput("k", f"must be from 1 to {LARGEST_K}")
     _check_names(query)
     given = {"query": query.text, "agent": query.agent, "run_id": query.run_id, "language": query.language}
-    check(unstorable(given))
-    conditions.check(query.filters)
+    check(list(unstorable(given)))
+    if query.filters:
+        filters.check(query.filters)
     if query.preset not in PRESETS:
         raise InvalidInput("preset", f"{query.preset!r} is none; there are {', '.join(PRESETS)}")
     preset = PRESETS[query.preset]

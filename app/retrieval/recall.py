@@ -1,4 +1,4 @@
-"""What a recall gives: hits, each with every component of its score, and how they were found."""
+"""The values of a recall: hits, each with every component of its score, and how they were found."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ class Degradation:
     arm: str
     reason: str
     silent: bool
-    """Whether the arm was left out altogether."""
+    """True where the arm was left out altogether."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitLink:
-    """The link that brought a hit, or lifted it."""
+    """The link that brought a hit, or boosts it."""
 
     relation: str
     direction: str
@@ -47,7 +47,7 @@ class Hit:
     explain: Mapping[str, float | None]
     """Every component of the score, by name (docs/retrieval.md says how they make it)."""
     link: HitLink | None = None
-    """What `links` among the components comes from."""
+    """The link that `links` among the components comes from."""
 
     @property
     def explanation(self) -> Explanation:
@@ -82,33 +82,33 @@ class Recall:
     recall_id: UUID
     hits: tuple[Hit, ...]
     mode: str
-    """Which arms answered: hybrid, lexical or vector."""
+    """The arms that answered: hybrid, lexical or vector."""
     degraded: tuple[Degradation, ...]
     took_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """Where the previous section of a run could not be continued."""
+    """The block at which the previous section of a run could not be continued."""
 
     memory_id: UUID
-    """Of the first block that no longer stands where it stood."""
+    """The memory of the first block that no longer stands where it stood."""
     reason: Literal["withdrawn", "edited", "filtered", "budget"]
     """Its memory is no longer live; its text, title, date or source is another; the query's filters leave it out; or
-    what the query found needs the room."""
+    the query's hits need the room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """How much of a section the previous one of the run began with, byte for byte."""
+    """The part of a section with which the previous one of the run began, byte for byte."""
 
     tokens: int
     share: float
-    """Of the section's tokens; 0 for a first call."""
+    """Share of the section's tokens; 0 for a first call."""
     kept: tuple[UUID, ...]
     """The memories of the blocks that stand where they stood, in that order, found again or not."""
     broken: Broken | None
-    """What ended it; None: the whole previous section stands."""
+    """The block that ended it; None: the whole previous section stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

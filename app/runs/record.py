@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.db.engine import Database, again_after_deadlock
+from app.db.database import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
 from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
 from app.runs.run import NewRun, Run
 from app.safety.secrets import masked_values
-from app.workspaces import store as workspaces
-from app.workspaces.languages import configuration
-from app.workspaces.workspace import checked_name
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
 
 LARGEST_OUTPUT = 5_000_000
 """Characters."""
@@ -25,47 +24,44 @@ LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
 async def record_run(
     database: Database,
     *,
-    workspace: str,
-    language: str,
+    workspace: Workspace,
     run: NewRun,
     must_exist: bool = False,
     needs_output: bool = False,
     mask: bool = True,
     known_first: bool = False,
 ) -> tuple[Run, bool]:
-    """Store a run, or what is new of one that is known; whether it was not known. Sending it again changes nothing.
+    """Store a run, or what is new of one that is known; returns it, and whether it was not known.
 
-    Its observations take its score and its verdict, where no better judged run says the same; with `known_first` only
-    those that have none. `language` is that of a workspace which this call makes.
+    Sending it again changes nothing. Its observations take its score and its verdict, where no better judged run says
+    the same; with `known_first` only those that have none.
 
     Raises:
         InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
         NotFound: `must_exist`, and it does not.
     """
     run = await asyncio.to_thread(_storable, run, mask=mask)
-    checked_name(workspace)
+    target = workspace if must_exist else await made(database, workspace)
 
     async def attempt() -> tuple[Run, bool]:
-        async with database.transaction() as connection:
-            target = await workspaces.find(connection, workspace)
-            if must_exist and (target is None or await store.find(connection, target.workspace_id, run.run_id) is None):
-                raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace}")
-            target = target or await workspaces.ensure(connection, workspace, configuration(language))
-            await store.take_turn(connection, target.workspace_id, run.run_id)
-            saved, is_new = await store.save(connection, target.workspace_id, run)
+        async with database.session(target) as session:
+            if must_exist and await store.find(session, run.run_id) is None:
+                raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace.name}")
+            await store.lock(session, run.run_id)
+            saved, is_new = await store.save(session, run)
             if needs_output and not saved.output:
                 raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
             if run.final_score is not None or run.verdict:
-                held = await store.held_by(connection, target.workspace_id, run.run_id)
-                await memories.lock(connection, target.workspace_id, held)
-                await store.judge(connection, target.workspace_id, held, known_first=known_first)
+                held = await store.held_by(session, run.run_id)
+                await memories.lock(session, held)
+                await store.judge(session, held, known_first=known_first)
             return saved, is_new
 
     return await again_after_deadlock(attempt)
 
 
 def _storable(run: NewRun, *, mask: bool) -> NewRun:
-    """The run as it is stored. Its output may be megabytes, so no event loop does this.
+    """Returns the run as it is stored. Its output may be megabytes, so this is for a thread.
 
     Raises:
         InvalidInput: a field cannot be taken.
@@ -75,7 +71,7 @@ def _storable(run: NewRun, *, mask: bool) -> NewRun:
 
 
 def _counted(run: NewRun) -> NewRun:
-    """Lines and bytes are the output's, where they are not given."""
+    """Returns the run with its output's lines and bytes, where they are not given."""
     if run.output is None:
         return run
     lines = run.output.count("\n") + (not run.output.endswith("\n") and bool(run.output))
@@ -87,7 +83,7 @@ def _counted(run: NewRun) -> NewRun:
 
 
 def check_run(run: NewRun) -> None:
-    """Raises InvalidInput where a field cannot be taken."""
+    """Raise InvalidInput where a field cannot be taken."""
     check(_reasons(run))
 
 
@@ -118,7 +114,7 @@ def _number_reasons(run: NewRun) -> Iterator[str]:
 
 
 def name_reasons(run_id: str) -> Iterator[str]:
-    """Why no run can be called that."""
+    """Yields the reasons why no run can be called that."""
     if not run_id.strip() or len(run_id) > NAME_LIMIT:
         yield f"run_id: has 1 to {NAME_LIMIT} characters"
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in run_id):  # noqa: PLR2004 - control characters

@@ -1,13 +1,15 @@
-"""The names that a text speaks of: capitals where none are due. Pure, and without a model."""
+"""Finds the names in a text by capitals that no sentence begins with. Pure, and without a model."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from app.links.titles import BEFORE, SENTENCE_BEGINS
 from app.text.words import STOP_WORDS, content_words
 
 WORD = re.compile(r"[^\W\d_][\w’'-]*")
+SENTENCE_BEGINS = re.compile(r"(?:^|\n\s*|[.!?:;…][\"”’»)\]]*\s+|[-*#>|]\s+)[\"“„«(\[*_]*$")
+BEFORE = 8
+"""Characters before a word that tell whether it begins a sentence."""
 LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
 """Words in lower case that stand inside a name; "and" stands between two."""
 AFTER_LINKING = LINKING | {"the"}
@@ -26,7 +28,7 @@ NOUNS_HAVE_CAPITALS = frozenset({"german"})
 
 
 def names(text: str, language: str) -> Sequence[str]:
-    """The names in a text as it writes them, each once: runs of words with capitals that do not just begin a sentence.
+    """Returns the names in a text, each once: runs of words with capitals that do not just begin a sentence.
 
     "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a
     run belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
@@ -46,28 +48,28 @@ def names(text: str, language: str) -> Sequence[str]:
 
 
 def says(text: str, name: str) -> bool:
-    """Whether the text has this name, written like this."""
+    """Returns True where the text has this name, written like this."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _runs(text: str) -> Iterator[list[re.Match[str]]]:
-    """Words with capitals that follow each other with one blank between, linking words inside them included."""
+    """Yields runs of words with capitals, one blank between two of them, with the linking words inside a run."""
     run: list[re.Match[str]] = []
-    waiting: list[re.Match[str]] = []
+    linking: list[re.Match[str]] = []
     for word in WORD.finditer(text):
-        before = (waiting or run)[-1:]
+        before = (linking or run)[-1:]
         joined = bool(before) and text[before[0].end() : word.start()] == " "
         if word.group()[0].isupper():
             if run and not joined:
                 yield run
                 run = []
-            run += [*(waiting if run else ()), word]
-            waiting = []
-        elif run and joined and len(waiting) < MOST_LINKING and word.group() in (AFTER_LINKING if waiting else LINKING):
-            waiting = [*waiting, word]
+            run += [*(linking if run else ()), word]
+            linking = []
+        elif run and joined and len(linking) < MOST_LINKING and word.group() in (AFTER_LINKING if linking else LINKING):
+            linking = [*linking, word]
         elif run:
             yield run
-            run, waiting = [], []
+            run, linking = [], []
     if run:
         yield run
 
@@ -93,7 +95,7 @@ def _words(title: str) -> frozenset[str]:
 
 
 def named(query: str, titles: Sequence[str]) -> list[bool]:
-    """For each title whether the query has every content word of it; a title without one names nothing."""
+    """Returns for each title whether the query has all its content words; a title without one names nothing."""
     asked = content_words(query)
     known: dict[str, bool] = {}
     for title in titles:

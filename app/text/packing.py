@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from semantic_text_splitter import TextSplitter
 
-from app.memories.gate import SPEAKS
-from app.models.protocols import TokenCounter
 from app.text.sentences import sentences_of
+from app.text.words import SPEAKS
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 OPAQUE = re.compile(r"https?://\S{1,2000}|[A-Za-z0-9+/=_-]{120,}")
@@ -17,13 +17,21 @@ UNCUT_CHARACTERS = 20_000
 """A longer text is cut at line ends or blanks into such pieces first: the splitter's work outgrows its text."""
 
 
+class Counter(Protocol):
+    """Counts tokens, as `models.protocols.TokenCounter` does."""
+
+    def count(self, text: str) -> int:
+        """Returns the tokens of `text`."""
+        ...
+
+
 def says_something(text: str) -> bool:
-    """Whether there is a letter or digit in it: bare punctuation is no text."""
+    """Returns True where the text has a letter or a digit: bare punctuation says nothing."""
     return SPEAKS.search(text) is not None
 
 
 def shortened(text: str) -> str:
-    """`text` with encoded data (Base64, hashes) cut to its beginning."""
+    """Returns `text` with encoded data (Base64, hashes) cut to its beginning."""
     return OPAQUE.sub(lambda match: match[0] if _stays(match[0]) else f"{match[0][:OPAQUE_SHOWN]}…", text)
 
 
@@ -32,12 +40,12 @@ def _stays(run: str) -> bool:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their ends, by line feeds alone: `str.splitlines` also cuts at characters that stand within a line."""
+    """Returns the lines with their ends. Only line feeds end one; `str.splitlines` also cuts within a line."""
     return LINE.findall(text)
 
 
 def packed(pieces: Sequence[str], counts: Sequence[int], room: int, separator: str) -> Iterator[str]:
-    """Neighbouring pieces joined as long as they fit into `room` tokens; each piece fits by itself."""
+    """Joins neighbouring pieces as long as they fit into `room` tokens; each piece fits by itself."""
     group: list[str] = []
     used = 0
     for piece, count in zip(pieces, counts, strict=True):
@@ -50,8 +58,8 @@ def packed(pieces: Sequence[str], counts: Sequence[int], room: int, separator: s
         yield separator.join(group)
 
 
-def split_prose(text: str, room: int, counter: TokenCounter) -> list[str]:
-    """Slices of `text` of at most `room` tokens, cut at paragraphs, sentences, words, and only then within a word."""
+def split_prose(text: str, room: int, counter: Counter) -> list[str]:
+    """Cuts `text` into slices of at most `room` tokens: at paragraphs, sentences, words, and only then within a word."""
     splitter = TextSplitter.from_callback(counter.count, room)
     return [chunk for part in _parts(text) for chunk in splitter.chunks(part)]
 
@@ -68,14 +76,14 @@ def _parts(text: str) -> Iterator[str]:
 
 
 RUN_TOKENS = 16
-"""What a run costs besides its tokens, in tokens: 2.4 ms on one core, where a token takes 0.15 ms."""
+"""Cost of a run besides its tokens, in tokens: 2.4 ms on one core, where a token takes 0.15 ms."""
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Positions in `lengths`, shortest first, in batches of at most `budget` padded tokens, or of one text.
+    """Yields positions in `lengths`, shortest first, in batches of at most `budget` padded tokens, or of one text.
 
-    Each position comes exactly once. Of all ways to cut the row of texts this is the cheapest: a batch costs as if each
-    of its texts were as long as its longest, and RUN_TOKENS.
+    Each position comes exactly once, and the batches are the cheapest that there are: one costs RUN_TOKENS, and as
+    much as if each of its texts were as long as its longest.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     end, batch_ends = len(order), []
@@ -88,7 +96,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _cheapest_starts(ascending: Sequence[int], budget: int) -> list[int]:
-    """For each text the start of the batch that ends with it, when what stands up to it is cut as cheaply as can be."""
+    """Returns for each text the start of the batch that ends with it, where the texts up to it are cut most cheaply."""
     costs, starts = [0], []
     for last, longest in enumerate(ascending):
         first = max(0, min(last, last + 1 - budget // max(1, longest)))
@@ -99,14 +107,14 @@ def _cheapest_starts(ascending: Sequence[int], budget: int) -> list[int]:
 
 
 PASSAGE_TOKENS = 200
-"""Of a passage, as `tokens_about` counts: 150 English words, and well within the 256 tokens that the model reads."""
+"""Size of a passage, as `tokens_about` counts: 150 English words, and well within the model's 256 tokens."""
 ASCII_TOKENS, OTHER_TOKENS = 0.22, 0.6
 """Tokens of a character, and those that each byte beyond its first adds: measured on English (0.21 a character) and
 Russian (0.80), which the model's vocabulary spells out."""
 
 
 def passages(text: str) -> list[str]:
-    """The text in groups of sentences of at most PASSAGE_TOKENS."""
+    """Returns the text in groups of sentences of at most PASSAGE_TOKENS."""
     groups: list[list[str]] = []
     size = 0.0
     for piece in _pieces(text):
@@ -120,12 +128,12 @@ def passages(text: str) -> list[str]:
 
 
 def tokens_about(text: str) -> float:
-    """About how many tokens the model makes of a text."""
+    """Estimates how many tokens the model makes of a text."""
     return ASCII_TOKENS * len(text) + OTHER_TOKENS * (len(text.encode("utf-8", "surrogatepass")) - len(text))
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Sentences; those that are too long for a passage by their words, and words like that by their letters."""
+    """Yields sentences; one that is too long for a passage by its words, and a word that is too long by its letters."""
     for sentence in sentences_of(text) or [text.strip()]:
         if tokens_about(sentence) <= PASSAGE_TOKENS:
             yield sentence
@@ -135,8 +143,10 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def shares(counts: Sequence[int], budget: int) -> list[int]:
-    """How many passages of each text are compared, so that they are at most `budget` together: the short ones whole,
-    the others alike; one at least."""
+    """Returns how many passages of each text are compared, at least one, and at most `budget` together.
+
+    Short texts are compared whole, and of each longer one as many passages as of the others.
+    """
     most, left = 1, budget - len(counts)
     for level in range(1, max(counts, default=1)):
         left -= sum(count > level for count in counts)
@@ -147,5 +157,5 @@ def shares(counts: Sequence[int], budget: int) -> list[int]:
 
 
 def spread(found: Sequence[str], count: int) -> list[str]:
-    """So many of the passages, evenly spread over the text."""
+    """Returns `count` of the passages, evenly spread over the text."""
     return [found[(2 * place + 1) * len(found) // (2 * count)] for place in range(count)]

@@ -37,6 +37,10 @@ NEUTRAL = frozenset(
 (more, over, before, only) are none of them."""
 MEASURE = re.compile(r"((?:[<>≤≥]=?\s?|[-+−])?\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]{1,3}\b)?")
 """A number with its sign, its comparison and its unit."""
+SPEAKS = re.compile(r"[^\W_]")
+"""A letter or a digit: a text without one is bare punctuation."""
+SHORTEST_REWORDED = 8
+"""Words: a shorter text is too little to be sure that it says the same as another."""
 
 
 def shingles(text: str) -> frozenset[str]:

@@ -14,39 +14,42 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
-from app.db.engine import libpq_url
-from app.db.queue import COMPRESS, EMBED, INDEX, LINK, STATISTICS, enqueue
+from app.db.database import libpq_url
+from app.db.queue import COMPRESS, EMBED, INDEX, LINK, STATISTICS
+from app.db.roles import SERVICE
 from app.errors import Unavailable
 from app.index import backfill
-from app.index.backfill import embed_waiting, find_unlisted
+from app.index.backfill import embed_all_pending, queue_lacking
+from app.index.following import FollowingProvider
 from app.index.lexical import STALE_AT_WRITES, refresh_all_statistics, refresh_workspace_statistics
 from app.index.reembed import drop_retired
-from app.links.find import link_turn, many_wait
+from app.links.find import link_slice, many_pending
 from app.memories.lifecycle import empty_trash
-from app.models.following import FollowingProvider
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_waiting
 from app.wiring import Services
+from app.workspaces.resolve import resolve_id
 
 CONCURRENCY = 2
-"""Jobs that one worker runs at once: statistics need not wait for a long embedding."""
+"""Jobs that one worker runs at once, so that statistics need not wait for a long embedding."""
 POLL_SECONDS = 0.5
-"""A new job is announced by NOTIFY; that the one it waited for has ended is announced by nobody. Asking takes 1 ms."""
-TURN_SECONDS = 5.0
-"""After which long work asks for its own continuation, so that what is more urgent gets its place."""
+"""Time between two looks for jobs. A new one is announced by NOTIFY, but nothing announces the end of the job that it
+waited for. A look takes 1 ms."""
+SLICE_SECONDS = 5.0
+"""Time after which long work asks for its own continuation, so that more urgent work gets its place."""
 AGAIN_SECONDS = 10.0
-"""Until a part that did not answer is asked again."""
+"""Time until a part that did not answer is asked again."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 15.0
-"""How often a worker says that it lives, and after what silence its jobs are given to others: a job that is left behind
-bars its kind. One that is done twice does no harm."""
+"""Time between two signs of life of a worker, and the silence after which others get its jobs: a job that is left
+behind bars its kind. One that is done twice does no harm."""
 UPKEEP_PRIORITY = 50
-"""Above all others: it is short, and asks for what was forgotten."""
+"""Priority above all others: upkeep is short, and asks for what was forgotten."""
 STOP_SECONDS = 5.0
-"""A job that goes on for longer after a stop is aborted; it is done again at the next start."""
+"""Time that a job may take after a stop; then it is aborted, and done again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
 
 SETTLE_SECONDS = 0.3
-"""A writer asks for a worker in the last statements of its transaction: by then it has committed."""
+"""Time in which a writer commits who has asked for a worker in the last statements of its transaction."""
 
 tasks = Blueprint()
 logger = structlog.get_logger()
@@ -61,9 +64,10 @@ def _services(context: JobContext) -> Services:
 async def _again_when_it_answers(
     services: Services, task: str, *, lock: str | None = None, **arguments: int | str
 ) -> AsyncIterator[None]:
-    """Where a part does not answer, ask for the job anew in AGAIN_SECONDS, unless one is waiting already.
+    """Asks for the job anew in AGAIN_SECONDS where a part does not answer, unless another is queued already.
 
-    procrastinate's own retry would fail where one waits, and leave this job under way for ever, which bars its kind.
+    procrastinate's own retry would fail where another is queued, and leave this job running for ever, which bars its
+    kind.
     """
     try:
         yield
@@ -75,27 +79,27 @@ async def _again_when_it_answers(
 async def _ask(
     services: Services, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str
 ) -> None:
-    async with services.database.transaction() as connection:
-        await enqueue(connection, task, lock=lock, after=after, **arguments)
+    async with services.database.across() as session:
+        await session.enqueue(task, lock=lock, after=after, **arguments)
 
 
 @tasks.task(name=EMBED, pass_context=True, queue="default")
-async def embed_waiting_task(context: JobContext) -> None:
-    """Embed what waits, for TURN_SECONDS at a time; then ask that workspaces which have grown get their index."""
+async def embed_pending_task(context: JobContext) -> None:
+    """Embed what is pending, for SLICE_SECONDS at a time; then ask that workspaces which have grown get their index."""
     services = _services(context)
     async with _again_when_it_answers(services, EMBED):
         await _embed(services)
 
 
 async def _embed(services: Services) -> None:
-    """Looks once more a moment later: a writer that found this job still waiting has relied on it, and may have
-    committed after it looked."""
+    """Embed twice, a moment apart: a writer that found this job still queued has relied on it, and may have committed
+    after the first look."""
     await _follow(services)
-    end = time.monotonic() + TURN_SECONDS
-    done = await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
+    end = time.monotonic() + SLICE_SECONDS
+    done = await _embedded_slice(services)
     if not done or time.monotonic() < end:
         await asyncio.sleep(SETTLE_SECONDS)
-        done += await embed_waiting(services.database, services.provider, seconds=TURN_SECONDS)
+        done += await _embedded_slice(services)
     if done:
         logger.info("embedded", memories=done)
         await _ask(services, INDEX)
@@ -103,37 +107,44 @@ async def _embed(services: Services) -> None:
         await _ask(services, EMBED)
 
 
+async def _embedded_slice(services: Services) -> int:
+    database = services.database
+    return await embed_all_pending(database, services.provider, across=database.across, seconds=SLICE_SECONDS)
+
+
 @tasks.task(name=INDEX, pass_context=True, queue="default")
 async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
     """Give workspaces that have outgrown the exact scan their index, once no more vectors pour in.
 
-    `seen` is what the vectors took POURING_SECONDS ago; a job that has not seen it asks for one that has.
+    `seen` are the bytes of the vectors POURING_SECONDS ago; a job that has not seen them asks for one that has.
     """
     services = _services(context)
+    across = services.database.across
     async with _again_when_it_answers(services, INDEX):
-        if not await backfill.lacks_an_index(services.database):
-            # A writer that found this job still waiting has relied on it, and may have committed after it looked.
+        if not await backfill.lacks_an_index(across):
+            # A writer that found this job still queued has relied on it, and may have committed after it looked.
             await asyncio.sleep(SETTLE_SECONDS)
-            if not await backfill.lacks_an_index(services.database):
+            if not await backfill.lacks_an_index(across):
                 return
-        now = await backfill.vector_bytes(services.database)
+        now = await backfill.vector_bytes(across)
         if seen is None or backfill.pouring(seen, now):
             await _ask(services, INDEX, after=backfill.POURING_SECONDS, seen=now)
-        elif await backfill.build_indexes(services.database):
-            # What was near had to wait for the index.
+        elif await backfill.build_indexes(across):
+            # Links by vectors had to wait for the index.
             await _ask(services, LINK)
 
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
-async def link_waiting_task(context: JobContext, seen: int | None = None) -> None:
-    """Find the links of what was stored or embedded, for TURN_SECONDS at a time; many not while vectors pour in.
+async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
+    """Find the links of what was stored or embedded, for SLICE_SECONDS at a time; many not while vectors pour in.
 
-    `seen` is what the vectors took when the job before it looked.
+    `seen` are the bytes of the vectors when the job before it looked.
     """
     services = _services(context)
+    across = services.database.across
     async with _again_when_it_answers(services, LINK):
-        if await many_wait(services.database):
-            now = await backfill.vector_bytes(services.database)
+        if await many_pending(across):
+            now = await backfill.vector_bytes(across)
             if seen is None or backfill.pouring(seen, now):
                 await _ask(services, LINK, after=backfill.POURING_SECONDS, seen=now)
                 return
@@ -143,11 +154,12 @@ async def link_waiting_task(context: JobContext, seen: int | None = None) -> Non
 
 
 async def _link(services: Services) -> None:
-    """Once more a moment later, as `_embed` does."""
-    done, over = await link_turn(services.database, seconds=TURN_SECONDS)
+    """Link twice, a moment apart, as `_embed` does."""
+    database = services.database
+    done, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
     if over:
         await asyncio.sleep(SETTLE_SECONDS)
-        more, over = await link_turn(services.database, seconds=TURN_SECONDS)
+        more, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
         done += more
     if done:
         logger.info("linked", memories=done)
@@ -160,40 +172,45 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
     """Take a workspace's lexical statistics anew, should they have become stale."""
     services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
     async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
-        # A writer that found this job still waiting has relied on it, and commits in this moment.
+        # A writer that found this job still queued has relied on it, and commits in this moment.
         await asyncio.sleep(SETTLE_SECONDS)
-        await refresh_workspace_statistics(services.database, workspace_id, stale=STALE_AT_WRITES)
+        database = services.database
+        await refresh_workspace_statistics(database, workspace_id, across=database.across, stale=STALE_AT_WRITES)
 
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
     """Compress a finished run."""
     services = _services(context)
-    await compress_waiting(services.database, services.compressor, workspace_id, UUID(observation_id))
+    workspace = await resolve_id(services.database, workspace_id)
+    await compress_waiting(
+        services.database, services.compressor, workspace=workspace, observation_id=UUID(observation_id)
+    )
 
 
 @tasks.periodic(cron="*/5 * * * *")
 @tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Find what no job was enqueued for: a restored backup, a worker that was killed."""
+    """Find work that no job was enqueued for: of a restored backup, or of a worker that was killed."""
     services = _services(context)
-    await drop_retired(services.database)
-    await find_unlisted(services.database)
-    await ask_again(services.database)
-    await empty_trash(services.database, days=services.settings.trash_days)
+    database, across = services.database, services.database.across
+    await drop_retired(across)
+    await queue_lacking(across)
+    await ask_again(database, across)
+    await empty_trash(across, days=services.settings.trash_days)
     for task in (EMBED, INDEX, LINK):
         await _ask(services, task)
-    await refresh_all_statistics(services.database)
+    await refresh_all_statistics(database, across=across)
 
 
 async def _follow(services: Services) -> None:
-    """The worker embeds by the model that the database serves."""
+    """Embed by the model that the database serves from now on."""
     if isinstance(services.provider, FollowingProvider):
         await services.provider.follow(services.database)
 
 
 async def release_stalled(manager: JobManager) -> None:
-    """Let jobs of workers that were killed be fetched anew; where another of its kind waits, that one does its work."""
+    """Let jobs of killed workers be fetched anew; where another of the kind is queued, that one does the work."""
     for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
         with suppress(ConnectorException):  # another worker was faster
             try:
@@ -212,8 +229,10 @@ async def _release_for_ever(manager: JobManager) -> None:
 
 
 def procrastinate_app(url: str) -> App:
-    """The procrastinate app for the database at `url`."""
-    connector = PsycopgConnector(conninfo=libpq_url(url), min_size=1, max_size=CONCURRENCY + 2)
+    """Returns the procrastinate app for the database at `url`. Its connections run as the role that serves."""
+    connector = PsycopgConnector(
+        conninfo=libpq_url(url), kwargs={"options": f"-c role={SERVICE}"}, min_size=1, max_size=CONCURRENCY + 2
+    )
     app = App(connector=connector)
     app.add_tasks_from(tasks, namespace="")
     return app

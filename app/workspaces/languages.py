@@ -1,11 +1,8 @@
-"""Text search languages: what Postgres knows, and what people call it."""
+"""Text search languages: the names that Postgres knows, and those that people use."""
 
 import re
 
-from app.db.engine import Database
 from app.errors import InvalidInput
-from app.workspaces import store
-from app.workspaces.workspace import checked_name
 
 CONFIGURATIONS = frozenset({
     "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
@@ -21,17 +18,17 @@ CODES = {
     "no": "norwegian", "nb": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
     "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-"""ISO 639-1 codes of the same."""
+"""The same by their ISO 639-1 codes."""
 
 CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
-"""How an ISO 639 code begins, whatever region or script follows."""
+"""The beginning of an ISO 639 code, whatever region or script follows."""
 
 UNKNOWN = "simple"
 """No stemming and no stop words: right for any language, if not best."""
 
 
 def unknown_language(language: str) -> str | None:
-    """Why this is no language, with those that are known; None if it is one.
+    """Returns why this is no language, with those that are known; None if it is one.
 
     A code of two or three letters always is: of languages that Postgres has no configuration for, UNKNOWN serves.
     """
@@ -48,25 +45,8 @@ def check_language(language: str | None) -> None:
 
 
 def configuration(language: str) -> str:
-    """The text search configuration for a name or an ISO 639-1 code (`Russian`, `ru`, `ru-RU`); `simple` if none."""
+    """Returns the text search configuration of a name or an ISO 639-1 code (`Russian`, `ru`, `ru-RU`), or `simple`."""
     name = language.strip().lower()
     if name in CONFIGURATIONS:
         return name
     return CODES.get(name.replace("_", "-").split("-")[0], UNKNOWN)
-
-
-async def set_language(database: Database, *, workspace: str, language: str) -> str:
-    """Set the language of memories and queries that name none; what is stored keeps its own.
-
-    The workspace is made if need be. The text search configuration that was set: `simple` for a code that
-    Postgres has none for.
-
-    Raises:
-        InvalidInput: the workspace may not be called that, or there is no such language.
-    """
-    check_language(language)
-    chosen = configuration(language)
-    async with database.transaction() as connection:
-        target = await store.ensure(connection, checked_name(workspace), chosen)
-        await store.set_language(connection, target, chosen)
-    return chosen

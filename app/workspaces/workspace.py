@@ -1,4 +1,4 @@
-"""What a workspace is, and which names it may have."""
+"""The tenant as every verb takes it, and the names that it may have."""
 
 import re
 from dataclasses import dataclass
@@ -6,26 +6,25 @@ from dataclasses import dataclass
 from app.errors import InvalidInput
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+UNMADE = 0
+"""The id of a workspace that nothing was written to yet. No row has it, so such a workspace is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """A tenant, with what the lexical arm must know of it."""
+    """A tenant, resolved once at the door."""
 
     workspace_id: int
+    """UNMADE before the first write."""
     name: str
     language: str
-    """Text search language of a memory or query that names none."""
+    """Text search configuration of a memory or query that names none."""
     languages: tuple[str, ...]
-    """Every language that its memories are written in."""
-    document_count: int
-    """Live memories when its statistics were last taken."""
-    mean_length: float
-    """Their mean length in lexemes; 0 before the first statistics."""
+    """Text search configurations of all its memories."""
 
 
 def checked_name(name: str) -> str:
-    """`name`, if a workspace may be called that.
+    """Returns `name` if a workspace may have it.
 
     Raises:
         InvalidInput: it may not.

@@ -8,9 +8,9 @@ import pytest_asyncio
 
 
 @pytest.fixture
-def headers(workspace: str) -> dict[str, str]:
+def headers(workspace_name: str) -> dict[str, str]:
     """The header that names the test's own workspace."""
-    return {"X-Workspace": workspace}
+    return {"X-Workspace": workspace_name}
 
 
 @pytest_asyncio.fixture(loop_scope="session")

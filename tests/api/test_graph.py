@@ -10,14 +10,15 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from sqlalchemy import text
 
 from app.insight.map import store
+from app.insight.map.messages import Job, Layout
 from app.insight.map.project import graph
 from app.insight.map.values import Graph
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from tests.insight.seeding import TOPICS, seed, vectors_of
 
 PATIENCE = 900.0
@@ -46,18 +47,19 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_unknown_workspace_has_an_empty_graph(client: httpx.AsyncClient, workspace: str) -> None:
+async def test_an_unknown_workspace_has_an_empty_graph(client: httpx.AsyncClient, workspace_name: str) -> None:
     found = await shown(client)
     assert (found["nodes"], found["clusters"], found["computed_at"]) == ([], [], None)
-    assert workspace in found["reason"]
+    assert workspace_name in found["reason"]
 
 
-async def test_memories_without_vectors_are_told(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_memories_without_vectors_are_told(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
     await remember(
         services.database,
         services.counter,
         workspace=workspace,
-        language="english",
         memories=[NewMemory(kind="note", body="The crane waits for its vector.")],
     )
     assert (await shown(client))["reason"] == "no memory has its vector yet; 1 wait for theirs"
@@ -76,7 +78,7 @@ async def test_a_memory_without_a_title_is_named_by_its_text(client: httpx.Async
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-async def test_few_memories(client: httpx.AsyncClient, services: Services, workspace: str, count: int) -> None:
+async def test_few_memories(client: httpx.AsyncClient, services: Services, workspace: Workspace, count: int) -> None:
     await seed(services, workspace, count)
     found = await shown(client)
     assert len(set(places(found).values())) == count
@@ -85,14 +87,14 @@ async def test_few_memories(client: httpx.AsyncClient, services: Services, works
     assert (await shown(client))["mode"] == "stored"
 
 
-async def test_identical_vectors(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_identical_vectors(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 12, matrix=np.repeat(vectors_of(["violin"]), 12, axis=0))
     found = await shown(client)
     assert len(set(places(found).values())) == 12
     assert len(found["clusters"]) == 1
 
 
-async def test_a_graph(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_a_graph(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     ids = await seed(services, workspace, 24)
     found = await shown(client)
     assert found["mode"] == "computed"
@@ -107,7 +109,7 @@ async def test_a_graph(client: httpx.AsyncClient, services: Services, workspace:
 
 
 async def test_clusters_are_labelled_by_their_topics(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await seed(services, workspace, 12)
     found = await shown(client)
@@ -121,7 +123,7 @@ async def test_clusters_are_labelled_by_their_topics(
 
 
 async def test_unchanged_memories_stay_where_they_are(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     ids = await seed(services, workspace, 20)
     first = await shown(client)
@@ -135,7 +137,7 @@ async def test_unchanged_memories_stay_where_they_are(
     assert (await shown(client, limit=5000))["mode"] == "stored"
 
 
-async def test_a_grown_store_is_projected(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_a_grown_store_is_projected(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 24)
     first = await shown(client)
     added = await seed(services, workspace, 8, first=24)
@@ -153,7 +155,9 @@ async def test_a_grown_store_is_projected(client: httpx.AsyncClient, services: S
     assert all(places(again)[str(identity)] == places(grown)[str(identity)] for identity in added)
 
 
-async def test_a_restored_memory_finds_its_place(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_a_restored_memory_finds_its_place(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
     ids = await seed(services, workspace, 20)
     first = await shown(client)
     await client.post("/api/memories:delete", json={"ids": [str(ids[3])]})
@@ -168,7 +172,7 @@ async def test_a_restored_memory_finds_its_place(client: httpx.AsyncClient, serv
     assert places(again).get(str(ids[3]), places(first)[str(ids[3])]) == places(first)[str(ids[3])]
 
 
-async def test_refresh_computes_again(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_refresh_computes_again(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 24)
     first = await shown(client)
     await seed(services, workspace, 8, first=24)
@@ -181,14 +185,15 @@ async def test_refresh_computes_again(client: httpx.AsyncClient, services: Servi
     assert places(await shown(client)) == places(refreshed) == places(await shown(client, refresh="true"))
 
 
-async def test_the_newest_of_a_kind(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_the_newest_of_a_kind(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 6)
     await seed(services, workspace, 2, first=6, kind="message")
     newest = await seed(services, workspace, 4, first=8, kind="message")
     found = await shown(client, kind="message", limit=4)
     assert set(places(found)) == {str(identity) for identity in newest}
     assert len((await shown(client, kind=""))["nodes"]) == 12
-    assert (await shown(client, kind="cue"))["reason"] == f"there is no memory of the kind cue in workspace {workspace}"
+    reason = (await shown(client, kind="cue"))["reason"]
+    assert reason == f"there is no memory of the kind cue in workspace {workspace.name}"
 
 
 async def test_task_type_and_run_are_told(client: httpx.AsyncClient, services: Services) -> None:
@@ -200,11 +205,13 @@ async def test_task_type_and_run_are_told(client: httpx.AsyncClient, services: S
     assert services.layouts.pid
 
 
-async def test_what_is_quarantined_is_not_shown(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_what_is_quarantined_is_not_shown(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
     ids = await seed(services, workspace, 5)
-    async with services.database.transaction() as connection:
-        await connection.execute(
-            text("UPDATE memories SET valid_until = now(), retired_as = 'quarantined' WHERE memory_id = :id"),
+    async with services.database.across() as session:
+        await session.execute(
+            "UPDATE memories SET valid_until = now(), retired_as = 'quarantined' WHERE memory_id = %(id)s",
             {"id": ids[0]},
         )
     assert str(ids[0]) not in places(await shown(client))
@@ -219,60 +226,83 @@ async def test_a_wrong_question_is_named(client: httpx.AsyncClient, parameters: 
     assert answer.json()["errors"][0]["field"] == next(iter(parameters))
 
 
+class Watched:
+    """The computations of layouts, seen by a test."""
+
+    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.count = 0
+        self._compute = services.layouts.compute
+        monkeypatch.setattr(type(services.layouts), "compute", lambda _, job: self._watched(job))
+
+    async def _watched(self, job: Job) -> Layout:
+        self.count += 1
+        self.begun.set()
+        layout = await self._compute(job)
+        await self.may_answer.wait()
+        return layout
+
+
+@pytest.fixture
+def computing(services: Services, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Says when a layout is being computed."""
+    return Watched(services, monkeypatch)
+
+
 async def test_one_computation_for_all_who_ask(
-    client: httpx.AsyncClient, services: Services, workspace: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, computing: Watched
 ) -> None:
     await seed(services, workspace, 16)
-    jobs = []
-    compute = services.layouts.compute
-
-    async def counted(job: Any) -> Any:
-        jobs.append(job)
-        return await compute(job)
-
-    monkeypatch.setattr(type(services.layouts), "compute", lambda _, job: counted(job))
     answers = await asyncio.gather(*(shown(client) for _ in range(6)))
-    assert len(jobs) == 1
+    assert computing.count == 1
     assert all(places(answer) == places(answers[0]) for answer in answers)
 
 
-async def test_who_leaves_does_not_take_the_computation_along(services: Services, workspace: str) -> None:
+async def test_who_leaves_does_not_take_the_computation_along(
+    services: Services, workspace: Workspace, computing: Watched
+) -> None:
     await seed(services, workspace, 16)
 
     async def ask() -> Graph:
         return await graph(services.database, services.provider, services.layouts, workspace=workspace)
 
     leaving, staying = asyncio.create_task(ask()), asyncio.create_task(ask())
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(computing.begun.wait(), PATIENCE)
     leaving.cancel()
     assert len((await staying).nodes) == 16
 
 
 async def test_other_requests_go_on_while_it_computes(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, computing: Watched
 ) -> None:
     await seed(services, workspace, 900)
     await client.post("/api/search", json={"query": "grain in the harbour"})
-    computing = asyncio.create_task(shown(client, limit=900))
-    times = []
-    while not computing.done():
+    computing.may_answer.clear()
+    asking = asyncio.create_task(shown(client, limit=900))
+    await asyncio.wait_for(computing.begun.wait(), PATIENCE)
+    times: list[float] = []
+    while not asking.done():
         started = time.perf_counter()
         assert (await client.post("/api/search", json={"query": "grain in the harbour"})).status_code == 200
         times.append(time.perf_counter() - started)
-    assert len((await computing)["nodes"]) == 900
-    assert len(times) > 3
+        if len(times) > 3:
+            computing.may_answer.set()
+    assert len((await asking)["nodes"]) == 900
     assert sorted(times)[len(times) // 2] < 1
 
 
 async def test_a_killed_process_is_a_problem_and_the_next_request_works(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, computing: Watched
 ) -> None:
     await seed(services, workspace, 600)
     await shown(client, limit=3)
     before = services.layouts.pid
-    asking = asyncio.create_task(client.get("/api/graph"))
-    await asyncio.sleep(0.3)
     assert before is not None
+    computing.begun.clear()
+    asking = asyncio.create_task(client.get("/api/graph"))
+    await asyncio.wait_for(computing.begun.wait(), PATIENCE)
     os.kill(before, signal.SIGKILL)
     answer = await asking
     assert answer.status_code == 503
@@ -284,7 +314,7 @@ async def test_a_killed_process_is_a_problem_and_the_next_request_works(
 
 
 async def test_a_process_that_died_while_idle_is_not_noticed(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await seed(services, workspace, 3)
     await shown(client)
@@ -296,35 +326,35 @@ async def test_a_process_that_died_while_idle_is_not_noticed(
 
 
 async def test_the_layouts_of_a_workspace_are_few(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await seed(services, workspace, store.LAYOUTS + 4)
     for limit in range(1, store.LAYOUTS + 3):
         await shown(client, limit=limit)
-    async with services.database.statements() as connection:
-        statement = text(
+    async with services.database.across() as session:
+        statement = (
             "SELECT node_limit, count(*) FROM graph_layouts JOIN graph_points USING (workspace_id, kind, node_limit)"
-            " JOIN workspaces USING (workspace_id) WHERE name = :name GROUP BY 1 ORDER BY 1"
+            " JOIN workspaces USING (workspace_id) WHERE name = %(name)s GROUP BY 1 ORDER BY 1"
         )
-        rows = (await connection.execute(statement, {"name": workspace})).all()
+        rows = await session.rows(statement, {"name": workspace.name})
     assert [tuple(row) for row in rows] == [(limit, limit) for limit in range(3, store.LAYOUTS + 3)]
 
 
 async def test_another_text_of_a_memory_is_another_place(
-    client: httpx.AsyncClient, services: Services, workspace: str
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     ids = await seed(services, workspace, 20)
     first = await shown(client)
-    async with services.database.transaction() as connection:
-        await connection.execute(
-            text("UPDATE memories SET title = 'other', content_hash = '\\x01' WHERE memory_id = :id"), {"id": ids[0]}
+    async with services.database.across() as session:
+        await session.execute(
+            "UPDATE memories SET title = 'other', content_hash = '\\x01' WHERE memory_id = %(id)s", {"id": ids[0]}
         )
     found = await shown(client)
     assert (found["mode"], found["projected"]) == ("projected", 1)
     assert places(found)[str(ids[0])] != places(first)[str(ids[0])]
 
 
-async def test_graphs_are_counted(client: httpx.AsyncClient, services: Services, workspace: str) -> None:
+async def test_graphs_are_counted(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:
     await seed(services, workspace, 2)
     await shown(client)
     metrics = (await client.get("/metrics")).text

@@ -87,7 +87,7 @@ WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
-async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str, route: tuple[str, str]) -> None:
+async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace_name: str, route: tuple[str, str]) -> None:
     ours = {"id": (await client.post("/api/memories", json=OURS)).json()["ids"][0]}
     await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
     await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
@@ -102,7 +102,7 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace: str
     }
     recall = (await client.post("/api/search", json={"query": "zebra protocol"})).json()
     assert recall["hits"]
-    client.headers["X-Workspace"] = f"{workspace}-stranger"
+    client.headers["X-Workspace"] = f"{workspace_name}-stranger"
     answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
     known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
     assert answer.status_code in {200, 404}

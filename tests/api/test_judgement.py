@@ -69,6 +69,8 @@ async def test_issues_never_make_two_observations_of_one(client: httpx.AsyncClie
         run = {"run_id": run_id, "task": "t", "output": OUTPUT, "final_score": score, "issues": issues}
         await post(client, "/api/runs?wait=true", {**run, "remember": True})
     assert (await client.patch("/api/runs/r1", json={"issues": ["no method"]})).status_code == 200
+    bodies = [memory["body"] for memory in (await get(client, "/api/memories?kind=observation"))["memories"]]
+    assert (len(bodies), len(set(bodies))) == (2, 2)
 
 
 async def test_the_same_text_takes_a_better_judgement(client: httpx.AsyncClient) -> None:

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import text
 
 from app.memories.filters import Filters
 from app.retrieval.store import survey
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from tests.api.test_routes import stored
 
 PUMP = {"kind": "note", "title": "pump", "body": "The pump at the northern mill failed at noon."}
@@ -127,21 +127,23 @@ async def test_what_a_filter_leaves_out_takes_no_place_and_no_share(client: http
     assert await gained(client, "spares", **only) == pytest.approx(alone)
 
 
-async def test_links_that_pass_nothing_on_cost_a_recall_nothing(services: Services, client: httpx.AsyncClient) -> None:
+async def test_links_that_pass_nothing_on_cost_a_recall_nothing(
+    services: Services, client: httpx.AsyncClient, workspace: Workspace
+) -> None:
     pump, spares, *_ = await stored(client, PUMP, SPARES, *OTHERS)
 
     async def counts() -> bool:
-        async with services.database.direct() as connection:
-            found = await survey(connection, client.headers["X-Workspace"], "pump", filters=Filters(), language=None)
+        async with services.database.session(workspace, transaction=False) as session:
+            found = await survey(session, "pump", filters=Filters(), language=None)
         assert found is not None
         return found.linked
 
-    async with services.database.transaction() as connection:
-        similar = text(
+    async with services.database.session(workspace) as session:
+        similar = (
             "INSERT INTO links (workspace_id, from_id, to_id, relation)"
-            " SELECT workspace_id, memory_id, :other, 'similar' FROM memories WHERE memory_id = :memory_id"
+            " VALUES (%(workspace_id)s, %(memory_id)s, %(other)s, 'similar')"
         )
-        await connection.execute(similar, {"memory_id": pump, "other": spares})
+        await session.execute(similar, {"memory_id": pump, "other": spares})
     assert not await counts()
     await give(client, pump, spares)
     assert await counts()

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from app.api import panel
+from app.api.context import Metrics
 from app.api.document import document
 from app.api.frame import NO_KEY, Frame
-from app.api.metrics import Metrics
 from app.panel.build import STAMP, TYPES, digest, new_enough
 
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from app.api.context import Metrics
 from app.api.frame import Frame
-from app.api.metrics import Metrics
 from app.api.server import bound_socket
 from app.errors import ConfigurationError
 from app.models.protocols import EmbeddingProvider

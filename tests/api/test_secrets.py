@@ -3,15 +3,14 @@
 from urllib.parse import quote
 
 import httpx
-from sqlalchemy import text
 
 from app.db import tables
-from app.db.engine import Database
+from app.db.database import Database
 from app.safety.secrets import mask
 from tests.api.test_learning import OUTPUT, get, post
 
 
-async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Database, workspace: str) -> None:
+async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Database, workspace_name: str) -> None:
     key = "AKIAIOSFODNN7EXAMPLE"
     run_id, seen = f"r {key}", mask(f"r {key}").text
     named: dict[str, str] = {"task": f"audit {key}", "task_type": f"type {key}", "output_path": f"s3://{key}/out.md"}
@@ -40,12 +39,12 @@ async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Data
     story = await get(client, f"/api/runs/{quote(run_id)}")
     assert [memory["run_id"] for memory in story["observations"]] == [seen] * 2
     assert story["given"]
-    async with database.transaction() as connection:
+    async with database.across() as session:
         for table in tables.metadata.sorted_tables:
             if "workspace_id" in table.columns and table.name != "embeddings":
-                held = text(
+                held = (
                     f"SELECT t::text FROM {table.name} t JOIN workspaces w USING (workspace_id)"
-                    " WHERE w.name = :workspace AND t::text ILIKE :key"
+                    " WHERE w.name = %(workspace)s AND t::text ILIKE %(key)s"
                 )
-                found = await connection.execute(held, {"workspace": workspace, "key": f"%{key}%"})
-                assert list(found.scalars()) == [], table.name
+                found = await session.column(held, {"workspace": workspace_name, "key": f"%{key}%"})
+                assert list(found) == [], table.name

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.db.engine import Database
+from app.db.database import Database
 
 LESSONS = {
     "retries": "Retries without jitter made the payment service fall over again after each outage.",
@@ -104,12 +104,11 @@ async def test_a_memory_destroyed_with_the_trash_leaves_no_text_behind(
     client: httpx.AsyncClient, stored: dict[str, str], database: Database
 ) -> None:
     await history(client, "cache", run_id=stored["cache"])
-    async with database.direct() as connection:
-        found = await connection.execute("SELECT blocks::text FROM run_sections WHERE run_id = %s", [stored["cache"]])
-        row = await found.fetchone()
-    assert row is not None
-    assert stored["cache"] in row[0]
-    assert not any(word in row[0] for word in ("tenant", "keyed", "leaked"))
+    async with database.across() as session:
+        statement = "SELECT blocks::text FROM run_sections WHERE run_id = %(run_id)s"
+        blocks = await session.value(statement, {"run_id": stored["cache"]})
+    assert stored["cache"] in blocks
+    assert not any(word in blocks for word in ("tenant", "keyed", "leaked"))
 
 
 async def test_an_edited_memory_ends_the_prefix_and_is_shown_anew(

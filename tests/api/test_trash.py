@@ -1,9 +1,8 @@
 """What a person deleted, and when it is gone for good."""
 
 import httpx
-from sqlalchemy import text
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.memories.lifecycle import empty_trash
 from tests.api.test_learning import get, post
 
@@ -19,9 +18,9 @@ REPORT = "# Pump\n" + part("Flow", "It pumps 4 litres a second.") + part("Noise"
 
 
 async def age(database: Database, memory_id: str, days: int) -> None:
-    async with database.transaction() as connection:
-        statement = "UPDATE memories SET valid_until = now() - make_interval(days => :days) WHERE memory_id = :id"
-        await connection.execute(text(statement), {"days": days, "id": memory_id})
+    async with database.across() as session:
+        statement = "UPDATE memories SET valid_until = now() - make_interval(days => %(days)s) WHERE memory_id = %(id)s"
+        await session.execute(statement, {"days": days, "id": memory_id})
 
 
 async def test_the_trash_keeps_what_is_young_and_destroys_what_is_old(
@@ -32,7 +31,7 @@ async def test_the_trash_keeps_what_is_young_and_destroys_what_is_old(
     await post(client, f"/api/memories/{old}/feedback", {"rating": -1})
     await post(client, "/api/memories:delete", {"ids": [young, old]})
     await age(database, old, 40)
-    assert await empty_trash(database, days=30) >= 1
+    assert await empty_trash(database.across, days=30) >= 1
     assert (await client.get(f"/api/memories/{old}")).status_code == 404
     assert (await post(client, "/api/memories:restore", {"ids": [young, old]}))["changed"] == [young]
 
@@ -43,7 +42,7 @@ async def test_a_deleted_chunk_stays_out_of_its_file_for_ever(client: httpx.Asyn
     noise = next(chunk["id"] for chunk in chunks if "hums" in chunk["body"])
     await post(client, "/api/memories:delete", {"ids": [noise]})
     await age(database, noise, 40)
-    await empty_trash(database, days=30)
+    await empty_trash(database.across, days=30)
     left = await get(client, f"/api/memories/{noise}")
     assert (left["body"], left["title"]) == ("", "")
     assert await get(client, "/api/memories/deleted") == []

@@ -10,8 +10,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from app.api.schemas import HitView
 from app.db.migrations import head
 
 PRIORS = Path(sys.executable).with_name("priors")
@@ -88,6 +90,7 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     assert after["kept"] == [hit["id"] for hit in before["hits"]]
     found = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)
     assert (len(found["hits"]), found["mode"]) == (1, "hybrid")
+    assert list(found["hits"][0]) == [field.encode_name for field in msgspec.structs.fields(HitView)]
     for width in ("60", "80", "140"):
         table = call(folder, "search", "scout found no actors", columns=width).stdout
         assert "BADs Russia" in table
@@ -319,12 +322,13 @@ def test_after_kill_9_of_postgres_the_service_brings_it_back(folder: Path) -> No
     service = Service(folder)
     pid = int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
     os.kill(pid, signal.SIGKILL)
-    recovered = False
-    while not recovered:
+    recovered, deadline = False, time.monotonic() + 60
+    while not recovered and time.monotonic() < deadline:
         try:
             recovered = service.ready()
         except OSError:
             assert service.process.poll() is None
+    assert recovered
     assert call(folder, "history", "scout found no actors").stdout.startswith("## Relevant History")
     assert service.end(signal.SIGTERM) == 0
 

@@ -15,14 +15,15 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from app.db.engine import Database, sqlalchemy_url
+from app.db.database import Database, sqlalchemy_url
 from app.db.migrations import configuration, current, head, upgrade
 from app.db.tables import metadata
-from app.index import vectors
+from app.index import models
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
+from tests.conftest import workspace_in
 
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
 
@@ -65,16 +66,16 @@ def test_each_migration_goes_down_and_up_with_rows_in_place(
 ) -> None:
     async def fill() -> None:
         database = Database(own_database_url, pool_size=2)
-        await remember(
-            database, counter, workspace="w", language="english", memories=[NewMemory(kind="note", body="kept")]
-        )
-        async with database.transaction() as connection:
-            await vectors.register_model(connection, "model", 3)
+        workspace = await workspace_in(database, "w")
+        await remember(database, counter, workspace=workspace, memories=[NewMemory(kind="note", body="kept")])
+        async with database.session(workspace) as session:
+            await models.register(session, "model", 3)
         await database.close()
 
     async def bodies() -> list[str]:
         database = Database(own_database_url, pool_size=2)
-        found = [memory.body for memory in await list_memories(database, workspace="w")]
+        workspace = await workspace_in(database, "w")
+        found = [memory.body for memory in await list_memories(database, workspace=workspace)]
         await database.close()
         return found
 
@@ -90,6 +91,15 @@ async def test_the_state_is_told(empty_database_url: str) -> None:
     assert await current(database) is None
     await asyncio.to_thread(upgrade, empty_database_url)
     assert await current(database) == head() == REVISIONS[-1]
+    await database.close()
+
+
+async def test_the_state_is_told_before_the_roles_own_anything(own_database_url: str) -> None:
+    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0015")
+    database = Database(own_database_url, pool_size=1)
+    assert await current(database) == "0015"
+    await asyncio.to_thread(upgrade, own_database_url)
+    assert await current(database) == head()
     await database.close()
 
 
@@ -109,7 +119,7 @@ def test_indexes_that_a_failure_left_half_built_are_built_again(own_database_url
     async def fill() -> None:
         database = Database(own_database_url, pool_size=2)
         notes = [NewMemory(kind="note", body=body) for body in ("one", "two")]
-        await remember(database, counter, workspace="w", language="english", memories=notes)
+        await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
         await database.close()
 
     asyncio.run(fill())

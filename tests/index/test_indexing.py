@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sqlalchemy import text
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.index import backfill
 from app.index import vectors as store
-from app.index.backfill import backfill_state, build_indexes, pouring, serving_model, vector_bytes
-from app.links.find import link_waiting, many_wait
+from app.index.backfill import build_indexes, pending_count, pouring, serving_model, vector_bytes
+from app.links.find import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
@@ -21,6 +20,7 @@ from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.wiring import Services
 from app.worker import worker
+from tests.conftest import workspace_in
 from tests.index.test_reembed import Lent
 from tests.worker.working import note, until_settled, working
 
@@ -52,14 +52,14 @@ async def remember_with_vectors(
         )
         for place, vector in enumerate(vectors, start)
     ]
-    done = await remember(database, counter, workspace="w", language="english", memories=memories)
+    done = await remember(database, counter, workspace=await workspace_in(database, "w"), memories=memories)
     assert done.stored == FEW
 
 
 async def indexes(database: Database) -> list[str]:
-    async with database.statements() as connection:
-        names = text("SELECT relname FROM pg_class WHERE relname LIKE '%\\_hnsw' AND relkind = 'i'")
-        return list((await connection.execute(names)).scalars())
+    async with database.across() as session:
+        names = "SELECT relname FROM pg_class WHERE relname LIKE '%%\\_hnsw' AND relkind = 'i'"
+        return await session.column(names)
 
 
 async def test_two_that_build_at_once_build_it_once(
@@ -68,11 +68,12 @@ async def test_two_that_build_at_once_build_it_once(
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     database = Database(own_database_url, pool_size=4)
     await remember_with_vectors(database, counter, provider)
-    exact = await search(database, provider, workspace="w", language="english", query=Query(text="a note", k=5))
-    assert sum(await asyncio.gather(*(build_indexes(database) for _ in range(3)))) == 1
-    assert await build_indexes(database) == 0
+    workspace = await workspace_in(database, "w")
+    exact = await search(database, provider, workspace=workspace, query=Query(text="a note", k=5))
+    assert sum(await asyncio.gather(*(build_indexes(database.across) for _ in range(3)))) == 1
+    assert await build_indexes(database.across) == 0
     assert len(await indexes(database)) == 1
-    found = await search(database, provider, workspace="w", language="english", query=Query(text="a note", k=5))
+    found = await search(database, provider, workspace=workspace, query=Query(text="a note", k=5))
     assert [hit.memory.memory_id for hit in found.hits] == [hit.memory.memory_id for hit in exact.hits]
     await database.close()
 
@@ -85,13 +86,13 @@ async def test_what_is_near_is_found_once_there_is_an_index(
     await remember_with_vectors(database, counter, provider)
 
     async def waiting() -> list[str]:
-        async with database.statements() as connection:
-            return list((await connection.execute(text("SELECT step FROM pending_links"))).scalars())
+        async with database.across() as session:
+            return await session.column("SELECT step FROM pending_links")
 
-    assert await link_waiting(database) == FEW
+    assert await link_pending(database, across=database.across) == FEW
     assert await waiting() == ["vectors"] * FEW
-    await build_indexes(database)
-    await link_waiting(database)
+    await build_indexes(database.across)
+    await link_pending(database, across=database.across)
     assert await waiting() == []
     await database.close()
 
@@ -102,16 +103,16 @@ async def test_what_waits_for_an_index_does_not_keep_the_worker_from_resting(
     """More wait than are linked while more come, and none can be linked before the index is there."""
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
     await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
-    await link_waiting(own_services.database)
-    assert not await many_wait(own_services.database, FEW - 1)
-    await build_indexes(own_services.database)
-    assert await many_wait(own_services.database, FEW - 1)
+    await link_pending(own_services.database, across=own_services.database.across)
+    assert not await many_pending(own_services.database.across, FEW - 1)
+    await build_indexes(own_services.database.across)
+    assert await many_pending(own_services.database.across, FEW - 1)
 
 
 async def test_an_index_is_built_before_all_is_embedded(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(backfill, "BATCH", FEW)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     monkeypatch.setattr(store, "INDEXED_FROM", FEW)
@@ -122,7 +123,7 @@ async def test_an_index_is_built_before_all_is_embedded(
             if await indexes(own_services.database):
                 break
             await asyncio.sleep(0.05)
-        assert await backfill_state(own_services.database) == 1
+        assert await pending_count(own_services.database.across) == 1
         slow.let_go.set()
         await until_settled(own_services)
 
@@ -134,8 +135,8 @@ async def test_a_worker_builds_it_when_no_more_come(own_services: Services, monk
         await remember_with_vectors(own_services.database, own_services.counter, own_services.provider)
         await until_settled(own_services)
         assert len(await indexes(own_services.database)) == 1
-        async with own_services.database.statements() as connection:
-            assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
+        async with own_services.database.across() as session:
+            assert await session.value("SELECT count(*) FROM pending_links") == 0
 
 
 async def test_what_pours_in_is_noticed(
@@ -144,11 +145,27 @@ async def test_what_pours_in_is_noticed(
     monkeypatch.setattr(backfill, "POURING_BYTES", 1)
     database = Database(own_database_url, pool_size=4)
     await serving_model(database, provider)
-    before = await vector_bytes(database)
-    assert not pouring(before, await vector_bytes(database))
+    before = await vector_bytes(database.across)
+    assert not pouring(before, await vector_bytes(database.across))
     for start in itertools.count(0, FEW):
         await remember_with_vectors(database, counter, provider, start)
-        if pouring(before, now := await vector_bytes(database)):
+        if pouring(before, now := await vector_bytes(database.across)):
             break
-    assert not pouring(now, await vector_bytes(database))
+    assert not pouring(now, await vector_bytes(database.across))
+    await database.close()
+
+
+async def test_the_vectors_of_a_new_model_are_their_workspaces_alone(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    """The service may write the partition that was made for it, and sees no other workspace's vectors in it."""
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+    model = await serving_model(database, provider)
+    assert model is not None
+    counts = []
+    for name in ("w", "other"):
+        async with database.session(await workspace_in(database, name)) as session:
+            counts.append(await session.value(f"SELECT count(*) FROM {model.partition}"))
+    assert counts == [FEW, 0]
     await database.close()

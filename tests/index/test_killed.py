@@ -13,26 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from app.db.engine import Database
-from app.index import vectors as store
-from app.index.backfill import embed_waiting
+from app.db.database import Database
+from app.index import models as stored
+from app.index.backfill import embed_all_pending
+from app.index.following import FollowingProvider, following_provider
 from app.index.reembed import MoveState, move_state
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
-from app.models.factory import following_provider
-from app.models.following import FollowingProvider
 from app.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
 from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.settings import Settings
+from tests.conftest import workspace_in
 from tests.index.test_reembed import models
 from tests.models.test_remote import DIMENSION, Endpoint, answered
 
 PRIORS = Path(sys.executable).with_name("priors")
 NOTES = [f"Lesson {number}: the scout verifies the producers of town {number}." for number in range(600)]
 SLOW_SECONDS = 0.4
-"""For a request of the new model, which has 128 texts at most."""
+"""Time that a request of the new model takes, which has 128 texts at most."""
 
 
 def vector_of(model: str, text: str) -> list[float]:
@@ -67,7 +67,8 @@ class Asker:
         await self._provider.follow(self._database)
         note = NOTES[len(self.modes) % len(NOTES)]
         query = Query(text=note, k=1, preset="classic")
-        found = await search(self._database, self._provider, workspace="w", language="english", query=query)
+        workspace = await workspace_in(self._database, "w")
+        found = await search(self._database, self._provider, workspace=workspace, query=query)
         self.modes.append(found.mode)
         self.least = min(self.least, found.hits[0].explain["similarity"] or 0.0)
 
@@ -103,7 +104,7 @@ async def started(settings: Settings, model: str = "new") -> asyncio.subprocess.
 
 async def killed_when(database: Database, settings: Settings, reached: Callable[[MoveState], bool]) -> None:
     process = await started(settings)
-    while not reached(await move_state(database)):
+    while not reached(await move_state(database.across)):
         assert process.returncode is None
         await asyncio.sleep(0.05)
     process.send_signal(signal.SIGKILL)
@@ -125,8 +126,8 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
     database, provider = Database(own_database_url, pool_size=8), following_provider(own)
     assert isinstance(provider, FollowingProvider)
     notes = [NewMemory(kind="note", body=body) for body in NOTES]
-    await remember(database, counter, workspace="w", language="english", memories=notes)
-    assert await embed_waiting(database, provider) == len(NOTES)
+    await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
+    assert await embed_all_pending(database, provider, across=database.across) == len(NOTES)
     asker = Asker(database, provider)
     async with asker.asking():
         await killed_when(database, own, lambda state: state.move is not None and state.move.done > 0)
@@ -138,11 +139,11 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
         assert await models(database) == [("openai:old", False), ("openai:new", True)]
         assert await told(own) == ["openai:old is no longer served: a running worker drops its vectors within minutes"]
 
-        async with database.statements() as connection:
-            assert (await connection.execute(store.TRY_MOVE)).scalar_one()
+        async with database.across(transaction=False) as session:
+            assert await stored.try_move(session)
             other = await started(own, "other")
             _, refusal = await other.communicate()
-            await connection.execute(store.END_MOVE)
+            await stored.end_move(session)
         assert (other.returncode, refusal.decode().splitlines()) == (
             2,
             ["priors: the store is being moved to openai:new already: wait for that to end, or stop it"],

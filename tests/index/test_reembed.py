@@ -7,25 +7,26 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
 
-from app.api.metrics import Metrics
-from app.db.engine import Database
+from app.api.context import Metrics
+from app.db.database import Database
 from app.errors import ConfigurationError, EmbeddingUnavailable
+from app.index import models as stored
 from app.index import vectors
-from app.index.backfill import backfill_state, embed_waiting, find_unlisted
+from app.index.backfill import embed_all_pending, pending_count, queue_lacking
+from app.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.index.reembed import drop_retired, move_state, reembed
 from app.intake.reports.ingest import ingest
-from app.links.find import link_waiting
+from app.links.find import link_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
-from app.models.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.operations.doctor import diagnose
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
 from app.settings import Settings
+from tests.conftest import workspace_in
 
 
 class Turned:
@@ -89,8 +90,8 @@ LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in t
 
 async def filled(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> None:
     notes = [NewMemory(kind="note", body=body) for body in LESSONS]
-    await remember(database, counter, workspace="w", language="english", memories=notes)
-    await embed_waiting(database, provider)
+    await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
+    await embed_all_pending(database, provider, across=database.across)
 
 
 @pytest_asyncio.fixture
@@ -103,19 +104,19 @@ async def own(own_database_url: str, provider: EmbeddingProvider, counter: Token
 
 
 async def vectors_of(database: Database) -> dict[str, int]:
-    async with database.statements() as connection:
+    async with database.across() as session:
         counted = "SELECT name, count(*) FROM embeddings JOIN embedding_models USING (model_id) GROUP BY 1"
-        return {row[0]: row[1] for row in await connection.execute(text(counted))}
+        return {row[0]: row[1] for row in await session.rows(counted)}
 
 
 async def found(database: Database, provider: EmbeddingProvider) -> Recall:
     query = Query(text="which town's producers were verified, 17", k=3)
-    return await search(database, provider, workspace="w", language="english", query=query)
+    return await search(database, provider, workspace=await workspace_in(database, "w"), query=query)
 
 
 async def models(database: Database) -> list[tuple[str, bool]]:
-    async with database.statements() as connection:
-        rows = await connection.execute(text("SELECT name, active FROM embedding_models ORDER BY model_id"))
+    async with database.across() as session:
+        rows = await session.rows("SELECT name, active FROM embedding_models ORDER BY model_id")
         return [(row.name, row.active) for row in rows]
 
 
@@ -135,7 +136,13 @@ async def test_the_store_moves_while_queries_are_answered(
 
     asking = asyncio.create_task(ask())
     seen: list[tuple[int, int]] = []
-    done = await reembed(database, Turned(provider), grace_seconds=1.0, on_progress=lambda *counts: seen.append(counts))
+    done = await reembed(
+        database,
+        Turned(provider),
+        across=database.across,
+        grace_seconds=1.0,
+        on_progress=lambda *counts: seen.append(counts),
+    )
     stop.set()
     await asking
     assert done == 300
@@ -144,24 +151,24 @@ async def test_the_store_moves_while_queries_are_answered(
     assert set(modes) == {"hybrid"}
     assert following.model_id == "turned"
     assert (await found(database, provider)).mode == "lexical"
-    assert await backfill_state(database) == 0
+    assert await pending_count(database.across) == 0
     await database.close()
 
 
 async def test_what_is_near_is_found_anew_by_the_other_model(own: Database, provider: EmbeddingProvider) -> None:
     async def similar() -> tuple[int, float]:
-        async with own.statements() as connection:
+        async with own.across() as session:
             counted = "SELECT count(*), coalesce(min(weight), 0) FROM links WHERE relation = 'similar'"
-            return tuple((await connection.execute(text(counted))).one())
+            return tuple(await session.one(counted))
 
-    await link_waiting(own)
+    await link_pending(own, across=own.across)
     before = await similar()
     assert before[0] > 0
-    async with own.transaction() as connection:
-        await connection.execute(text("UPDATE links SET weight = 0.01 WHERE relation = 'similar'"))
-    await reembed(own, Turned(provider), grace_seconds=0)
+    async with own.across() as session:
+        await session.execute("UPDATE links SET weight = 0.01 WHERE relation = 'similar'")
+    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     assert (await similar())[0] == 0
-    await link_waiting(own)
+    await link_pending(own, across=own.across)
     # The vectors are the same but for the order of their numbers, and so is what is near to what.
     count, least = await similar()
     assert abs(count - before[0]) <= before[0] / 10
@@ -174,10 +181,10 @@ async def test_what_was_killed_half_way_goes_on(
     database = Database(own_database_url, pool_size=4)
     await filled(database, provider, counter)
     with pytest.raises(EmbeddingUnavailable):
-        await reembed(database, Turned(provider, fails_after=1), grace_seconds=0)
+        await reembed(database, Turned(provider, fails_after=1), across=database.across, grace_seconds=0)
     assert await models(database) == [(provider.model_id, True), ("turned", False)]
     assert (await found(database, provider)).mode == "hybrid"
-    assert await reembed(database, Turned(provider), grace_seconds=0) == 300 - 256
+    assert await reembed(database, Turned(provider), across=database.across, grace_seconds=0) == 300 - 256
     assert await models(database) == [("turned", True)]
     await database.close()
 
@@ -187,13 +194,11 @@ async def test_what_lacks_a_vector_is_found_by_count(
 ) -> None:
     database = Database(own_database_url, pool_size=4)
     await filled(database, provider, counter)
-    assert not await find_unlisted(database)
-    async with database.transaction() as connection:
-        await connection.execute(
-            text("DELETE FROM embeddings WHERE memory_id IN (SELECT memory_id FROM memories LIMIT 7)")
-        )
-    assert await find_unlisted(database)
-    assert await backfill_state(database) == 7
+    assert not await queue_lacking(database.across)
+    async with database.across() as session:
+        await session.execute("DELETE FROM embeddings WHERE memory_id IN (SELECT memory_id FROM memories LIMIT 7)")
+    assert await queue_lacking(database.across)
+    assert await pending_count(database.across) == 7
     await database.close()
 
 
@@ -207,16 +212,25 @@ async def test_an_ingestion_under_way_survives_the_move(
             f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
         )
     old = Lent(provider, held=True)
-    ingesting = asyncio.create_task(ingest(own, old, counter, workspace="w", paths=[tmp_path], max_file_bytes=10**6))
+    ingesting = asyncio.create_task(
+        ingest(
+            own,
+            old,
+            counter,
+            workspace=await workspace_in(own, "w"),
+            paths=[tmp_path],
+            max_file_bytes=10**6,
+        )
+    )
     await old.entered.wait()
-    await reembed(own, Turned(provider), grace_seconds=0)
+    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     old.let_go.set()
     result = await ingesting
     assert not result.failed
     assert result.waiting > 0
     assert await models(own) == [("turned", True)]
-    await embed_waiting(own, Turned(provider))
-    assert not await find_unlisted(own)
+    await embed_all_pending(own, Turned(provider), across=own.across)
+    assert not await queue_lacking(own.across)
     assert await vectors_of(own) == {"turned": 300 + result.stored}
 
 
@@ -224,15 +238,15 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     own: Database, provider: EmbeddingProvider, counter: TokenCounter
 ) -> None:
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
-    await remember(own, counter, workspace="w", language="english", memories=notes)
+    await remember(own, counter, workspace=await workspace_in(own, "w"), memories=notes)
     old = Lent(provider, held=True)
-    embedding = asyncio.create_task(embed_waiting(own, old))
+    embedding = asyncio.create_task(embed_all_pending(own, old, across=own.across))
     await old.entered.wait()
-    await reembed(own, Turned(provider), grace_seconds=0)
+    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     old.let_go.set()
     assert await embedding == 0
     assert await vectors_of(own) == {"turned": 600}
-    assert await backfill_state(own) == 0
+    assert await pending_count(own.across) == 0
 
 
 async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
@@ -240,18 +254,18 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 ) -> None:
     """A transaction that made sure of the old model is waited for, and what it wrote is listed."""
     late = NewMemory(kind="note", body="The judge came late.")
-    ids = (await remember(own, counter, workspace="w", language="english", memories=[late])).ids
+    ids = (await remember(own, counter, workspace=await workspace_in(own, "w"), memories=[late])).ids
     vector = vectors.as_literals(await provider.embed_documents([late.body]))
-    async with own.transaction() as connection:
-        model = await vectors.active_model(connection)
+    async with own.session(await workspace_in(own, "w")) as session:
+        model = await stored.active_model(session)
         assert model is not None
-        assert await vectors.is_served(connection, model)
-        moving = asyncio.create_task(reembed(own, Turned(provider), grace_seconds=0.1))
+        assert await stored.is_served(session, model)
+        moving = asyncio.create_task(reembed(own, Turned(provider), across=own.across, grace_seconds=0.1))
         while await models(own) != [(provider.model_id, False), ("turned", True)]:  # noqa: ASYNC110 - the database is what is waited for
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)
         assert not moving.done()
-        await vectors.insert(connection, model, 1, [memory_id for memory_id in ids if memory_id], vector)
+        await vectors.insert(session, model, [memory_id for memory_id in ids if memory_id], vector)
     await moving
     assert await models(own) == [("turned", True)]
     assert await vectors_of(own) == {"turned": 301}
@@ -259,14 +273,14 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 
 async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) -> None:
     destination = Turned(provider, held=True)
-    first = asyncio.create_task(reembed(own, destination, grace_seconds=0))
+    first = asyncio.create_task(reembed(own, destination, across=own.across, grace_seconds=0))
     await destination.entered.wait()
     for other in ("turned", "another"):
         with pytest.raises(ConfigurationError, match="is being moved to turned already"):
-            await reembed(own, Turned(provider, name=other), grace_seconds=0)
-    state = await move_state(own)
+            await reembed(own, Turned(provider, name=other), across=own.across, grace_seconds=0)
+    state = await move_state(own.across)
     assert state.move is not None
-    assert (state.move.model.name, state.move.total, state.move.under_way) == ("turned", 300, True)
+    assert (state.move.model.name, state.move.total, state.move.in_progress) == ("turned", 300, True)
     shown = Metrics()
     shown.note_move(state.move)
     assert b'priors_reembed_memories{count="all",model="turned"} 300.0' in shown.exposition()
@@ -279,8 +293,8 @@ async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) ->
 
 async def test_another_destination_gives_up_the_first(own: Database, provider: EmbeddingProvider) -> None:
     with pytest.raises(EmbeddingUnavailable):
-        await reembed(own, Turned(provider, fails_after=1), grace_seconds=0)
-    await reembed(own, Lent(provider), grace_seconds=0)
+        await reembed(own, Turned(provider, fails_after=1), across=own.across, grace_seconds=0)
+    await reembed(own, Lent(provider), across=own.across, grace_seconds=0)
     assert await models(own) == [(provider.model_id, True)]
     assert await vectors_of(own) == {provider.model_id: 300}
 
@@ -293,10 +307,10 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
         raise KeyError
 
     with monkeypatch.context() as patch:
-        patch.setattr(vectors, "drop_model", killed)
+        patch.setattr(stored, "drop_model", killed)
         with pytest.raises(KeyError):
-            await reembed(own, Turned(provider), grace_seconds=0)
-    state = await move_state(own)
+            await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
+    state = await move_state(own.across)
     assert (state.move, state.retiring) == (None, (provider.model_id,))
     told = [
         finding.message
@@ -304,23 +318,21 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
         if finding.subject == "model change"
     ]
     assert told == [f"{provider.model_id} is no longer served: a running worker drops its vectors within minutes"]
-    assert await drop_retired(own) == 0  # answers that began with it may still be given
-    async with own.transaction() as connection:
-        await connection.execute(
-            text("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
-        )
-    assert await drop_retired(own) == 1
+    assert await drop_retired(own.across) == 0  # answers that began with it may still be given
+    async with own.across() as session:
+        await session.execute("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
+    assert await drop_retired(own.across) == 1
     assert await models(own) == [("turned", True)]
-    assert (await move_state(own)).retiring == ()
+    assert (await move_state(own.across)).retiring == ()
 
 
 async def test_pending_rows_that_have_their_vector_hide_none_that_lack_it(own: Database) -> None:
     newest = "SELECT workspace_id, memory_id FROM memories ORDER BY memory_id DESC LIMIT 7"
     oldest = "SELECT memory_id FROM memories ORDER BY memory_id LIMIT 7"
-    async with own.transaction() as connection:
-        await connection.execute(text(f"DELETE FROM embeddings WHERE memory_id IN ({oldest})"))
-        await connection.execute(text(f"INSERT INTO pending_embeddings {newest}"))
-    assert await find_unlisted(own)
+    async with own.across() as session:
+        await session.execute(f"DELETE FROM embeddings WHERE memory_id IN ({oldest})")
+        await session.execute(f"INSERT INTO pending_embeddings {newest}")
+    assert await queue_lacking(own.across)
 
 
 async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
@@ -330,7 +342,7 @@ async def test_a_query_that_a_change_of_model_overtakes_is_embedded_again(
     now = [0.0]
     following = FollowingProvider(Lent(provider), lambda _name, _dimension: Turned(provider), clock=lambda: now[0])
     assert speaking(following, provider.model_id) is following
-    await reembed(own, Turned(provider), grace_seconds=0)
+    await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     await following.follow(own)
     assert following.model_id == "turned"
     assert speaking(following, "turned") is following.prepared("turned")

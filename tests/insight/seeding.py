@@ -6,12 +6,12 @@ from uuid import UUID
 
 import numpy as np
 
-from app.index import vectors
+from app.index import models, vectors
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import Matrix
 from app.wiring import Services
-from app.workspaces import store as workspaces
+from app.workspaces.workspace import Workspace
 
 TOPICS = {
     "harbour": "the ship left its harbour with grain and the crane loaded every container before dawn",
@@ -40,7 +40,7 @@ def vectors_of(topics: Sequence[str], *, noise: float = 0.03, seed: int = 1) -> 
 
 async def seed(
     services: Services,
-    workspace: str,
+    workspace: Workspace,
     count: int,
     *,
     first: int = 0,
@@ -48,26 +48,22 @@ async def seed(
     topics: Sequence[str] = tuple(TOPICS),
     matrix: Matrix | None = None,
 ) -> list[UUID]:
-    """Store so many memories with vectors; their ids, oldest first."""
+    """Stores so many memories with vectors; returns their ids, oldest first."""
     chosen = [topics[number % len(topics)] for number in range(first, first + count)]
     memories = [
         NewMemory(kind=kind, title=f"{topic} {number}", body=text_of(topic, number), tags=(topic,))
         for number, topic in enumerate(chosen, first)
     ]
-    stored = await remember(
-        services.database, services.counter, workspace=workspace, language="english", memories=memories
-    )
+    stored = await remember(services.database, services.counter, workspace=workspace, memories=memories)
     ids = [memory_id for memory_id in stored.ids if memory_id is not None]
     assert len(ids) == count, stored.rejected
     await embed(services, workspace, ids, vectors_of(chosen, seed=first + 1) if matrix is None else matrix)
     return ids
 
 
-async def embed(services: Services, workspace: str, ids: Sequence[UUID], matrix: Matrix) -> None:
+async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID], matrix: Matrix) -> None:
     """Give memories these vectors."""
-    async with services.database.transaction() as connection:
-        target = await workspaces.find(connection, workspace)
-        model = await vectors.active_model(connection)
-        assert target is not None
+    async with services.database.session(workspace) as session:
+        model = await models.active_model(session)
         assert model is not None
-        await vectors.write(connection, model, target.workspace_id, list(ids), vectors.as_literals(matrix))
+        await vectors.write(session, model, list(ids), vectors.as_literals(matrix))

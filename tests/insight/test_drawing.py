@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.index.vectors import StoredModel
+from app.index.models import StoredModel
 from app.insight.map.drawing import View, anchors_beyond, fingerprint_of, graph_of, job_of, known, places_of, usable
 from app.insight.map.messages import COMPUTED, PROJECTED, Layout
 from app.insight.map.values import Cluster, Known, Material, Point, Shown, StoredLayout
@@ -44,10 +44,9 @@ def view(*numbers: int, places: dict[Known, Point] | None = None, model: str = "
         computed_at=BEFORE,
     )  # fmt: skip
     return View(
-        workspace_id=1,
         model=MODEL,
         shown=shown,
-        waiting=0,
+        pending=0,
         fingerprint=fingerprint_of("model", shown),
         layout=layout if places is not None else None,
         places=places or {},

@@ -15,7 +15,7 @@ import pytest
 
 from app.errors import GraphUnavailable
 from app.insight.map.messages import HEADER, Failure, Job, Layout, answer_of, encoded
-from app.insight.map.worker import LayoutWorker, Underway
+from app.insight.map.worker import InProgress, LayoutWorker
 
 
 @asynccontextmanager
@@ -153,7 +153,7 @@ def test_the_service_itself_loads_none_of_it() -> None:
 
 
 async def test_the_same_work_is_done_once() -> None:
-    underway: Underway[int] = Underway()
+    in_progress: InProgress[int] = InProgress()
     begun, go = [], asyncio.Event()
 
     async def work() -> int:
@@ -161,17 +161,17 @@ async def test_the_same_work_is_done_once() -> None:
         await go.wait()
         return len(begun)
 
-    asking = [asyncio.create_task(underway.once("a", work)) for _ in range(3)]
-    other = asyncio.create_task(underway.once("b", work))
+    asking = [asyncio.create_task(in_progress.once("a", work)) for _ in range(3)]
+    other = asyncio.create_task(in_progress.once("b", work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     go.set()
     assert await asyncio.gather(*asking, other) == [2, 2, 2, 2]
-    assert await underway.once("a", work) == 3
+    assert await in_progress.once("a", work) == 3
 
 
 async def test_an_error_reaches_all_and_is_forgotten() -> None:
-    underway: Underway[int] = Underway()
+    in_progress: InProgress[int] = InProgress()
 
     async def fail() -> int:
         await asyncio.sleep(0)
@@ -180,16 +180,16 @@ async def test_an_error_reaches_all_and_is_forgotten() -> None:
     async def succeed() -> int:
         return 1
 
-    found = await asyncio.gather(*(underway.once("a", fail) for _ in range(2)), return_exceptions=True)
+    found = await asyncio.gather(*(in_progress.once("a", fail) for _ in range(2)), return_exceptions=True)
     assert [type(error) for error in found] == [GraphUnavailable] * 2
-    assert await underway.once("a", succeed) == 1
+    assert await in_progress.once("a", succeed) == 1
 
 
 async def test_work_can_be_ended() -> None:
-    underway: Underway[None] = Underway()
-    waiting = asyncio.create_task(underway.once("a", lambda: asyncio.sleep(60)))
+    in_progress: InProgress[None] = InProgress()
+    pending = asyncio.create_task(in_progress.once("a", lambda: asyncio.sleep(60)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    await underway.cancel()
+    await in_progress.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await waiting
+        await pending

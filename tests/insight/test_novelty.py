@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from app.db.engine import Database
-from app.index.backfill import embed_waiting
+from app.db.database import Database
+from app.index.backfill import embed_pending
 from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
 from app.insight.novelty_scoring import Profile, scored
 from app.memories.memory import NewMemory
@@ -15,6 +15,7 @@ from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider
 from app.runs.feedback.rate import rate
 from app.text.packing import passages, shares, spread, tokens_about
+from app.workspaces.workspace import Workspace
 from tests.insight.novelty_pairs import KEPT_APART, PAIRS, UNRELATED
 
 STORED = "The market of food supplements in Russia reached 221 billion rubles in 2025, and Evalar leads with 17 %."
@@ -30,13 +31,13 @@ PROSE = [
 
 
 async def store(
-    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: str, *memories: NewMemory
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace, *memories: NewMemory
 ) -> list[UUID]:
-    found = await remember(database, counter, workspace=workspace, language="english", memories=memories)
+    found = await remember(database, counter, workspace=workspace, memories=memories)
     ids = [memory_id for memory_id in found.ids if memory_id]
     assert len(ids) == len(memories)
     if provider.enabled:
-        await embed_waiting(database, provider, ids=ids)
+        await embed_pending(database, provider, workspace=workspace, ids=ids)
     return ids
 
 
@@ -52,7 +53,7 @@ def comparing(request: pytest.FixtureRequest, provider: EmbeddingProvider) -> Em
 
 @pytest.mark.parametrize("language", ["english", "russian"])
 async def test_facts_are_told_from_words(
-    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: str, language: str
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace, language: str
 ) -> None:
     pairs = PAIRS[language]
     await store(database, counter, comparing, workspace, *(note(stored) for stored, _, _ in pairs))
@@ -73,7 +74,7 @@ async def test_facts_are_told_from_words(
 
 
 async def test_most_pairs_on_which_nothing_was_set_are_told_apart_too(
-    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     pairs = [pair for language in KEPT_APART.values() for pair in language]
     await store(database, counter, comparing, workspace, *(note(stored) for stored, _, _ in pairs))
@@ -83,14 +84,14 @@ async def test_most_pairs_on_which_nothing_was_set_are_told_apart_too(
     assert sum(values[at] + 0.1 < values[at + 1] for at in range(0, len(values), 2)) >= 7
 
 
-async def test_an_empty_store_knows_nothing(database: Database, workspace: str) -> None:
+async def test_an_empty_store_knows_nothing(database: Database, workspace: Workspace) -> None:
     found = await novelty(database, NoopProvider(), workspace=workspace, task="", results=[STORED])
     assert (found.novelty, found.results[0].nearest) == (1, ())
     assert found.degraded
 
 
 async def test_a_copy_is_known_however_the_memory_was_judged(
-    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     """Beside fifty that are like it, rated up, of one title, and newer."""
     base = "Pump {} of the block leaks in winter because its oil is too thick, says the operator {}."
@@ -110,17 +111,17 @@ async def test_a_copy_is_known_however_the_memory_was_judged(
 
 
 async def test_a_copy_is_known_before_it_has_its_vector(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, provider, workspace, *(note(text) for text in PROSE))
-    await remember(database, counter, workspace=workspace, language="english", memories=[note(STORED)])
+    await remember(database, counter, workspace=workspace, memories=[note(STORED)])
     found = await novelty(database, provider, workspace=workspace, task="", results=[STORED])
     assert (found.path, found.novelty) == ("vector", 0)
     assert "1 of 73 memories have no vector yet" in found.degraded
 
 
 async def test_a_long_text_is_compared_to_its_end(
-    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     known = " ".join(PROSE[:24])
     await store(database, counter, comparing, workspace, note(known))
@@ -142,7 +143,7 @@ async def test_a_long_text_is_compared_to_its_end(
 
 @pytest.mark.parametrize(("text", "at_least"), [("12345 67890", 0.9), ("我们发现该集群在夜间写入速率很高", 0.3)])
 async def test_a_text_without_words_is_compared_by_what_it_has(
-    database: Database, counter: TokenCounter, workspace: str, text: str, at_least: float
+    database: Database, counter: TokenCounter, workspace: Workspace, text: str, at_least: float
 ) -> None:
     await store(database, counter, NoopProvider(), workspace, note(STORED))
     found = await novelty(database, NoopProvider(), workspace=workspace, task="", results=[text])
@@ -150,7 +151,7 @@ async def test_a_text_without_words_is_compared_by_what_it_has(
 
 
 async def test_what_the_task_says_is_not_new(
-    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, comparing, workspace, *(note(text) for text in [STORED, *PROSE[:12]]))
 
@@ -164,7 +165,7 @@ async def test_what_the_task_says_is_not_new(
 
 
 async def test_the_work_of_a_call_is_bounded_and_holds_up_nobody(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, provider, workspace, *(note(text) for text in PROSE))
     texts = [" ".join(f"{text} Number {number}." for text in PROSE * 3)[:20_000] for number in range(100)]

@@ -6,47 +6,62 @@ from uuid import UUID
 
 import pytest
 
-from app.db.engine import Database
-from app.index.backfill import embed_waiting
-from app.links.find import link_waiting
+from app.db.database import Database
+from app.index.backfill import embed_pending
+from app.links.find import link_pending
 from app.links.give import links_of
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.workspaces.workspace import Workspace
+from tests.conftest import workspace_in
 
 
 class Linked:
     """A workspace, and the ways to fill and ask it."""
 
-    def __init__(self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> None:
+    def __init__(
+        self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+    ) -> None:
         self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
 
     async def add(self, *memories: NewMemory, embed: bool = False, link: bool = True) -> list[UUID]:
-        """Their ids, once they are linked."""
-        result = await remember(
-            self.database, self.counter, workspace=self.workspace, language="english", memories=memories
-        )
+        """Returns their ids, once they are linked."""
+        result = await remember(self.database, self.counter, workspace=self.workspace, memories=memories)
         assert result.rejected == ()
         ids = [memory_id for memory_id in result.ids if memory_id is not None]
         if embed:
-            await embed_waiting(self.database, self.provider, ids=ids)
+            await self.embed(ids)
         if link:
-            await link_waiting(self.database)
+            await self.link()
         return ids
 
+    async def embed(self, ids: Sequence[UUID]) -> None:
+        """Give these memories their vectors."""
+        await embed_pending(self.database, self.provider, workspace=self.workspace, ids=ids)
+
+    async def link(self) -> int:
+        """Link all that is pending; returns how many memories."""
+        return await link_pending(self.database, across=self.database.across)
+
+    async def elsewhere(self) -> "Linked":
+        """Returns a second workspace."""
+        workspace = await workspace_in(self.database, f"{self.workspace.name}-other")
+        return Linked(self.database, self.provider, self.counter, workspace)
+
     async def notes(self, notes: Mapping[str, str], **options: Any) -> list[UUID]:
-        """Notes by title."""
+        """Returns the ids of notes, given by title."""
         return await self.add(
             *(NewMemory(kind="note", title=title, body=body) for title, body in notes.items()), **options
         )
 
     async def links(self, memory_id: UUID) -> Sequence[tuple[str, str, UUID]]:
-        """Relation, direction and the other memory."""
+        """Returns relation, direction and the other memory of each link."""
         found = await links_of(self.database, workspace=self.workspace, memory_id=memory_id)
         return [(item.relation, item.direction, item.memory_id) for item in found]
 
 
 @pytest.fixture
-def store(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> Linked:
+def store(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace) -> Linked:
     """An empty workspace."""
     return Linked(database, provider, counter, workspace)

@@ -3,15 +3,11 @@
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
 
-from app.db.engine import Database
-from app.index.backfill import embed_waiting
-from app.index.indexing import make_findable_anew
-from app.index.pending import WORDS, wait_for_links
-from app.links import store as link_store
-from app.links import titles
-from app.links.find import link_waiting
+from app.db.database import Database
+from app.index.indexing import reindex_memories
+from app.index.pending import WORDS, queue_for_links
+from app.links import lookup, titles
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
@@ -22,32 +18,25 @@ GATEWAY = "The gateway drops requests when its cache is cold."
 INCIDENT = "On that night the Kestrel gateway dropped every tenth request."
 
 
-async def waiting(store: Linked) -> int:
-    statement = text("SELECT count(*) FROM pending_links JOIN workspaces USING (workspace_id) WHERE name = :name")
-    async with store.database.statements() as connection:
-        return int((await connection.execute(statement, {"name": store.workspace})).scalar_one())
+async def pending(store: Linked) -> int:
+    async with store.database.session(store.workspace) as session:
+        return int(await session.value("SELECT count(*) FROM pending_links"))
 
 
 async def mentions(store: Linked, memory_id: UUID) -> list[tuple[str, UUID]]:
     return [(direction, other) for relation, direction, other in await store.links(memory_id) if relation == MENTIONS]
 
 
-async def number(store: Linked) -> int:
-    async with store.database.statements() as connection:
-        statement = text("SELECT workspace_id FROM workspaces WHERE name = :name")
-        return int((await connection.execute(statement, {"name": store.workspace})).scalar_one())
-
-
 async def retold(store: Linked, memory_id: UUID, title: str, body: str, *, link: bool = True) -> None:
     """Give a memory another text, as a renamed file or a later judgement does."""
-    async with store.database.transaction() as connection:
-        await connection.execute(
-            text("UPDATE memories SET title = :title, body = :body WHERE memory_id = :memory_id"),
+    async with store.database.session(store.workspace) as session:
+        await session.execute(
+            "UPDATE memories SET title = %(title)s, body = %(body)s WHERE memory_id = %(memory_id)s",
             {"title": title, "body": body, "memory_id": memory_id},
         )
-        await make_findable_anew(connection, await number(store), [memory_id])
+        await reindex_memories(session, [memory_id])
     if link:
-        await link_waiting(store.database)
+        await store.link()
 
 
 @pytest.mark.parametrize("titled_first", [True, False])
@@ -110,13 +99,13 @@ async def test_a_text_that_is_replaced_again_and_again_names_once(store: Linked)
         await delete_memories(store.database, workspace=store.workspace, ids=[status])
     assert await mentions(store, gateway) == []
     await restore_memories(store.database, workspace=store.workspace, ids=[status])
-    await link_waiting(store.database)
+    await store.link()
     assert await mentions(store, gateway) == [("in", status)]
 
 
 async def test_only_the_beginning_of_a_long_text_is_read(store: Linked) -> None:
     (gateway,) = await store.notes({"Kestrel Gateway": GATEWAY})
-    far = "so it goes on. " * (link_store.READ_CHARACTERS // 15)
+    far = "so it goes on. " * (lookup.READ_CHARACTERS // 15)
     await store.notes({"long": f"{far} Then the Kestrel Gateway failed."})
     assert await mentions(store, gateway) == []
     (near,) = await store.notes({"longer": f"Then the Kestrel Gateway failed. {far} {far}"})
@@ -163,19 +152,19 @@ async def test_near_vectors_are_linked_once_they_are_there(store: Linked) -> Non
         }
     )
     assert await store.links(one) == []
-    await embed_waiting(store.database, store.provider, ids=[one, other, far])
-    await link_waiting(store.database)
+    await store.embed([one, other, far])
+    await store.link()
     assert [(link[0], link[2]) for link in await store.links(one)] == [(SIMILAR, other)]
     assert await store.links(far) == []
-    assert await waiting(store) == 0
+    assert await pending(store) == 0
 
 
 async def test_linking_again_changes_nothing(store: Linked, database: Database) -> None:
     ids = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT}, embed=True)
     before = [await store.links(memory_id) for memory_id in ids]
-    async with database.transaction() as connection:
-        await wait_for_links(connection, await number(store), ids, step=WORDS)
-    assert await link_waiting(database) >= 2
+    async with database.session(store.workspace) as session:
+        await queue_for_links(session, ids, step=WORDS)
+    assert await store.link() >= 2
     assert [await store.links(memory_id) for memory_id in ids] == before
 
 
@@ -186,7 +175,7 @@ async def test_links_of_what_is_deleted_come_back_with_it(store: Linked, databas
     (later,) = await store.notes({"Another night": "Again the Kestrel gateway failed, and again nobody woke."})
     assert ("mentions", "out", gateway) not in await store.links(later)
     await restore_memories(database, workspace=store.workspace, ids=[gateway])
-    await link_waiting(database)
+    await store.link()
     assert ("mentions", "out", gateway) in await store.links(night)
     assert ("mentions", "out", gateway) in await store.links(later)
 
@@ -194,13 +183,13 @@ async def test_links_of_what_is_deleted_come_back_with_it(store: Linked, databas
 async def test_what_is_destroyed_takes_its_links_along(store: Linked, database: Database) -> None:
     gateway, night = await store.notes({"Kestrel gateway": GATEWAY, "A bad night": INCIDENT})
     await delete_memories(database, workspace=store.workspace, ids=[gateway])
-    async with database.transaction() as connection:
-        old = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE memory_id = :id"
-        await connection.execute(text(old), {"id": gateway})
-    await empty_trash(database, days=30)
-    async with database.statements() as connection:
-        left = "SELECT count(*) FROM links WHERE from_id = :id OR to_id = :id"
-        assert (await connection.execute(text(left), {"id": night})).scalar_one() == 0
+    async with database.across() as session:
+        old = "UPDATE memories SET valid_until = now() - interval '40 days' WHERE memory_id = %(id)s"
+        await session.execute(old, {"id": gateway})
+    await empty_trash(database.across, days=30)
+    async with database.across() as session:
+        left = "SELECT count(*) FROM links WHERE from_id = %(id)s OR to_id = %(id)s"
+        assert await session.value(left, {"id": night}) == 0
 
 
 async def test_a_text_that_has_changed_is_linked_by_what_it_says_now(store: Linked) -> None:
@@ -223,14 +212,13 @@ async def test_a_title_that_has_changed_is_named_no_more(store: Linked) -> None:
 
 async def test_what_changes_while_it_is_linked_is_linked_again(store: Linked, database: Database) -> None:
     (night,) = await store.notes({"A bad night": INCIDENT}, link=False)
-    workspace_id = await number(store)
-    async with database.statements() as connection:
-        (read,) = await link_store.waiting_texts(connection, workspace_id, 10)
+    async with database.session(store.workspace) as session:
+        (read,) = await lookup.pending_texts(session, 10)
     await retold(store, night, "A bad night", GATEWAY, link=False)
-    async with database.transaction() as connection:
-        assert await link_store.done(connection, workspace_id, {night: read.asked}, step=WORDS) == set()
-    async with database.statements() as connection:
-        (again,) = await link_store.waiting_texts(connection, workspace_id, 10)
+    async with database.session(store.workspace) as session:
+        assert await lookup.done(session, {night: read.asked}, step=WORDS) == set()
+    async with database.session(store.workspace) as session:
+        (again,) = await lookup.pending_texts(session, 10)
     assert again.body == GATEWAY
 
 
@@ -241,8 +229,8 @@ async def test_a_longer_title_takes_the_place_whichever_comes_first(store: Linke
     assert await mentions(store, text_id) == [("out", show)]
 
 
-async def test_another_workspace_names_nothing_here(store: Linked, workspace: str) -> None:
-    elsewhere = Linked(store.database, store.provider, store.counter, f"{workspace}-other")
+async def test_another_workspace_names_nothing_here(store: Linked) -> None:
+    elsewhere = await store.elsewhere()
     (gateway,) = await elsewhere.notes({"Kestrel gateway": GATEWAY})
     (night,) = await store.notes({"A bad night": INCIDENT})
     assert await store.links(night) == []
@@ -268,4 +256,4 @@ async def test_texts_of_any_shape_are_linked(store: Linked) -> None:
         )
     )
     assert len(ids) == len(strange)
-    assert await waiting(store) == 0
+    assert await pending(store) == 0

@@ -8,6 +8,7 @@ from app.errors import InvalidInput, NotFound
 from app.links.give import LinksGiven, give_links, take_back_link
 from app.links.link import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
 from app.memories.lifecycle import delete_memories
+from app.workspaces.resolve import resolve
 from tests.links.conftest import Linked
 
 
@@ -66,12 +67,13 @@ async def test_all_or_none(store: Linked, pair: list[UUID]) -> None:
 
 async def test_what_is_deleted_or_of_another_workspace_is_not_linked(store: Linked, pair: list[UUID]) -> None:
     one, two = pair
-    elsewhere = Linked(store.database, store.provider, store.counter, f"{store.workspace}-other")
+    elsewhere = await store.elsewhere()
     (stranger,) = await elsewhere.notes({"stranger": "Not of this house."})
     with pytest.raises(NotFound):
         await give(store, Link(one, stranger, DERIVED_FROM))
+    unmade = await resolve(store.database, "never-heard-of", language="english")
     with pytest.raises(NotFound):
-        await give_links(store.database, workspace="never-heard-of", links=[Link(one, two, DERIVED_FROM)])
+        await give_links(store.database, workspace=unmade, links=[Link(one, two, DERIVED_FROM)])
     await delete_memories(store.database, workspace=store.workspace, ids=[two])
     with pytest.raises(NotFound):
         await give(store, Link(one, two, DERIVED_FROM))

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db.engine import Database
-from app.memories.echoes import Rest, rests, without
+from app.db.database import Database
+from app.memories.echoes import Residual, residuals, without
 from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, screened, worthless
 from app.memories.memory import NewMemory
 from app.text.pieces import FRAME, HEADING, lines, paragraphs
 from app.text.pieces import sentences as said_in
 from app.text.sentences import heading_of, sentences
 from app.text.words import shingles
+from app.workspaces.workspace import Workspace
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
 
@@ -93,21 +94,22 @@ def test_echoes_are_cut_out_of_an_output() -> None:
     echoes = [echo_of(part, [known]) for part in parts]
     assert echoes == [None, known.memory_id, None]
     left = [
-        Rest("" if echo else part, frozenset({echo} if echo else ())) for part, echo in zip(parts, echoes, strict=True)
+        Residual("" if echo else part, frozenset({echo} if echo else ()))
+        for part, echo in zip(parts, echoes, strict=True)
     ]
     assert without(parts, left) == "# Report\n\nTwelve producers were verified."
 
 
 def test_what_only_leads_in_goes_with_the_echoes() -> None:
     parts = [HEADING, FRAME, "```\n### A title (v6.md)", f"{LESSON}\n```", "From memory I know:", "# Findings"]
-    left = [Rest(part, frozenset()) for part in parts]
-    left[3] = Rest("", frozenset({uuid4()}))
+    left = [Residual(part, frozenset()) for part in parts]
+    left[3] = Residual("", frozenset({uuid4()}))
     assert without(parts, left) == ""
     news = "Twelve producers were verified."
-    new = Rest(news, frozenset())
+    new = Residual(news, frozenset())
     assert without([*parts, news], [*left, new]) == f"From memory I know:\n\n# Findings\n\n{news}"
     assert without([HEADING, news], [left[0], new]) == news
-    assert without(["# Report"], [Rest("# Report", frozenset())]) == "# Report", "nothing was repeated"
+    assert without(["# Report"], [Residual("# Report", frozenset())]) == "# Report", "nothing was repeated"
 
 
 NEWS = "Omsk has 214 licensed pharmacies, of which 31 sell supplements by post."
@@ -127,9 +129,11 @@ NEWS = "Omsk has 214 licensed pharmacies, of which 31 sell supplements by post."
         (NEWS, NEWS),
     ],
 )
-async def test_what_is_new_stands_without_what_it_was_told_with(database: Database, text: str, rest: str) -> None:
+async def test_what_is_new_stands_without_what_it_was_told_with(
+    database: Database, workspace: Workspace, text: str, rest: str
+) -> None:
     known = Given(memory_id=uuid4(), text=LESSON)
-    (found,) = await rests(database, None, 1, [text], [known])
+    (found,) = await residuals(database, None, workspace, [text], [known])
     assert (found.text, bool(found.repeats)) == (rest, text not in (NEWS, f"{LESSON} It cost a day."))
 
 

@@ -7,20 +7,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
-from app.db.engine import Database
-from app.db.queue import enqueue
+from app.db.database import Database
+from app.db.queue import EMBED
 from app.errors import InvalidInput, NotFound
-from app.index import vectors
-from app.index.backfill import embed_waiting
+from app.index import models, vectors
+from app.index.backfill import embed_pending
 from app.index.lexical import refresh_all_statistics
-from app.links import store as links
-from app.links.find import link_waiting
+from app.index.pending import pending_texts
+from app.links.find import link_pending
+from app.links.lookup import pending_vectors
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.memories.remember import BATCH, Door, remember, remember_batches
 from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.workspaces.resolve import resolve
+from app.workspaces.workspace import UNMADE, Workspace
+from tests.conftest import workspace_in
 
 LOG = SourceReference(kind="session", uri="log-1", title="A work log")
 
@@ -29,13 +32,11 @@ def message(body: str, ordinal: int) -> NewMemory:
     return NewMemory(kind="message", title="Ann", body=body, source=LOG, ordinal=ordinal)
 
 
-async def store(
-    database: Database, counter: TokenCounter, workspace: str, *memories: NewMemory, language: str = "english"
-) -> Remembered:
-    return await remember(database, counter, workspace=workspace, language=language, memories=memories)
+async def store(database: Database, counter: TokenCounter, workspace: Workspace, *memories: NewMemory) -> Remembered:
+    return await remember(database, counter, workspace=workspace, memories=memories)
 
 
-async def test_text_is_kept_word_for_word(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_text_is_kept_word_for_word(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     body = "  Zwölf Boxkämpfer —\r\n\tjagen «Viktor» 🥊 \u200b quer…  "
     result = await store(
         database, counter, workspace,
@@ -55,20 +56,22 @@ async def test_text_is_kept_word_for_word(database: Database, counter: TokenCoun
     assert memory.tokens == counter.count("T\n" + body)
 
 
-async def test_known_text_is_not_stored_twice(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_known_text_is_not_stored_twice(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     first = await store(database, counter, workspace, message("hello there", 0), message("hello there", 1))
     again = await store(database, counter, workspace, message("hello there", 1), message("hello there", 0))
     assert (first.stored, again.stored, again.unchanged) == (2, 0, 2)
     assert again.ids == first.ids[::-1]
 
 
-async def test_one_batch_may_name_a_memory_twice(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_one_batch_may_name_a_memory_twice(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
     result = await store(database, counter, workspace, message("twice", 0), message("twice", 0))
     assert (result.stored, result.unchanged) == (1, 1)
     assert len(set(result.ids)) == 1
 
 
-async def test_known_text_takes_new_facts(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_known_text_takes_new_facts(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     given = message("the lesson", 0)
     await store(database, counter, workspace, given)
     moment = datetime(2026, 5, 4, tzinfo=UTC)
@@ -81,7 +84,9 @@ async def test_known_text_takes_new_facts(database: Database, counter: TokenCoun
     assert (memory.final_score, memory.tags, memory.occurred_at) == (8.0, ("new",), moment)
 
 
-async def test_a_known_observation_takes_new_details(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_a_known_observation_takes_new_details(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
     def given(**detail: Any) -> NewMemory:
         return NewMemory(kind="observation", body="It grew.", observation=ObservationDetail(**detail))
 
@@ -95,7 +100,7 @@ async def test_a_known_observation_takes_new_details(database: Database, counter
         again = await store(database, counter, workspace, given(**change))
         assert (again.ids, again.updated, again.unchanged) == (first.ids, int(counts), int(not counts))
     filled = await remember(
-        database, counter, workspace=workspace, language="english", known_first=True,
+        database, counter, workspace=workspace, known_first=True,
         memories=[given(verdict="late", facts=("late",), output_path="/o.md")],
     )  # fmt: skip
     assert filled.updated == 1
@@ -106,7 +111,7 @@ async def test_a_known_observation_takes_new_details(database: Database, counter
 
 
 async def test_what_is_said_again_loses_nothing_of_what_was_said_before(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     moment = datetime(2026, 5, 4, tzinfo=UTC)
     first = NewMemory(
@@ -125,20 +130,20 @@ async def test_what_is_said_again_loses_nothing_of_what_was_said_before(
     assert (memory.tags, memory.metadata) == (("a", "b"), {"by": "ann", "n": 2})
 
 
-async def test_an_import_fills_only_what_is_empty(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_an_import_fills_only_what_is_empty(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
     given = NewMemory(kind="note", body="the lesson", final_score=3.0, metadata={"n": 2})
     await store(database, counter, workspace, given)
     again = replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
-    result = await remember(
-        database, counter, workspace=workspace, language="english", memories=[again], known_first=True
-    )
+    result = await remember(database, counter, workspace=workspace, memories=[again], known_first=True)
     assert result.ids[0] is not None
     memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.metadata, memory.run_id) == (3.0, {"n": 2, "id": 7}, "run-1")
 
 
 async def test_what_cannot_be_stored_does_not_stop_the_rest(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     result = await store(database, counter, workspace, message("good", 0), message(" ", 1), message("fine", 2))
     assert result.stored == 2
@@ -147,7 +152,7 @@ async def test_what_cannot_be_stored_does_not_stop_the_rest(
 
 
 async def test_many_writers_of_the_same_memories_store_each_once(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     memories = [message(f"message {number}", number) for number in range(60)]
     results = await asyncio.gather(
@@ -159,18 +164,23 @@ async def test_many_writers_of_the_same_memories_store_each_once(
 
 
 async def test_a_workspace_is_made_at_the_first_write(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace_name: str
 ) -> None:
+    workspace = await resolve(database, workspace_name, language="english")
     assert await list_memories(database, workspace=workspace) == []
+    assert (await store(database, counter, workspace)).ids == ()
+    assert (await resolve(database, workspace_name, language="english")).workspace_id == UNMADE
     await store(database, counter, workspace, message("hello", 0))
+    assert await list_memories(database, workspace=workspace) == [], "what was resolved before stays as it was"
+    workspace = await resolve(database, workspace_name, language="english")
     assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["hello"]
 
 
 async def test_nothing_is_seen_from_another_workspace(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     result = await store(database, counter, workspace, message("secret", 0))
-    other = f"{workspace}-other"
+    other = await workspace_in(database, f"{workspace.name}-other")
     await store(database, counter, other, message("public", 0))
     assert [memory.body for memory in await list_memories(database, workspace=other)] == ["public"]
     assert [source.memories for source in await list_sources(database, workspace=other)] == [1]
@@ -180,13 +190,13 @@ async def test_nothing_is_seen_from_another_workspace(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ü", "x" * 65, "-a", "a/b", "a\0"])
-async def test_a_workspace_may_not_be_called_that(database: Database, counter: TokenCounter, name: str) -> None:
+async def test_a_workspace_may_not_be_called_that(database: Database, name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await store(database, counter, name, message("hello", 0))
+        await resolve(database, name, language="english")
     assert caught.value.field == "X-Workspace"
 
 
-async def test_pages_follow_each_other(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_pages_follow_each_other(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     await store(database, counter, workspace, *(message(f"m{number}", number) for number in range(5)))
     seen, before = [], None
     while page := await list_memories(database, workspace=workspace, limit=2, before=before):
@@ -195,21 +205,21 @@ async def test_pages_follow_each_other(database: Database, counter: TokenCounter
     assert sorted(seen) == [f"m{number}" for number in range(5)]
 
 
-async def test_there_is_no_such_memory(database: Database, workspace: str) -> None:
+async def test_there_is_no_such_memory(database: Database, workspace: Workspace) -> None:
     with pytest.raises(NotFound, match="there is no memory"):
         await get_memory(database, workspace=workspace, memory_id=new_id())
 
 
 async def test_memories_wait_for_their_vector_and_get_it_once(
-    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: str
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace
 ) -> None:
     result = await store(database, counter, workspace, *(message(f"text {number}", number) for number in range(3)))
     ids = [memory_id for memory_id in result.ids if memory_id]
-    assert await embed_waiting(database, provider, ids=ids) == 3
-    assert await embed_waiting(database, provider, ids=ids) == 0
-    async with database.statements() as connection:
-        statement = text("SELECT count(*) FROM embeddings WHERE memory_id = ANY(CAST(:ids AS uuid[]))")
-        assert (await connection.execute(statement, {"ids": ids})).scalar_one() == 3
+    assert await embed_pending(database, provider, workspace=workspace, ids=ids) == 3
+    assert await embed_pending(database, provider, workspace=workspace, ids=ids) == 0
+    async with database.session(workspace) as session:
+        statement = "SELECT count(*) FROM embeddings WHERE memory_id = ANY(%(ids)s::uuid[])"
+        assert await session.value(statement, {"ids": ids}) == 3
 
 
 def wordy() -> str:
@@ -223,7 +233,7 @@ def wordy() -> str:
 
 
 async def test_what_the_text_index_cannot_hold_is_rejected_alone(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     notes = [NewMemory(kind="note", body=body) for body in ("before it", wordy(), "after it")]
     result = await store(database, counter, workspace, *notes)
@@ -233,26 +243,26 @@ async def test_what_the_text_index_cannot_hold_is_rejected_alone(
     assert [memory_id is None for memory_id in result.ids] == [False, True, False]
 
 
-async def test_a_writer_waits_for_no_other_to_ask_a_worker(database: Database) -> None:
+async def test_a_writer_waits_for_no_other_to_ask_a_worker(database: Database, workspace: Workspace) -> None:
     lock = f"test:{new_id()}"
-    counted = text("SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock = :lock")
-    async with database.transaction() as one:
-        await enqueue(one, "embed_waiting", lock=lock)
-        async with database.transaction() as other:
-            await other.execute(text("SET LOCAL lock_timeout = '5s'"))
-            await enqueue(other, "embed_waiting", lock=lock)
-    async with database.transaction() as connection:
-        assert (await connection.execute(counted, {"lock": lock})).scalar_one() == 1
+    counted = "SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock = %(lock)s"
+    async with database.session(workspace) as one:
+        await one.enqueue(EMBED, lock=lock)
+        async with database.session(workspace) as other:
+            await other.execute("SET LOCAL lock_timeout = '5s'")
+            await other.enqueue(EMBED, lock=lock)
+    async with database.across() as session:
+        assert await session.value(counted, {"lock": lock}) == 1
 
 
-async def test_metadata_has_a_limit(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_metadata_has_a_limit(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     note = NewMemory(kind="note", body="a lesson", metadata={"log": "x" * 100_001})
     result = await store(database, counter, workspace, note)
     assert [refused.reason.split(":")[0] for refused in result.rejected] == ["metadata"]
 
 
 async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     notes = [NewMemory(kind="note", body=f"lesson number {number}") for number in range(40)]
     await store(database, counter, workspace, *notes)
@@ -267,34 +277,37 @@ async def test_writers_of_the_same_memories_in_other_orders_do_not_fail(
 
 
 async def test_no_search_has_to_read_through_pending_words(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
-    merge = text("SELECT gin_clean_pending_list('lexical_terms_ix'::regclass)")
-    options = text("SELECT reloptions FROM pg_class WHERE relname = 'lexical_terms_ix'")
+    merge = "SELECT priors_merge_pending()"
+    options = "SELECT reloptions FROM pg_class WHERE relname = 'lexical_terms_ix'"
     await store(database, counter, workspace, *(message(f"word{place} and more", place) for place in range(50)))
     await store(database, counter, workspace, replace(message("word3 and more", 3), tags=("known",)))
-    async with database.transaction() as connection:
-        assert (await connection.execute(options)).scalar_one() == ["fastupdate=on"]
-        assert (await connection.execute(merge)).scalar_one() == 0
+    async with database.across() as session:
+        assert await session.value(options) == ["fastupdate=on"]
+        assert await session.value(merge) == 0
 
 
 async def test_the_planner_learns_of_tables_that_have_grown(own_database_url: str, counter: TokenCounter) -> None:
     database = Database(own_database_url, pool_size=2)
-    known = text("SELECT reltuples FROM pg_class WHERE relname IN ('memories', 'memories_kind_ix')")
+    known = "SELECT reltuples FROM pg_class WHERE relname IN ('memories', 'memories_kind_ix')"
 
     async def told() -> set[float]:
-        async with database.statements() as connection:
-            return set((await connection.execute(known)).scalars())
+        async with database.across() as session:
+            return set(await session.column(known))
 
-    await store(database, counter, "w", *(message(f"{place} {'of many words ' * 40}", place) for place in range(1_500)))
+    workspace = await workspace_in(database, "w")
+    await store(
+        database, counter, workspace, *(message(f"{place} {'of many words ' * 40}", place) for place in range(1_500))
+    )
     assert 1_500 not in await told()
-    await refresh_all_statistics(database)
+    await refresh_all_statistics(database, across=database.across)
     assert await told() == {1_500}
     await database.close()
 
 
 async def test_a_vector_that_comes_along_is_stored_with_the_text(
-    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: str
+    database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace
 ) -> None:
     (made,) = (await provider.embed_documents(["Ann\nwith a vector"])).astype("<f4")
     brought = GivenVector(model=provider.model_id, numbers=made.tobytes())
@@ -306,28 +319,28 @@ async def test_a_vector_that_comes_along_is_stored_with_the_text(
         replace(message("with a vector", 0), embedding=brought), secret, replace(late, embedding=brought),
     )  # fmt: skip
     assert (result.stored, result.unchanged) == (2, 1)
-    async with database.transaction() as connection:
-        waiting = await vectors.waiting(connection, limit=10, ids=[item for item in result.ids if item])
-        assert [item.memory_id for item in waiting] == [result.ids[1]], "masked words are not those of the vector"
-        model = await vectors.active_model(connection)
+    async with database.session(workspace) as session:
+        pending = await pending_texts(session, limit=10, ids=[item for item in result.ids if item])
+        assert [item.memory_id for item in pending] == [result.ids[1]], "masked words are not those of the vector"
+        model = await models.active_model(session)
         assert model is not None
         found = await vectors.nearest_of(
-            connection, model, waiting[0].workspace_id, [item for item in result.ids if item],
+            session, model, [item for item in result.ids if item],
             vectors.as_literals(made[None]),
         )  # fmt: skip
         assert found == [(min(result.ids[0], result.ids[2]), pytest.approx(1, abs=1e-3))]  # type: ignore[type-var]
-    await link_waiting(database)
+    await link_pending(database, across=database.across)
     await store(database, counter, workspace, replace(late, embedding=brought))
-    async with database.transaction() as connection:
-        assert result.ids[2] not in await links.waiting_vectors(connection, waiting[0].workspace_id, 10)
+    async with database.session(workspace) as session:
+        assert result.ids[2] not in await pending_vectors(session, 10)
 
 
-async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCounter, workspace: str) -> None:
+async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
     async def batches() -> AsyncIterator[Sequence[NewMemory]]:
         for score in range(7):
             yield [replace(message("the same text", 0), final_score=float(score)), NewMemory(kind="note", body="")]
 
-    done = [one async for one in remember_batches(Door(database, counter, workspace, "english"), batches())]
+    done = [one async for one in remember_batches(Door(database, counter, workspace), batches())]
     assert [(one.stored, one.updated, [item.index for item in one.rejected]) for one in done] == [
         (1, 0, [1]), *[(0, 1, [1])] * 6,
     ]  # fmt: skip
@@ -336,20 +349,20 @@ async def test_a_later_batch_is_heard_last(database: Database, counter: TokenCou
 
 
 async def test_what_a_batch_cannot_store_ends_the_call_and_keeps_the_batches_before(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     async def batches() -> AsyncIterator[Sequence[NewMemory]]:
         yield [message("first", 0)]
         raise ConnectionResetError
 
     with pytest.raises(ConnectionResetError):
-        async for _ in remember_batches(Door(database, counter, workspace, "english"), batches()):
+        async for _ in remember_batches(Door(database, counter, workspace), batches()):
             pass
     assert [memory.body for memory in await list_memories(database, workspace=workspace)] == ["first"]
 
 
 async def test_a_call_of_several_batches_counts_as_one(
-    database: Database, counter: TokenCounter, workspace: str
+    database: Database, counter: TokenCounter, workspace: Workspace
 ) -> None:
     given = [message(f"body {place}", place) for place in range(BATCH + 2)]
     given[BATCH + 1] = NewMemory(kind="note", body="")

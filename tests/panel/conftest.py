@@ -53,9 +53,9 @@ async def mapped(server: str, seeded: str) -> AsyncIterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def api(server: str, workspace: str) -> AsyncIterator[httpx.AsyncClient]:
+async def api(server: str, workspace_name: str) -> AsyncIterator[httpx.AsyncClient]:
     """The service in the test's own workspace."""
-    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": workspace}, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": workspace_name}, timeout=60) as client:
         yield client
 
 
@@ -66,7 +66,7 @@ def complaints() -> list[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_panel(browser: Browser, server: str, workspace: str, complaints: list[str]) -> AsyncIterator[Open]:
+async def open_panel(browser: Browser, server: str, workspace_name: str, complaints: list[str]) -> AsyncIterator[Open]:
     """Opens a path of the panel, in the test's own workspace unless another is named."""
     contexts = []
 
@@ -74,7 +74,7 @@ async def open_panel(browser: Browser, server: str, workspace: str, complaints: 
         path: str = "/",
         params: dict[str, Any] | None = None,
         *,
-        within: str = workspace,
+        within: str = workspace_name,
         theme: Any = "light",
         size: Any = WIDE,
         where: str = server,

@@ -15,7 +15,7 @@ import httpx
 from playwright.async_api import Browser, Page
 
 from app.api.server import address, bound_socket, serve
-from app.cli import logs
+from app.cli.running import configure_log
 from app.db.migrations import upgrade
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
@@ -49,7 +49,7 @@ async def seeded_service() -> AsyncIterator[str]:
     """The address of a service over an embedded Postgres that goes away with it."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(Path(folder) / "postgres") as postgres:
         settings = Settings(database_url=postgres.start(), data_dir=Path(folder), port=0)
-        logs.configure(settings, quiet=True)
+        configure_log(settings, quiet=True)
         await asyncio.to_thread(upgrade, settings.database_url)
         stop, ready = asyncio.Event(), asyncio.Event()
         async with open_services(settings) as services:

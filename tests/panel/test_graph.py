@@ -12,8 +12,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.index.backfill import embed_waiting
+from app.index.backfill import embed_pending
 from app.wiring import Services
+from app.workspaces.resolve import resolve
 from tests.panel.conftest import NARROW, PATIENCE, Open
 from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored
@@ -184,7 +185,9 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await expect(page.get_by_text(f"{len(inside)} selected")).to_be_visible()
     assert (await used.get("/api/memories/deleted")).json() == []
     # What was restored has no vector until the worker comes to it; then it stands where it stood.
-    await embed_waiting(services.database, services.provider, ids=[UUID(memory_id) for memory_id in inside])
+    workspace = await resolve(services.database, mapped, language="english")
+    ids = [UUID(memory_id) for memory_id in inside]
+    await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
     again = (await used.get("/api/graph", timeout=PATIENCE)).json()["nodes"]
     assert {node["id"]: (node["x"], node["y"]) for node in again} == {
         node["id"]: (node["x"], node["y"]) for node in found.nodes
@@ -272,12 +275,12 @@ async def test_a_selection_says_how_much_of_it_is_not_shown(
 
 
 async def test_a_tap_tells_what_is_there_and_its_links(
-    api: httpx.AsyncClient, browser: Browser, server: str, workspace: str
+    api: httpx.AsyncClient, browser: Browser, server: str, workspace_name: str
 ) -> None:
     pump, *_ = await linked(api)
     context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
     page = await context.new_page()
-    await page.goto(f"{server}/graph?workspace={workspace}")
+    await page.goto(f"{server}/graph?workspace={workspace_name}")
     found = await shown(page, api)
     await page.touchscreen.tap(*found.places[pump])
     await expect(page.get_by_role("tooltip").locator(".tooltip-title")).to_have_text("the mill's pump")
@@ -393,10 +396,10 @@ async def test_text_of_memories_is_not_run_on_the_map(open_panel: Open, api: htt
     assert await page.evaluate("window.broken") is None
 
 
-async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.AsyncClient, workspace: str) -> None:
+async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.AsyncClient, workspace_name: str) -> None:
     page = await open_panel("/graph", {"kind": "cue"})
     await expect(page.get_by_role("heading", name="There is nothing to map yet")).to_be_visible()
-    await expect(page.get_by_text(f"in workspace {workspace}")).to_be_visible()
+    await expect(page.get_by_text(f"in workspace {workspace_name}")).to_be_visible()
     await stored(api, {"kind": "note", "title": "First", "body": "The first lesson of this workspace."})
     await page.get_by_role("button", name="Show every kind").click()
     await expect(page.locator(".member")).to_have_count(1, timeout=60_000)

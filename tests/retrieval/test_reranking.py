@@ -4,57 +4,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.rank.quality import Weights, rank
-from app.retrieval.rank.rank import SHARE, reranked
-from app.retrieval.recall import Hit
-from tests.context.test_section import hit as shown
+from app.retrieval.rank.quality import RERANKER_SHARE, Weights, rank, reranked
 
 WEIGHTS = Weights()
 
 
-def hit(title: str, relevance: float, *, quality: int = 0) -> Hit:
+def hit(relevance: float, *, quality: int = 0) -> dict[str, float | None]:
     made = rank(relevance, final_score=None, quality=quality, age_days=0, weights=WEIGHTS)
-    explain = {"score": made.value, "relevance": relevance, "q_adjust": made.q_adjust, "recency": made.recency}
-    return Hit(memory=shown("", title=title).memory, score=made.value, explain=explain)
+    return {"score": made.value, "relevance": relevance, "q_adjust": made.q_adjust, "recency": made.recency}
 
 
-def order(hits: list[Hit]) -> list[str]:
-    return [item.title for item in hits]
+def order(found: list[tuple[int, dict[str, float | None]]]) -> list[int]:
+    return [place for place, _ in found]
 
 
 def test_what_the_re_ranker_prefers_comes_first_and_says_so() -> None:
-    first, second = reranked([hit("a", 1.0), hit("b", 0.9)], [-3.0, 3.0], WEIGHTS)
-    assert (first.title, second.title) == ("b", "a")
-    assert first.explain["reranker"] == 3.0
-    assert first.explain["before_reranking"] == 0.9
-    assert first.explain["relevance"] == pytest.approx((1 - SHARE) * 0.9 + SHARE)
-    expected = rank(first.explain["relevance"] or 0, final_score=None, quality=0, age_days=0, weights=WEIGHTS)
-    assert first.score == first.explain["score"] == pytest.approx(expected.value)
+    again = reranked([hit(1.0), hit(0.9)], [-3.0, 3.0], WEIGHTS)
+    assert order(again) == [1, 0]
+    (_, first), _ = again
+    assert first["reranker"] == 3.0
+    assert first["before_reranking"] == 0.9
+    assert first["relevance"] == pytest.approx((1 - RERANKER_SHARE) * 0.9 + RERANKER_SHARE)
+    expected = rank(first["relevance"] or 0, final_score=None, quality=0, age_days=0, weights=WEIGHTS)
+    assert first["score"] == pytest.approx(expected.value)
 
 
 def test_ratings_still_count() -> None:
-    hits = [hit("bad", 1.0, quality=-3), hit("good", 0.9)]
-    assert order(reranked(hits, [2.0, 1.0], WEIGHTS)) == ["good", "bad"]
+    bad, good = hit(1.0, quality=-3), hit(0.9)
+    assert order(reranked([bad, good], [2.0, 1.0], WEIGHTS)) == [1, 0]
 
 
 def test_what_was_not_read_counts_as_the_worst_that_was() -> None:
-    hits = [hit("a", 1.0), hit("b", 0.5), hit("c", 0.8)]
-    again = reranked(hits, [0.0, -9.0], WEIGHTS)
-    assert order(again) == ["a", "c", "b"]
-    assert again[1].explain["reranker"] is None
+    again = reranked([hit(1.0), hit(0.5), hit(0.8)], [0.0, -9.0], WEIGHTS)
+    assert order(again) == [0, 2, 1]
+    assert again[1][1]["reranker"] is None
 
 
 def test_without_scores_nothing_changes() -> None:
-    hits = [hit("a", 1.0), hit("b", 0.5)]
-    assert reranked(hits, [], WEIGHTS) == hits
+    hits = [hit(1.0), hit(0.5)]
+    assert reranked(hits, [], WEIGHTS) == list(enumerate(hits))
     assert reranked([], [], WEIGHTS) == []
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(-1e6, 1e6)), min_size=1, max_size=8))
 def test_any_scores_give_every_hit_once_best_first(given: list[tuple[float, float]]) -> None:
-    hits = [hit(str(place), relevance) for place, (relevance, _) in enumerate(given)]
+    hits = [hit(relevance) for relevance, _ in given]
     again = reranked(hits, [score for _, score in given], WEIGHTS)
-    assert sorted(order(again)) == sorted(order(hits))
-    scores = [item.score for item in again]
+    assert sorted(order(again)) == list(range(len(hits)))
+    scores = [parts["score"] or 0 for _, parts in again]
     assert scores == sorted(scores, reverse=True)
-    assert all(0 <= (item.explain["relevance"] or 0) <= 1 for item in again)
+    assert all(0 <= (parts["relevance"] or 0) <= 1 for _, parts in again)

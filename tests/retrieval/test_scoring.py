@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.candidates import Candidate
 from app.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
-from app.retrieval.rank.rank import Ranked, ranked, reread
+from app.retrieval.rank.rank import Candidate, Ranked, ranked, reread
 from app.retrieval.rank.texts import Text
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from app.context.history import history
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
-from app.index.backfill import embed_waiting
+from app.index.backfill import embed_pending
 from app.index.lexical import refresh_all_statistics
 from app.index.vectors import as_literal
 from app.links.give import links_of
@@ -32,8 +31,10 @@ from app.retrieval.log import get_recall
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
 from app.retrieval.recall import Recall
-from app.retrieval.search import question_of, search
-from app.retrieval.store import survey as surveyed
+from app.retrieval.search import search
+from app.retrieval.store import Survey, survey
+from app.workspaces.workspace import Workspace
+from tests.conftest import workspace_in
 from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 FACTS = {
@@ -48,17 +49,24 @@ FACTS = {
 class Store:
     """A workspace with memories, and the ways to ask it."""
 
-    def __init__(self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> None:
+    def __init__(
+        self, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+    ) -> None:
         self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
 
-    async def add(self, *memories: NewMemory, embed: bool = True, language: str = "english") -> None:
-        result = await remember(
-            self.database, self.counter, workspace=self.workspace, language=language, memories=memories
-        )
+    async def add(self, *memories: NewMemory, embed: bool = True) -> None:
+        result = await remember(self.database, self.counter, workspace=self.workspace, memories=memories)
         assert result.rejected == ()
         if embed:
-            await embed_waiting(self.database, self.provider, ids=[id_ for id_ in result.ids if id_])
-        await refresh_all_statistics(self.database)
+            ids = [id_ for id_ in result.ids if id_]
+            await embed_pending(self.database, self.provider, workspace=self.workspace, ids=ids)
+        await refresh_all_statistics(self.database, across=self.database.across)
+
+    async def surveyed(self, words: str, filters: Filters) -> Survey:
+        async with self.database.session(self.workspace, transaction=False) as session:
+            found = await survey(session, words, filters=filters, language=None)
+        assert found is not None
+        return found
 
     async def ask(
         self,
@@ -72,14 +80,13 @@ class Store:
             self.database,
             provider or self.provider,
             workspace=self.workspace,
-            language="english",
             query=Query(text=query, **{"k": 5, **options}),
             reranker=reranker,
         )
 
 
 @pytest.fixture
-async def empty(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str) -> Store:
+async def empty(database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace) -> Store:
     return Store(database, provider, counter, workspace)
 
 
@@ -152,12 +159,11 @@ async def test_a_rating_changes_the_very_next_recall(empty: Store) -> None:
     ]
     await empty.add(*twins)
     before = titles(await empty.ask("scout found no actors"))
-    async with empty.database.transaction() as connection:
-        await connection.execute(
-            text("UPDATE memories SET quality = -3 WHERE title = :title AND workspace_id = ("
-                 "SELECT workspace_id FROM workspaces WHERE name = :workspace)"),
-            {"title": before[0], "workspace": empty.workspace},
-        )  # fmt: skip
+    async with empty.database.session(empty.workspace) as session:
+        await session.execute(
+            "UPDATE memories SET quality = -3 WHERE workspace_id = %(workspace_id)s AND title = %(title)s",
+            {"title": before[0]},
+        )
     assert titles(await empty.ask("scout found no actors")) == before[::-1]
 
 
@@ -272,16 +278,16 @@ async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> Non
     logs = [SourceReference(kind="session", uri=f"log {number}") for number in range(20)]
     turns = [NewMemory(kind="message", body="turn", source=log, ordinal=place) for log in logs for place in range(100)]
     await store.add(*turns, embed=False)
-    async with store.database.direct() as connection:
-        survey = await surveyed(connection, store.workspace, words, filters=Filters(), language=None)
-        assert survey is not None
-        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-        question = question_of(survey, Query(text=words, k=3), DEFAULT, query)
-        question = replace(question, worded=await arms.worded(connection, question))
-        statement = b"EXPLAIN " + arms.pool_statement(arms.shape_of(question))
-        await connection.execute("ANALYZE memories")
-        rows = await (await connection.execute(statement, arms.values_of(question))).fetchall()
-    (condition,) = (line for (line,) in rows if "ordinal" in line)
+    async with store.database.across(transaction=False) as session:
+        await session.execute("ANALYZE memories")
+    known = await store.surveyed(words, Filters())
+    query = lexical_query(known.terms, total=known.live)
+    question = arms.question_of(known, Query(text=words, k=3), DEFAULT, query)
+    async with store.database.session(store.workspace, transaction=False) as session:
+        question = replace(question, lexical_hits=await arms.lexical_hits(session, question))
+        statement = "EXPLAIN " + arms.pool_statement(arms.shape_of(question))
+        lines = await session.column(statement, arms.values_of(question))
+    (condition,) = (line for line in lines if "ordinal" in line)
     assert "Index Cond" in condition
     assert condition.count("ordinal") >= 4
 
@@ -418,7 +424,7 @@ async def test_any_text_can_be_asked(store: Store, query: str) -> None:
 async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
     async def once(budget: int) -> tuple[str, int]:
         result = await history(
-            store.database, store.provider, store.counter, workspace=store.workspace, language="english",
+            store.database, store.provider, store.counter, workspace=store.workspace,
             query=Query(text="scout actors and sources of the market", k=3, purpose="history"), budget_tokens=budget,
         )  # fmt: skip
         return result.markdown, result.tokens
@@ -445,14 +451,15 @@ async def test_the_history_fits_its_budget_and_is_stable(store: Store) -> None:
 async def test_bad_queries_name_their_field(empty: Store, change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         await search(
-            empty.database, empty.provider, workspace=empty.workspace, language="english",
+            empty.database, empty.provider, workspace=empty.workspace,
             query=Query(**{"text": "fine", "k": 3, **change}),
         )  # fmt: skip
     assert caught.value.field == field
 
 
 async def test_nothing_is_found_in_another_workspace(store: Store) -> None:
-    stranger = Store(store.database, store.provider, store.counter, f"{store.workspace}-x")
+    other = await workspace_in(store.database, f"{store.workspace.name}-x")
+    stranger = Store(store.database, store.provider, store.counter, other)
     await stranger.add(NewMemory(kind="note", body="unrelated"))
     assert titles(await stranger.ask("scout returned zero actors")) == []
 
@@ -478,21 +485,20 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
     )
     words = "a market report"
     clauses, _ = conditions(filters)
-    async with store.database.direct() as connection:
-        survey = await surveyed(connection, store.workspace, words, filters=filters, language=None)
-        assert survey is not None
-        assert survey.kept is not None
-        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
-        assert query is not None
-        asked = question_of(survey, Query(text=words, k=3, filters=filters), DEFAULT, query)
-        once = replace(asked, vector=as_literal(await store.provider.embed_query(words)))
-        by_clauses = replace(once, kept=None)
+    known = await store.surveyed(words, filters)
+    assert known.kept is not None
+    query = lexical_query(known.terms, total=known.live)
+    assert query is not None
+    asked = arms.question_of(known, Query(text=words, k=3, filters=filters), DEFAULT, query)
+    once = replace(asked, vector=as_literal(await store.provider.embed_query(words)))
+    by_clauses = replace(once, kept=None)
+    async with store.database.session(store.workspace, transaction=False) as session:
         pools = [
-            await arms.candidates(connection, replace(question, worded=await arms.worded(connection, question)))
-            for question in (once, by_clauses)
+            await arms.candidates(session, replace(asked, lexical_hits=await arms.lexical_hits(session, asked)))
+            for asked in (once, by_clauses)
         ]
     assert sorted(pools[0]) == sorted(pools[1])
-    assert all(candidate.memory_id.bytes in survey.kept.array for candidate in pools[0])
+    assert all(candidate.memory_id.bytes in known.kept.array for candidate in pools[0])
     assert bool(pools[0]) == (filters.tags != ("none",))
     assert not any(clause in arms.vector_arm(arms.shape_of(once)) for clause in clauses)
     assert not any(clause in arms.lexical_arm(arms.shape_of(once)) for clause in clauses)
@@ -506,11 +512,9 @@ async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(
     outside = [NewMemory(kind="note", body=f"kestrel {place}", tags=("out",)) for place in range(600)]
     await empty.add(*inside, *outside, embed=False)
     words, filters = "kestrel gateway", Filters(tags=("in",))
-    async with empty.database.direct() as connection:
-        survey = await surveyed(connection, empty.workspace, words, filters=filters, language=None)
-        assert survey is not None
-        assert survey.kept is None
-        query = lexical_query(survey.terms, workspace_id=survey.workspace.workspace_id, total=survey.live)
+    known = await empty.surveyed(words, filters)
+    assert known.kept is None
+    query = lexical_query(known.terms, total=known.live)
     assert query is not None
     assert "gateway" not in query.match
     recall = await empty.ask(words, filters=filters, k=20, preset="closest")
@@ -520,14 +524,14 @@ async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(
 
 
 async def test_stable_calls_of_two_processes_at_once_continue_one_another(
-    store: Store, database_url: str, workspace: str
+    store: Store, database_url: str, workspace: Workspace
 ) -> None:
     other = Database(database_url, pool_size=4)
     asked = ["scout actors", "listicle social network", "dough hot oven", "rain harbour"] * 2
 
     async def call(database: Database, words: str) -> tuple[int, str]:
         made = await history(
-            database, store.provider, store.counter, workspace=workspace, language="english",
+            database, store.provider, store.counter, workspace=workspace,
             query=Query(text=words, k=1, run_id="run"), budget_tokens=2_000, stable=True,
         )  # fmt: skip
         assert made.reuse is not None

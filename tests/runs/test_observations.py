@@ -9,18 +9,17 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.chat import OpenAIChat
 from app.runs.observations import store
-from app.runs.observations.lease import Underway, turn
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import Compressor, get_observation, request_observation
-from app.runs.observations.settle import compress_requested, compress_waiting
+from app.runs.observations.settle import BeingCompressed, compress_requested, compress_waiting, leased
 from app.wiring import Services
-from app.workspaces import store as workspaces
+from app.workspaces.workspace import Workspace
 from tests.runs.test_compress import GOOD, Answer, Endpoint, endpoint, said
 
 __all__ = ["endpoint"]
@@ -28,42 +27,34 @@ __all__ = ["endpoint"]
 OUTCOME = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.", run_id="r")
 
 
-async def asked_for(database: Database, workspace: str, outcome: Outcome = OUTCOME) -> UUID:
-    return await request_observation(database, workspace=workspace, language="english", outcome=outcome)
-
-
-async def number_of(database: Database, workspace: str) -> int:
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, workspace)
-        assert target is not None
-        return target.workspace_id
+async def asked_for(database: Database, workspace: Workspace, outcome: Outcome = OUTCOME) -> UUID:
+    return await request_observation(database, workspace=workspace, outcome=outcome)
 
 
 @pytest.mark.parametrize("run_id", ["r", None])
 async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
-    services: Services, database: Database, workspace: str, run_id: str | None
+    services: Services, database: Database, workspace: Workspace, run_id: str | None
 ) -> None:
     """The second asks while the first holds the observation and stores its memory."""
     observation_id = await asked_for(database, workspace, Outcome(task="t", output=OUTCOME.output, run_id=run_id))
-    workspace_id = await number_of(database, workspace)
 
     async def again() -> UUID:
         if run_id is not None:
             return await asked_for(database, workspace)
-        async with database.transaction() as connection:
-            found = await store.find(connection, workspace_id, observation_id, lock=True)
+        async with database.session(workspace) as session:
+            found = await store.find(session, observation_id, lock=True)
         assert found is not None
         assert (found.outcome, found.deleted) == ("stored", False)
         return observation_id
 
-    async with database.transaction() as connection:
-        await store.find(connection, workspace_id, observation_id, lock=True)
+    async with database.session(workspace) as session:
+        await store.find(session, observation_id, lock=True)
         waiting = asyncio.create_task(again())
         await asyncio.sleep(0.2)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
-        kept = await remember(database, services.counter, workspace=workspace, language="english", memories=note)
-        await store.finish(connection, workspace_id, observation_id, outcome="stored", memory_id=kept.ids[0])
+        kept = await remember(database, services.counter, workspace=workspace, memories=note)
+        await store.finish(session, observation_id, outcome="stored", memory_id=kept.ids[0])
     assert await waiting == observation_id
     told = await get_observation(database, workspace=workspace, observation_id=observation_id)
     assert (told.outcome, told.memory_id) == ("stored", kept.ids[0])
@@ -79,7 +70,7 @@ async def modelled(services: Services, endpoint: Endpoint) -> AsyncIterator[Comp
 
 async def test_a_model_is_asked_once_however_many_wait(
     database: Database,
-    workspace: str,
+    workspace: Workspace,
     modelled: Compressor,
     endpoint: Endpoint,
 ) -> None:
@@ -93,40 +84,42 @@ async def test_a_model_is_asked_once_however_many_wait(
 
     endpoint.answers = [answer]
     observation_id = await asked_for(database, workspace)
-    workspace_id = await number_of(database, workspace)
     made = [
         asyncio.create_task(compress_requested(database, modelled, workspace=workspace, observation_id=observation_id))
         for _ in range(8)
     ]
     await asyncio.to_thread(asked.wait)
-    with pytest.raises(Underway):
-        await compress_waiting(database, modelled, workspace_id, observation_id)
+    with pytest.raises(BeingCompressed):
+        await compress_waiting(database, modelled, workspace=workspace, observation_id=observation_id)
     assert await asked_for(database, workspace) == observation_id
     answering.set()
     assert {result.memory_id for result in await asyncio.gather(*made)} == {observation_id}
-    assert (await compress_waiting(database, modelled, workspace_id, observation_id)).outcome == "stored"
+    assert (
+        await compress_waiting(database, modelled, workspace=workspace, observation_id=observation_id)
+    ).outcome == "stored"
     assert len(endpoint.requests) == 1
 
 
-async def test_who_gave_up_or_was_killed_loses_its_turn(services: Services, database: Database, workspace: str) -> None:
+async def test_a_maker_that_gave_up_or_was_killed_loses_its_lease(
+    services: Services, database: Database, workspace: Workspace
+) -> None:
     observation_id = await asked_for(database, workspace)
-    workspace_id = await number_of(database, workspace)
-    async with turn(database, workspace_id, observation_id, seconds=0.3) as first:
+    async with leased(database, workspace, observation_id, seconds=0.3) as first:
         # Longer than it lasts unless it is renewed.
         await asyncio.sleep(0.6)
-        async with turn(database, workspace_id, observation_id) as second:
+        async with leased(database, workspace, observation_id) as second:
             assert (first, second) == (True, False)
-    async with turn(database, workspace_id, observation_id) as third:
+    async with leased(database, workspace, observation_id) as third:
         assert third
-    async with database.statements() as connection:
-        assert await store.take_turn(connection, workspace_id, observation_id, uuid4(), 0.3)
+    async with database.session(workspace) as session:
+        assert await store.take_lease(session, observation_id, uuid4(), 0.3)
     compress = compress_requested(database, services.compressor, workspace=workspace, observation_id=observation_id)
     assert (await compress).outcome == "stored"
 
 
 async def test_what_a_model_says_wrongly_costs_no_observation(
     database: Database,
-    workspace: str,
+    workspace: Workspace,
     modelled: Compressor,
     endpoint: Endpoint,
 ) -> None:

@@ -2,19 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from sqlalchemy import text
 
 from app.errors import EmbeddingUnavailable
 from app.index import backfill
-from app.index.backfill import backfill_state
-from app.links import find as derive
-from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.index.backfill import pending_count
+from app.links import find
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
@@ -22,6 +19,7 @@ from app.runs.observations.settle import compress_requested
 from app.wiring import Services
 from app.worker import worker
 from app.worker.worker import run_worker
+from tests.conftest import workspace_in
 from tests.index.test_reembed import Turned
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
 
@@ -42,27 +40,23 @@ class Failing(Turned):
 
 
 async def test_a_worker_embeds_what_waits_and_counts_the_words(own_services: Services) -> None:
-    notes = [NewMemory(kind="note", body=f"Finding number {number} of the judge") for number in range(5)]
-    await remember(own_services.database, own_services.counter, workspace="w", language="english", memories=notes)
-    assert await backfill_state(own_services.database) == 5
+    await note(own_services, *(f"Finding number {number} of the judge" for number in range(5)))
+    assert await pending_count(own_services.database.across) == 5
     async with working(own_services):
         await until_settled(own_services)
-    assert await backfill_state(own_services.database) == 0
-    async with own_services.database.statements() as connection:
-        known = text("SELECT document_count FROM lexeme_statistics WHERE lexeme = 'judg'")
-        assert (await connection.execute(known)).scalar_one() == 5
-        assert (await connection.execute(text("SELECT document_count FROM workspaces"))).scalar_one() == 5
+    assert await pending_count(own_services.database.across) == 0
+    async with own_services.database.across() as session:
+        known = "SELECT document_count FROM lexeme_statistics WHERE lexeme = 'judg'"
+        assert await session.value(known) == 5
+        assert await session.value("SELECT document_count FROM workspaces") == 5
 
 
 async def test_many_writes_wait_for_one_job(own_services: Services) -> None:
     for number in range(4):
-        await remember(
-            own_services.database, own_services.counter, workspace="w", language="english",
-            memories=[NewMemory(kind="note", body=f"note {number}")],
-        )  # fmt: skip
-    async with own_services.database.statements() as connection:
-        names = text("SELECT task_name FROM procrastinate_jobs ORDER BY 1")
-        assert list((await connection.execute(names)).scalars()) == [
+        await note(own_services, f"note {number}")
+    async with own_services.database.across() as session:
+        names = "SELECT task_name FROM procrastinate_jobs ORDER BY 1"
+        assert await session.column(names) == [
             "embed_waiting",
             "link_waiting",
             "refresh_statistics",
@@ -70,110 +64,109 @@ async def test_many_writes_wait_for_one_job(own_services: Services) -> None:
 
 
 async def test_a_worker_that_was_killed_leaves_nothing_undone(own_services: Services) -> None:
-    notes = [NewMemory(kind="note", body=f"Lesson {number}") for number in range(20)]
-    await remember(own_services.database, own_services.counter, workspace="w", language="english", memories=notes)
+    await note(own_services, *(f"Lesson {number}" for number in range(20)))
     killed = asyncio.create_task(run_worker(own_services, asyncio.Event()))
     await asyncio.sleep(0.05)
     killed.cancel()
     with suppress(asyncio.CancelledError):
         await killed
-    await remember(
-        own_services.database, own_services.counter, workspace="w", language="english",
-        memories=[NewMemory(kind="note", body="One more")],
-    )  # fmt: skip
+    await note(own_services, "One more")
     async with working(own_services):
         await until_settled(own_services, but_for="doing")
-    assert await backfill_state(own_services.database) == 0
-    async with own_services.database.statements() as connection:
-        assert (await connection.execute(text("SELECT count(*) FROM embeddings"))).scalar_one() == 21
+    assert await pending_count(own_services.database.across) == 0
+    async with own_services.database.across() as session:
+        assert await session.value("SELECT count(*) FROM embeddings") == 21
 
 
 async def test_a_worker_compresses_what_was_asked_for_once(own_services: Services) -> None:
     """Also what a worker was killed over: a job that never ran, and one that two run at once."""
     outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.", run_id="r")
-    observation_id = await request_observation(
-        own_services.database, workspace="w", language="english", outcome=outcome
-    )
-    async with own_services.database.transaction() as connection:
-        await connection.execute(text("DELETE FROM procrastinate_jobs"))
-    assert await ask_again(own_services.database) == 1
-    assert await ask_again(own_services.database) == 0
+    workspace = await workspace_in(own_services.database, "w")
+    observation_id = await request_observation(own_services.database, workspace=workspace, outcome=outcome)
+    async with own_services.database.across() as session:
+        await session.execute("DELETE FROM procrastinate_jobs")
+    assert await ask_again(own_services.database, own_services.database.across) == 1
+    assert await ask_again(own_services.database, own_services.database.across) == 0
     compress = partial(
-        compress_requested, own_services.database, own_services.compressor, workspace="w", observation_id=observation_id
+        compress_requested,
+        own_services.database,
+        own_services.compressor,
+        workspace=workspace,
+        observation_id=observation_id,
     )
     results = await asyncio.gather(*(compress() for _ in range(4)))
     assert {(result.outcome, result.memory_id) for result in results} == {("stored", observation_id)}
-    again = await request_observation(own_services.database, workspace="w", language="english", outcome=outcome)
+    again = await request_observation(own_services.database, workspace=workspace, outcome=outcome)
     assert again == observation_id
     async with working(own_services):
         await until_settled(own_services)
-    async with own_services.database.statements() as connection:
-        assert (await connection.execute(text("SELECT count(*) FROM memories"))).scalar_one() == 1
+    async with own_services.database.across() as session:
+        assert await session.value("SELECT count(*) FROM memories") == 1
 
 
 async def test_a_worker_compresses_what_comes(own_services: Services) -> None:
     outcome = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.")
-    observation_id = await request_observation(
-        own_services.database, workspace="w", language="english", outcome=outcome
-    )
+    workspace = await workspace_in(own_services.database, "w")
+    observation_id = await request_observation(own_services.database, workspace=workspace, outcome=outcome)
     async with working(own_services):
         await until_settled(own_services)
-    found = await get_observation(own_services.database, workspace="w", observation_id=observation_id)
+    found = await get_observation(own_services.database, workspace=workspace, observation_id=observation_id)
     assert (found.outcome, found.memory_id) == ("stored", observation_id)
 
 
 async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_services: Services) -> None:
     """Linking is held up by a lock on what it writes; a second job for it waits, and other work is done."""
     await note(own_services, "The first finding of the judge")
-    async with own_services.database.transaction() as holding:
-        await holding.execute(text("LOCK TABLE titles"))
+    async with AsyncExitStack() as holding:
+        session = await holding.enter_async_context(own_services.database.across())
+        await session.execute("LOCK TABLE titles")
         async with working(own_services):
             await until_jobs(own_services, lambda found: ("link_waiting", "doing") in found)
             for number in range(3):
                 await note(own_services, f"Finding {number} of the scout", workspace="fresh")
             alone = {("link_waiting", "doing"), ("link_waiting", "todo")}
             await until_jobs(own_services, lambda found: found == alone)
-            assert await backfill_state(own_services.database) == 0
-            async with own_services.database.statements() as connection:
-                counted = text("SELECT document_count FROM workspaces ORDER BY workspace_id")
-                assert list((await connection.execute(counted)).scalars()) == [1, 3]
-            await holding.commit()
+            assert await pending_count(own_services.database.across) == 0
+            async with own_services.database.across() as session:
+                counted = "SELECT document_count FROM workspaces ORDER BY workspace_id"
+                assert await session.column(counted) == [1, 3]
+            await holding.aclose()
             await until_settled(own_services)
-    async with own_services.database.statements() as connection:
-        assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
+    async with own_services.database.across() as session:
+        assert await session.value("SELECT count(*) FROM pending_links") == 0
 
 
 async def test_long_work_gives_way_and_comes_to_its_end(
     own_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One batch a turn: each asks for the next, and nothing is left."""
-    monkeypatch.setattr(worker, "TURN_SECONDS", 0.0)
+    """Does one batch a slice: each asks for the next, and nothing is left."""
+    monkeypatch.setattr(worker, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(backfill, "BATCH", 3)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     for name, value in {"BATCH": 3, "VECTOR_BATCH": 3, "MANY": 5}.items():
-        monkeypatch.setattr(derive, name, value)
+        monkeypatch.setattr(find, name, value)
     await note(own_services, *(f"Finding {number} of the judge" for number in range(10)))
     async with working(own_services):
         await until_settled(own_services)
-    async with own_services.database.statements() as connection:
-        assert (await connection.execute(text("SELECT count(*) FROM pending_links"))).scalar_one() == 0
-        turns = text("SELECT last_value FROM procrastinate_jobs_id_seq")
-        assert (await connection.execute(turns)).scalar_one() > 3 + 4
+    async with own_services.database.across() as session:
+        assert await session.value("SELECT count(*) FROM pending_links") == 0
+        jobs = "SELECT last_value FROM procrastinate_jobs_id_seq"
+        assert await session.value(jobs) > 3 + 4
 
 
 @pytest.mark.parametrize("another_waits", [True, False])
 async def test_what_a_killed_worker_had_under_way_bars_nothing(own_services: Services, *, another_waits: bool) -> None:
     await note(own_services, "The first finding of the judge")
-    async with own_services.database.transaction() as connection:
+    async with own_services.database.across() as session:
         silent = "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '20 s') RETURNING id"
-        killed = (await connection.execute(text(silent))).scalar_one()
-        taken = text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = :killed")
-        await connection.execute(taken, {"killed": killed})
+        killed = await session.value(silent)
+        taken = "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(killed)s"
+        await session.execute(taken, {"killed": killed})
     if another_waits:
         await note(own_services, "The second finding of the judge")
     async with working(own_services):
         await until_settled(own_services)
-    assert await backfill_state(own_services.database) == 0
+    assert await pending_count(own_services.database.across) == 0
     assert await jobs(own_services) == set()
 
 
@@ -191,4 +184,4 @@ async def test_a_part_that_does_not_answer_is_asked_again(
         failing.let_go.set()
         await until_settled(services)
     assert await jobs(services) == set()
-    assert await backfill_state(services.database) == 0
+    assert await pending_count(services.database.across) == 0

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from sqlalchemy import text
-
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.wiring import Services
 from app.worker.worker import run_worker
+from tests.conftest import workspace_in
 
 
 @asynccontextmanager
@@ -24,10 +23,10 @@ async def working(services: Services) -> AsyncIterator[None]:
 
 
 async def jobs(services: Services) -> set[tuple[str, str]]:
-    """Task and status of each that is not upkeep."""
-    listed = text("SELECT task_name, status::text FROM procrastinate_jobs WHERE task_name <> 'upkeep'")
-    async with services.database.statements() as connection:
-        return {(row.task_name, row.status) for row in await connection.execute(listed)}
+    """Returns task and status of each that is not upkeep."""
+    listed = "SELECT task_name, status::text FROM procrastinate_jobs WHERE task_name <> 'upkeep'"
+    async with services.database.across() as session:
+        return {(row.task_name, row.status) for row in await session.rows(listed)}
 
 
 async def until_jobs(services: Services, reached: Callable[[set[tuple[str, str]]], bool]) -> None:
@@ -39,18 +38,19 @@ async def until_jobs(services: Services, reached: Callable[[set[tuple[str, str]]
 
 async def note(services: Services, *bodies: str, workspace: str = "w") -> None:
     notes = [NewMemory(kind="note", body=body) for body in bodies]
-    await remember(services.database, services.counter, workspace=workspace, language="english", memories=notes)
+    target = await workspace_in(services.database, workspace)
+    await remember(services.database, services.counter, workspace=target, memories=notes)
 
 
 async def until_settled(services: Services, *, but_for: str = "") -> None:
-    """Until nothing waits and no job is left, but for those of this status."""
-    jobs = text(
+    """Wait until nothing is pending and no job is left, but for those of this status."""
+    jobs = (
         "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND task_name <> 'upkeep'"
         f" AND status::text <> '{but_for}'"
     )
-    waiting = text("SELECT count(*) FROM pending_embeddings")
+    pending = "SELECT count(*) FROM pending_embeddings"
     while True:
-        async with services.database.statements() as connection:
-            if not sum([(await connection.execute(count)).scalar_one() for count in (jobs, waiting)]):
+        async with services.database.across() as session:
+            if not sum([await session.value(count) for count in (jobs, pending)]):
                 return
         await asyncio.sleep(0.05)

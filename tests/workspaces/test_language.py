@@ -1,9 +1,8 @@
 """Languages by name and code, and a workspace's own."""
 
 import pytest
-from sqlalchemy import text
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
@@ -13,7 +12,9 @@ from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation
-from app.workspaces.languages import CODES, CONFIGURATIONS, configuration, set_language, unknown_language
+from app.workspaces.languages import CODES, CONFIGURATIONS, configuration, unknown_language
+from app.workspaces.resolve import resolve, set_language
+from app.workspaces.workspace import Workspace
 
 
 @pytest.mark.parametrize(
@@ -38,42 +39,41 @@ def test_languages(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["klingon", "englsh", "12", "e"])
 async def test_what_is_no_language_is_refused_with_those_that_are_known(
-    database: Database, counter: TokenCounter, workspace: str, language: str
+    database: Database, counter: TokenCounter, workspace: Workspace, language: str
 ) -> None:
     says = f"{language!r} is none; there are ISO codes .* english, "
     with pytest.raises(InvalidInput, match=says):
-        await set_language(database, workspace=workspace, language=language)
+        await set_language(database, workspace, language)
     with pytest.raises(InvalidInput, match=says):
         await search(
             database,
             NoopProvider(),
             workspace=workspace,
-            language="english",
             query=Query(text="q", k=1, language=language),
         )
     with pytest.raises(InvalidInput, match=says):
         await request_observation(
-            database, workspace=workspace, language="english",
+            database, workspace=workspace,
             outcome=Outcome(task="t", output="The scout verified 12 producers.", language=language),
         )  # fmt: skip
     note = NewMemory(kind="note", body="A finding of the judge", language=language)
-    done = await remember(database, counter, workspace=workspace, language="english", memories=[note])
+    done = await remember(database, counter, workspace=workspace, memories=[note])
     (rejected,) = done.rejected
     assert rejected.reason.startswith(f"language: {language!r} is none")
 
 
 async def test_postgres_knows_every_one_of_them(database: Database) -> None:
-    async with database.statements() as connection:
-        known = set((await connection.execute(text("SELECT cfgname FROM pg_ts_config"))).scalars())
+    async with database.across() as session:
+        known = set(await session.column("SELECT cfgname FROM pg_ts_config"))
     assert known >= CONFIGURATIONS
     assert set(CODES.values()) < CONFIGURATIONS
 
 
-async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter, workspace: str) -> None:
-    assert await set_language(database, workspace=workspace, language="de") == "german"
+async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
+    workspace = await set_language(database, workspace, "de")
+    assert workspace.language == "german"
+    assert (await resolve(database, workspace.name, language="english")).language == "german"
     memory = NewMemory(kind="note", body="Die Berichte nannten keine Quellen.")
-    await remember(database, counter, workspace=workspace, language="english", memories=[memory])
-    recall = await search(
-        database, NoopProvider(), workspace=workspace, language="english", query=Query(text="Bericht ohne Quelle", k=1)
-    )
+    await remember(database, counter, workspace=workspace, memories=[memory])
+    recall = await search(database, NoopProvider(), workspace=workspace, query=Query(text="Bericht ohne Quelle", k=1))
     assert [hit.memory.language for hit in recall.hits] == ["german"]

@@ -1,4 +1,4 @@
-"""From what is stored to a job for the layout process, and from its answer to a map. Pure."""
+"""Makes a job for the layout process of what is stored, and a map of its answer. Pure."""
 
 import hashlib
 import math
@@ -9,45 +9,44 @@ from datetime import datetime
 
 import numpy as np
 
-from app.index.vectors import StoredModel
+from app.index.models import StoredModel
 from app.insight.map.messages import COMPUTED, Job, Layout
 from app.insight.map.values import Cluster, Graph, Known, Material, Point, Shown, StoredLayout
 
 VERSION = b"1"
-"""Of the computation: another one is another fingerprint, so that no map of an older service is shown."""
+"""Version of the computation: another one is another fingerprint, so that no map of an older service is shown."""
 DECIMALS = 4
-"""Of a coordinate; a map is some 30 wide."""
+"""Decimals of a coordinate; a map is some 30 wide."""
 NOWHERE = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the store has for a question at one moment."""
+    """The part of the store that answers a question."""
 
-    workspace_id: int
     model: StoredModel | None
     shown: tuple[Shown, ...]
-    waiting: int
+    pending: int
     """Memories of the workspace without a vector."""
     fingerprint: bytes
     layout: StoredLayout | None
-    """Of the very same memories, or else the last one that the same question got."""
+    """A layout of the very same memories, or else the last one that the same question got."""
     places: Mapping[Known, Point]
-    """In that layout."""
+    """The places of that layout."""
 
     @property
     def stored(self) -> bool:
-        """Whether the stored layout is of just these memories."""
+        """True where the stored layout is of just these memories."""
         return self.layout is not None and self.layout.fingerprint == self.fingerprint
 
 
 def known(item: Shown) -> Known:
-    """The memory as layouts know it."""
+    """Returns the memory as layouts know it."""
     return item.memory_id, item.content_hash
 
 
 def fingerprint_of(model: str, shown: Sequence[Shown]) -> bytes:
-    """16 bytes over what a layout depends on: the model and each memory's id and text, not its ratings."""
+    """Returns 16 bytes over what a layout depends on: the model and each memory's id and text, not its ratings."""
     digest = hashlib.blake2b(VERSION + b"\0" + model.encode(), digest_size=16)
     for identity in sorted(item.memory_id.bytes + item.content_hash for item in shown):
         digest.update(identity)
@@ -55,14 +54,14 @@ def fingerprint_of(model: str, shown: Sequence[Shown]) -> bytes:
 
 
 def usable(view: View) -> Mapping[Known, Point]:
-    """The places that new memories can be projected among: those of a layout of the same model."""
+    """Returns the places among which new memories can be projected: those of a layout of the same model."""
     if view.layout is None or view.model is None or view.layout.model != view.model.name:
         return {}
     return view.places
 
 
 def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list[Known]:
-    """What holds the map in place without being shown: nothing where every memory has its place already."""
+    """Returns memories that hold the map in place without being shown: none where every shown one has its place."""
     shown = set(wanted)
     if base.keys() >= shown:
         return []
@@ -70,7 +69,7 @@ def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list
 
 
 def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
-    """The job that lays these memories out."""
+    """Returns the job that lays these memories out."""
     assert view.model is not None, "there are no vectors without a model"  # noqa: S101
     shown = [base.get(known(item)) for item in view.shown]
     by_id = {memory_id: point for (memory_id, _), point in base.items()}
@@ -88,7 +87,7 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
 
 
 def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, reason: str, now: datetime) -> Graph:
-    """The map of a layout that was computed."""
+    """Returns the map of a layout that was computed."""
     nodes = tuple(zip(view.shown, points_of(layout), strict=True))
     sizes = Counter(layout.clusters)
     older = view.layout if layout.mode != COMPUTED else None
@@ -104,7 +103,7 @@ def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, re
 
 
 def points_of(layout: Layout) -> list[Point]:
-    """The places of a layout, in the order of its job."""
+    """Returns the places of a layout, in the order of its job."""
     computed = np.frombuffer(layout.coordinates, dtype=np.float32).reshape(-1, 2)
     coordinates = computed.astype(np.float64).round(DECIMALS).tolist()
     fitted = np.frombuffer(layout.fitted, dtype=np.bool_).tolist()
@@ -115,13 +114,13 @@ def points_of(layout: Layout) -> list[Point]:
 
 
 def projected_of(nodes: Sequence[tuple[Shown, Point]]) -> int:
-    """How many were placed among others by a projection; where UMAP placed none, none was."""
+    """Returns how many memories were placed among others by a projection; where UMAP placed none, none was."""
     fitted = sum(point.fitted for _, point in nodes)
     return len(nodes) - fitted if fitted else 0
 
 
 def places_of(graph: Graph, base: Mapping[Known, Point]) -> dict[Known, Point]:
-    """What is to be kept: the places shown, and those that UMAP gave to memories that may be shown again."""
+    """Returns the places to keep: those shown, and those that UMAP gave to memories that may be shown again."""
     shown = {known(item): point for item, point in graph.nodes}
     if graph.mode == COMPUTED:
         return shown

@@ -18,14 +18,14 @@ from app.insight.map.values import Graph
 T = TypeVar("T")
 
 
-class Underway(Generic[T]):
-    """Each piece of work is under way at most once; it goes on though one who waits for it leaves."""
+class InProgress(Generic[T]):
+    """Work of which no piece is done twice at once; it goes on though a caller that waits for it leaves."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
     async def once(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work of that name: of the one that is under way, or of `work`, begun now."""
+        """Returns the result of the work of that name: of the one in progress, or of `work`, begun now."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(work())
@@ -35,7 +35,7 @@ class Underway(Generic[T]):
     def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
-            # Looked at, for those who asked may all have left.
+            # Looked at, because the callers may all have left.
             task.exception()
 
     async def cancel(self) -> None:
@@ -61,27 +61,27 @@ class LayoutWorker:
     def __init__(
         self, cache: Path, *, idle_seconds: float = IDLE_SECONDS, longest_seconds: float = LONGEST_SECONDS
     ) -> None:
-        self.underway: Underway[Graph] = Underway()
+        self.in_progress: InProgress[Graph] = InProgress()
         self._cache, self._idle_seconds, self._longest_seconds = cache, idle_seconds, longest_seconds
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._process: Process | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while there is one."""
+        """The id of the process, while there is one."""
         if self._process is None or self._process.returncode is not None:
             return None
         return self._process.pid
 
     async def compute(self, job: Job) -> Layout:
-        """The layout of a job, computed elsewhere.
+        """Returns the layout of a job, computed by the process.
 
         Raises:
             GraphUnavailable: it took too long, could not be computed, or its process ended.
         """
-        async with self._turn:
+        async with self._lock:
             self._wake()
             answer = await self._asked(job)
             self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._rest)
@@ -90,16 +90,16 @@ class LayoutWorker:
         return answer
 
     async def close(self) -> None:
-        """End the process and what waits for it."""
+        """End the process and the work that waits for it."""
         self._wake()
-        await self.underway.cancel()
-        async with self._turn:
+        await self.in_progress.cancel()
+        async with self._lock:
             await self._end()
         if self._ending is not None:
             await self._ending
 
     async def _asked(self, job: Job) -> Message:
-        """The answer. Whoever is interrupted leaves half of one behind, so the process ends."""
+        """Returns the answer. A call that is interrupted leaves half of one behind, so the process ends."""
         try:
             async with asyncio.timeout(self._longest_seconds):
                 return await _exchange(await self._started(), job)
@@ -129,12 +129,12 @@ class LayoutWorker:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        """One thread leaves the other cores to requests; what is compiled is kept, and it needs none of our secrets."""
+        """Returns the process' environment: one thread, which leaves the other cores to requests, and no secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
         return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._kept()}
 
     def _kept(self) -> dict[str, str]:
-        """Where machine code is kept; numba finds a place of its own where the data directory is read-only."""
+        """Names the folder of compiled code; numba finds one itself where the data directory is read-only."""
         folder = self._cache / versions()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -148,16 +148,16 @@ class LayoutWorker:
             self._idle = None
 
     def _rest(self) -> None:
-        """Idle for long enough: its memory is given back."""
+        """Ends a process that was idle for long enough: its memory is given back."""
         self._ending = asyncio.create_task(self._end_if_idle())
 
     async def _end_if_idle(self) -> None:
-        if not self._turn.locked():
-            async with self._turn:
+        if not self._lock.locked():
+            async with self._lock:
                 await self._end()
 
     async def _end(self) -> int | None:
-        """End the process, if there is one; its exit code."""
+        """Ends the process, if there is one; returns its exit code."""
         process, self._process = self._process, None
         if process is None:
             return None

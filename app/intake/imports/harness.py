@@ -1,5 +1,6 @@
 """The SQLite store of an existing harness: its observations and the feedback people gave. Nothing in it is changed."""
 
+import hashlib
 import json
 import sqlite3
 from collections import Counter
@@ -14,7 +15,9 @@ from app.errors import InvalidInput, check
 from app.intake.imports.exported import as_moment, number_of
 from app.memories.admission import in_calendar, unstorable
 from app.memories.memory import NewMemory, ObservationDetail
+from app.runs.feedback.rating import replayed
 from app.runs.observations.reply import facts_of, storable
+from app.safety.secrets import masked
 
 MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
@@ -25,7 +28,10 @@ MOMENT = ("timestamp", "created_at", "ts")
 DOWN = frozenset({"down", "-", "bad", "negative", "thumbs_down", "no", "👎"})
 UP = frozenset({"up", "+", "good", "positive", "thumbs_up", "yes", "👍"})
 SHOWN_CHARACTERS = 50
-"""Of what a row holds in place of an id or a rating."""
+"""Characters shown of what a row holds in place of an id or a rating."""
+CARRIED_OVER = "carried over from an earlier store"
+LONGEST_KEY_PART = 40
+"""Characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,7 @@ class _Log:
 
 
 def is_harness(path: Path) -> bool:
-    """Whether the file is a SQLite database, told by its first bytes."""
+    """Tells by its first bytes whether the file is a SQLite database."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
@@ -181,7 +187,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
 
 
 def tags_of(value: str) -> tuple[str, ...]:
-    """The tags of a text: a JSON list, or names with commas between them."""
+    """Returns the tags of a text: a JSON list, or names with commas between them."""
     if not value.strip():
         return ()
     try:
@@ -217,3 +223,41 @@ def _sign(value: Any) -> int:  # noqa: ANN401 - whatever the column holds
     if isinstance(value, int | float):
         return (value > 0) - (value < 0)
     return 0
+
+
+def new_entries(
+    prefix: str, item: HarnessObservation, before: Mapping[str, int], *, mask: bool
+) -> list[dict[str, Any]]:
+    """Returns the ratings of the old log that are not in ours."""
+    keyed = {f"{prefix}log:{key_part(rating.log_id)}": rating for rating in item.ratings}
+    return [
+        {
+            "idempotency_key": key,
+            "rating": new.rating,
+            "comment": masked(new.comment) if mask else new.comment,
+            "created_at": new.created_at,
+        }
+        for key, new in keyed.items()
+        if key not in before
+    ]
+
+
+def missing_entries(
+    prefix: str, item: HarnessObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Returns the ratings that bring the observation's imported ones to the quality that its old store gives it."""
+    if item.quality is None:
+        return []
+    missing = item.quality - replayed([*before.values(), *(entry["rating"] for entry in entries)])
+    rating = {"rating": 1 if missing > 0 else -1, "comment": CARRIED_OVER}
+    return [
+        {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}
+        for place in range(abs(missing))
+    ]
+
+
+def key_part(name: str) -> str:
+    """Returns a name as part of a key; of a long one, or one that no index can hold, its hash."""
+    if len(name) <= LONGEST_KEY_PART and name.isprintable() and ":" not in name:
+        return name
+    return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()

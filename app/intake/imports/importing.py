@@ -1,8 +1,7 @@
 """The verb that takes what an earlier harness stored. Running it again adds only what is new."""
 
-import hashlib
 from codecs import BOM_UTF8 as BOM
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -10,41 +9,47 @@ from typing import Any, BinaryIO
 from uuid import UUID
 
 import msgspec
-from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import InvalidInput
 from app.intake.imports import known
 from app.intake.imports.exported import as_moment, number_of, only_new, run_of_line
-from app.intake.imports.harness import HarnessObservation, check_detail, is_harness, read_harness, tags_of
+from app.intake.imports.harness import (
+    HarnessObservation,
+    check_detail,
+    is_harness,
+    key_part,
+    missing_entries,
+    new_entries,
+    read_harness,
+    tags_of,
+)
+from app.intake.imports.known import REFUSED_BY_THE_DATABASE, refusal
+from app.memories import changes
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
 from app.runs.feedback import store as feedback
-from app.runs.feedback.rating import replayed
 from app.runs.observations.reply import facts_of
 from app.runs.record import check_run, record_run
 from app.runs.run import NewRun
-from app.safety.secrets import masked, masked_values
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.safety.secrets import masked_values
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
 
 BATCH = 200
 LARGEST_LINE = 10_000_000
 """Bytes."""
-CARRIED_OVER = "carried over from an earlier store"
-LONGEST_KEY_PART = 40
-REFUSED_BY_THE_DATABASE = (DataError, IntegrityError, ProgrammingError)
 
 
 @dataclass(slots=True)
 class Imported:
-    """What became of a file."""
+    """The result of a file's import."""
 
     path: str
     runs: int = 0
     stored: int = 0
-    """Observations that were not known."""
+    """Number of observations that were not known."""
     known: int = 0
     ratings: int = 0
     failed: list[str] = field(default_factory=list)
@@ -55,15 +60,14 @@ class Imported:
 class _Target:
     database: Database
     counter: TokenCounter
-    workspace: str
-    language: str
+    workspace: Workspace
     mask: bool
     filled: dict[str, frozenset[str]] = field(default_factory=dict)
-    """What was stored of each run before this import: its later lines replace its earlier ones, and nothing else."""
+    """Fields stored of each run before this import: a run's later lines replace its earlier ones, and nothing else."""
 
 
 async def import_file(
-    database: Database, counter: TokenCounter, *, workspace: str, language: str, path: Path, mask: bool = True
+    database: Database, counter: TokenCounter, *, workspace: Workspace, path: Path, mask: bool = True
 ) -> Imported:
     """Take a harness's SQLite store, or its JSON lines of runs or observations, told by their content.
 
@@ -71,17 +75,13 @@ async def import_file(
     import stays so; what the harness has gained since is added.
 
     Raises:
-        InvalidInput: the file cannot be read at all, or the workspace may not be called that.
+        InvalidInput: the file cannot be read at all.
     """
-    target = _Target(
-        database=database, counter=counter, workspace=checked_name(workspace), language=language, mask=mask
-    )
     result = Imported(path=str(path))
     try:
-        if is_harness(path):
-            await _import_harness(target, path, result)
-        else:
-            await _import_lines(target, path, result)
+        take_in = _import_harness if is_harness(path) else _import_lines
+        target = _Target(database=database, counter=counter, workspace=await made(database, workspace), mask=mask)
+        await take_in(target, path, result)
     except OSError as error:
         raise InvalidInput("", f"{path} cannot be read: {error.strerror or error}") from error
     return result
@@ -100,7 +100,7 @@ async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
         except InvalidInput as error:
             result.failed.append(f"line {number}: {error}")
         except REFUSED_BY_THE_DATABASE as error:
-            result.failed.append(f"line {number}: {_refusal(error)}")
+            result.failed.append(f"line {number}: {refusal(error)}")
         if len(waiting) >= BATCH:
             await _remember(target, waiting, result)
             waiting = []
@@ -108,7 +108,7 @@ async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
 
 
 async def _take_run(target: _Target, run: NewRun) -> None:
-    """Store what is new of a run: a judgement that is stored goes before the one that is imported."""
+    """Store what is new of a run. A stored judgement stays."""
     check_run(run)
     run = masked_values(run) if target.mask else run
     if run.run_id not in target.filled:
@@ -118,7 +118,6 @@ async def _take_run(target: _Target, run: NewRun) -> None:
         await record_run(
             target.database,
             workspace=target.workspace,
-            language=target.language,
             run=new,
             mask=target.mask,
             known_first=True,
@@ -133,7 +132,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(file: BinaryIO) -> bytes:
-    """The next line; of one that is too long its beginning, and the rest is passed over."""
+    """Returns the next line; of one that is too long its beginning."""
     line = rest = file.readline(LARGEST_LINE + 1)
     while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
         rest = file.readline(LARGEST_LINE + 1)
@@ -158,7 +157,7 @@ def _is_observation(given: dict[str, Any]) -> bool:
 
 
 def _observation(given: dict[str, Any]) -> NewMemory:
-    """An observation, its fields beside each other or below `observation`."""
+    """Returns an observation whose fields stand beside each other or below `observation`."""
     inner = given.get("observation")
     fields = {**given, **inner} if isinstance(inner, dict) else given
     detail = ObservationDetail(
@@ -202,7 +201,7 @@ def _text(fields: dict[str, Any], name: str) -> str:
 
 
 async def _remember(target: _Target, items: Sequence[tuple[str, NewMemory]], result: Imported) -> Sequence[UUID | None]:
-    """The memory of each; None where it was refused, or was taken out of the store and stays so."""
+    """Returns the memory of each; None where it was refused, or was taken out of the store and stays so."""
     if not items:
         return []
     memories = [memory for _, memory in items]
@@ -221,14 +220,13 @@ async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], resul
             target.database,
             target.counter,
             workspace=target.workspace,
-            language=target.language,
             memories=[memory for _, memory in items],
             mask=target.mask,
             known_first=True,
         )
     except REFUSED_BY_THE_DATABASE as error:
         if len(items) == 1:
-            result.failed.append(f"{items[0][0]}: {_refusal(error)}")
+            result.failed.append(f"{items[0][0]}: {refusal(error)}")
             return [None]
         middle = len(items) // 2
         halves = (items[:middle], items[middle:])
@@ -237,10 +235,6 @@ async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], resul
     result.known += remembered.unchanged + remembered.updated
     result.failed += [f"{items[refused.index][0]}: {refused.reason}" for refused in remembered.rejected]
     return remembered.ids
-
-
-def _refusal(error: DataError | IntegrityError | ProgrammingError) -> str:
-    return f"the database refuses it: {next(iter(str(error.orig).splitlines()), type(error).__name__)}"
 
 
 async def _import_harness(target: _Target, path: Path, result: Imported) -> None:
@@ -265,62 +259,23 @@ async def _remember_harness(target: _Target, batch: list[HarnessObservation], re
         try:
             result.ratings += await _carry_over(target, memory_id, item)
         except REFUSED_BY_THE_DATABASE as error:
-            result.failed.append(f"{name}: its ratings: {_refusal(error)}")
+            result.failed.append(f"{name}: its ratings: {refusal(error)}")
 
 
 async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation) -> int:
     """Append what is new of the old log, and what it lacks of the old quality, whatever people have said since.
 
-    How many ratings of the log were new.
+    Returns how many ratings of the log were new.
     """
-    prefix = f"import:{memory_id}:{_key_part(item.row_id)}:"
-    async with target.database.transaction() as connection:
-        workspace = await workspaces.find(connection, target.workspace)
-        if workspace is None or not await feedback.lock(connection, workspace.workspace_id, memory_id):
+    prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
+    async with target.database.session(target.workspace) as session:
+        if not await changes.lock_for_rating(session, memory_id):
             return 0
-        before = await feedback.keyed(connection, workspace.workspace_id, memory_id, prefix)
-        entries = _log_entries(prefix, item, before, mask=target.mask)
-        difference = _difference(prefix, item, before, entries)
+        before = await feedback.keyed(session, memory_id, prefix)
+        entries = new_entries(prefix, item, before, mask=target.mask)
+        difference = missing_entries(prefix, item, before, entries)
         for entry in (*entries, *difference):
-            await feedback.append(connection, workspace.workspace_id, memory_id, **entry)
+            await feedback.append(session, memory_id, **entry)
         if entries or difference:
-            await feedback.set_quality(connection, workspace.workspace_id, memory_id)
+            await feedback.set_quality(session, memory_id)
     return len(entries)
-
-
-def _log_entries(
-    prefix: str, item: HarnessObservation, before: Mapping[str, int], *, mask: bool
-) -> list[dict[str, Any]]:
-    """The ratings of the old log that are not in ours."""
-    keyed = {f"{prefix}log:{_key_part(rating.log_id)}": rating for rating in item.ratings}
-    return [
-        {
-            "idempotency_key": key,
-            "rating": new.rating,
-            "comment": masked(new.comment) if mask else new.comment,
-            "created_at": new.created_at,
-        }
-        for key, new in keyed.items()
-        if key not in before
-    ]
-
-
-def _difference(
-    prefix: str, item: HarnessObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """What brings all that was ever imported for the observation to the quality that its old store gives it."""
-    if item.quality is None:
-        return []
-    missing = item.quality - replayed([*before.values(), *(entry["rating"] for entry in entries)])
-    rating = {"rating": 1 if missing > 0 else -1, "comment": CARRIED_OVER}
-    return [
-        {**rating, "idempotency_key": f"{prefix}carried:{len(before) + len(entries) + place}"}
-        for place in range(abs(missing))
-    ]
-
-
-def _key_part(name: str) -> str:
-    """A name as part of a key; a long one, or one that no index can hold, by its hash."""
-    if len(name) <= LONGEST_KEY_PART and name.isprintable() and ":" not in name:
-        return name
-    return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import InvalidInput
 from app.intake.reports import store
 from app.intake.reports.outcome import FAILED, UNCHANGED, FileOutcome, Ingestion
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.workspaces.workspace import Workspace
 
 MOST_FILES = 2_000
-"""Of one ingestion: the counts name all of them, the log as many as somebody may read."""
+"""Logged files of one ingestion, as many as somebody may read; the counts are of all."""
 KEPT = 500
-"""Ingestions of a workspace: older ones leave the log as new ones come."""
+"""Logged ingestions of a workspace: older ones leave the log as new ones come."""
 LARGEST_PAGE = 200
 
 
@@ -29,36 +28,33 @@ class LoggedIngestion:
     counts: Mapping[str, int]
     """Files by status."""
     outcomes: tuple[FileOutcome, ...]
-    """Those of files that were not unchanged, the failed ones first."""
+    """The outcomes of files that were not unchanged, the failed ones first."""
     degraded: str
-    """Why chunks were stored without vectors."""
+    """The reason why chunks were stored without vectors."""
 
 
-async def log_ingestion(database: Database, workspace_id: int, ingestion: Ingestion) -> None:
-    """Keep what became of the files; an ingestion that found nothing new is not worth a line."""
+async def log_ingestion(database: Database, workspace: Workspace, ingestion: Ingestion) -> None:
+    """Log what became of the files, unless the ingestion found nothing new."""
     told = [outcome for outcome in ingestion.outcomes if outcome.status != UNCHANGED]
     told.sort(key=lambda outcome: outcome.status != FAILED)
     if ingestion.dry_run or not told:
         return
-    async with database.transaction() as connection:
-        await store.log_ingestion(connection, workspace_id, ingestion, told[:MOST_FILES], kept=KEPT)
+    async with database.session(workspace) as session:
+        await store.log_ingestion(session, ingestion, told[:MOST_FILES], kept=KEPT)
 
 
 async def list_ingestions(
-    database: Database, *, workspace: str, before: UUID | None = None, failed: bool = False, limit: int = 20
+    database: Database, *, workspace: Workspace, before: UUID | None = None, failed: bool = False, limit: int = 20
 ) -> Sequence[LoggedIngestion]:
-    """Past ingestions, newest first: those `before` one, and with `failed` only those with files that did.
+    """Returns past ingestions, newest first: those `before` one, and with `failed` only those with files that failed.
 
     Raises:
         InvalidInput: a limit out of range.
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-        if target is None:
-            return []
-        rows = await store.logged_ingestions(connection, target.workspace_id, before=before, failed=failed, limit=limit)
+    async with database.session(workspace, transaction=False) as session:
+        rows = await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
     return [
         LoggedIngestion(
             ingestion_id=row.ingestion_id,

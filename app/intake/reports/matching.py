@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.memories.store import MemoryRow
+from app.memories.memory import MemoryRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Windows of chunks on their way into the store: embedded, then written, each while others are on theirs."""
+"""Embeds and writes chunks by the window, each window while others are read, embedded or written."""
 
 import asyncio
 from collections import deque
@@ -10,18 +10,19 @@ import structlog
 
 from app.errors import EmbeddingUnavailable
 from app.index.backfill import serving_model
-from app.index.vectors import StoredModel, as_literals, embedded_text, is_served
+from app.index.following import pinned
+from app.index.models import StoredModel, is_served
+from app.index.vectors import as_literals, embedded_text
 from app.intake.reports import store
 from app.intake.reports.apply import foreseen, write_files
 from app.intake.reports.prepare import Prepared
-from app.intake.reports.progress import UnderWay
-from app.memories.store import MemoryRow
-from app.models.following import pinned
+from app.intake.reports.progress import IngestionState
+from app.memories.memory import MemoryRow
 
 WINDOW = 512
 """Chunks embedded together, so that there are texts of like length to share a run, and written together."""
 FIRST_WINDOW = 128
-"""Of an ingestion: the model has nothing to do before it is chunked."""
+"""Chunks of an ingestion's first window: the model has nothing to do before it is chunked."""
 
 logger = structlog.get_logger()
 
@@ -52,14 +53,14 @@ class Pipeline:
     The next begins to be embedded before one is done, so that no core waits between them.
     """
 
-    def __init__(self, run: UnderWay) -> None:
-        self._run = run
+    def __init__(self, state: IngestionState) -> None:
+        self._state = state
         self._window: list[Prepared] = []
         self._size = FIRST_WINDOW
         self._embeddings: deque[_Embedding] = deque()
         """Two at most, the earlier one first."""
         self._vectors = Vectors()
-        """Of the window that is written at this moment."""
+        """The vectors of the window that is written at this moment."""
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
@@ -78,7 +79,7 @@ class Pipeline:
         await _ended(self._writing)
 
     async def abandon(self) -> None:
-        """Embed and write nothing more; the write under way comes to its end first.
+        """Embed and write nothing more; the write in progress comes to its end first.
 
         No task of the pipeline is left once this returns, or is itself cancelled: that cancels the write, too.
         """
@@ -91,66 +92,70 @@ class Pipeline:
     async def _hand_on(self) -> None:
         window, self._window = self._window, []
         coming = self._embeddings[-1] if self._embeddings else None
-        vectors = asyncio.create_task(vectors_of(self._run, window, self._vectors, coming))
+        vectors = asyncio.create_task(vectors_of(self._state, window, self._vectors, coming))
         self._embeddings.append(_Embedding(window, vectors))
         if coming is not None:
             await self._write_next()
 
     async def _write_next(self) -> None:
-        """The first of the windows that are being embedded is written once it is."""
+        """Start to write the first of the windows that are being embedded, once it is."""
         embedding = self._embeddings[0]
         await _ended(embedding.vectors, self._writing)
         self._embeddings.popleft()
         self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(write_window(self._run, embedding.window, self._vectors))
+        self._writing = asyncio.create_task(write_window(self._state, embedding.window, self._vectors))
 
 
 async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
-    """All of them are done. The first that fails raises its error here; whoever is cancelled here leaves them going."""
-    under_way = [task for task in tasks if task is not None]
-    if not under_way:
+    """Wait for all of them; raise the error of the first that fails. A cancellation here leaves them running."""
+    running = [task for task in tasks if task is not None]
+    if not running:
         return
-    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_EXCEPTION)
+    done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
         task.result()
 
 
-async def write_window(run: UnderWay, window: Sequence[Prepared], vectors: Vectors) -> None:
+async def write_window(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
     """Write files, each whole or not at all, and note what became of each; a dry run foresees it."""
-    if run.dry_run:
-        outcomes = await foreseen(run.database, run.target.workspace_id, window, run.known)
+    if state.dry_run:
+        outcomes = await foreseen(state.database, state.workspace, window, state.known)
     else:
-        written = await write_files(run.database, run.target, window, model=vectors.model, literals=vectors.literals)
-        run.waiting += written.waiting
+        written = await write_files(
+            state.database, state.workspace, window, model=vectors.model, literals=vectors.literals
+        )
+        state.waiting += written.waiting
         outcomes = written.outcomes
     for outcome in outcomes:
-        run.note(outcome)
+        state.note(outcome)
 
 
 async def vectors_of(
-    run: UnderWay, window: Sequence[Prepared], written: Vectors | None = None, coming: _Embedding | None = None
+    state: IngestionState, window: Sequence[Prepared], written: Vectors | None = None, coming: _Embedding | None = None
 ) -> Vectors:
-    """A vector for each text of the window. What is stored is not embedded again, nor what was made for the window
-    that is being `written`, or is made for the one before this that is still `coming`.
+    """Returns a vector for each text of the window.
+
+    A text is not embedded again where its vector is stored, was made for the window that is being `written`, or is
+    being made for the window before this one, which is still `coming`.
 
     The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if run.dry_run:
+    if state.dry_run:
         return Vectors()
-    model = await serving_model(run.database, run.provider)
-    speaker = None if model is None else pinned(run.provider, model.name)
+    model = await serving_model(state.database, state.provider)
+    speaker = None if model is None else pinned(state.provider, model.name)
     if model is None or speaker is None or not rows:
         return Vectors()
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
     literals = _of_model(written, model, rows.keys() - repeated)
     missing = [row for digest, row in rows.items() if digest not in literals and digest not in repeated]
-    literals |= await _stored_vectors(run, model, missing)
+    literals |= await _stored_vectors(state, model, missing)
     fresh = [row for row in missing if row.content_hash not in literals]
     try:
         matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
     except EmbeddingUnavailable as error:
-        run.degraded = str(error)
+        state.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
     else:
         literals |= {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
@@ -160,14 +165,14 @@ async def vectors_of(
 
 
 def _of_model(held: Vectors | None, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
-    """Those of the vectors that are the model's, for these content hashes."""
+    """Returns the vectors of this model for these content hashes."""
     if held is None or held.model != model:
         return {}
     return {digest: held.literals[digest] for digest in digests & held.literals.keys()}
 
 
-async def _stored_vectors(run: UnderWay, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
-    async with run.database.transaction() as connection:
-        if not await is_served(connection, model):
+async def _stored_vectors(state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
+    async with state.database.session(state.workspace) as session:
+        if not await is_served(session, model):
             return {}
-        return await store.known_vectors(connection, model, run.target.workspace_id, rows)
+        return await store.known_vectors(session, model, rows)

@@ -12,8 +12,7 @@ from app.intake.reports.chunk import Chunk
 from app.intake.reports.chunking import chunk_report
 from app.memories.admission import TAG_LIMIT, TAGS_LIMIT
 from app.memories.gate import INJECTION, INVALID, Screened, screened
-from app.memories.memory import NewMemory
-from app.memories.store import MemoryRow, row_of
+from app.memories.memory import MemoryRow, NewMemory, row_of
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3

@@ -1,12 +1,12 @@
-"""An ingestion under way: what it takes in, what it has found, and what became of each file."""
+"""The state of an ingestion: what it takes in, what it has found, and what became of each file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.intake.reports.outcome import FileOutcome
-from app.intake.reports.store import KnownFile
+from app.memories.sources import KnownFile
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces.workspace import Workspace
 
@@ -15,14 +15,15 @@ OnProgress = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class UnderWay:
-    """One ingestion under way."""
+class IngestionState:
+    """One ingestion in progress."""
 
     database: Database
     provider: EmbeddingProvider
     counter: TokenCounter
-    target: Workspace
+    workspace: Workspace
     language: str
+    """Text search configuration of the files."""
     max_file_bytes: int
     mask: bool
     dry_run: bool
@@ -34,9 +35,11 @@ class UnderWay:
     """Live files whose path is empty now, by content: where a moved file came from."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
-    """Chunks that wait for the vector of their new title."""
+    """Chunks that need the vector of their new title."""
     waiting: int = 0
+    """Number of chunks that have no vector yet."""
     degraded: str = ""
+    """The reason why they have none."""
 
     def note(self, outcome: FileOutcome) -> None:
         """Keep what became of a file, and tell whoever watches."""

@@ -1,37 +1,39 @@
-"""A file that stands at another path now, its content unchanged."""
+"""Renames a file that stands at another path now, its content unchanged."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from app.db.engine import Database
-from app.index.indexing import make_findable_anew
+from app.db.database import Database
+from app.index.indexing import reindex_memories
 from app.index.vectors import embedded_text
 from app.intake.reports import store
 from app.intake.reports.chunk import TRAIL_SEPARATOR
 from app.intake.reports.chunking import readable
 from app.intake.reports.prepare import path_tags
 from app.intake.reports.scan import ReportFile
-from app.intake.reports.store import KnownFile, LiveChunk, Retitled
+from app.intake.reports.store import LiveChunk
+from app.memories import sources
 from app.memories.memory import NewMemory, content_hash
+from app.memories.sources import KnownFile, Retitled
 from app.models.protocols import TokenCounter
 from app.workspaces.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """What a new path changed."""
+    """The changes that a new path made."""
 
     retitled: tuple[UUID, ...] = ()
-    """Chunks that wait for the vector of their new title."""
+    """Chunks that need the vector of their new title."""
     retired: int = 0
-    """Live chunks of what stood at that path before."""
+    """Number of live chunks of the file that stood at that path before."""
 
 
 async def rename(
     database: Database,
     counter: TokenCounter,
-    target: Workspace,
+    workspace: Workspace,
     known: KnownFile,
     file: ReportFile,
     *,
@@ -39,27 +41,26 @@ async def rename(
 ) -> Renamed:
     """Give a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
 
-    Where a file has no title of its own its chunks are called by its path, and that changes with it: they are indexed
-    anew. What stood at the new path before, `over`, is retired with it.
+    The chunks of a file without a title of its own are called by its path: they are indexed anew. The file that stood
+    at the new path before, `over`, is retired.
     """
     old, new = readable(PurePosixPath(known.title)), readable(file.shown)
-    async with database.statements() as connection:
-        chunks = await store.live_chunks(connection, target.workspace_id, known.source_id)
+    async with database.session(workspace, transaction=False) as session:
+        chunks = await store.live_chunks(session, known.source_id)
     retitled = [_retitled(chunk, new, counter) for chunk in chunks if chunk.trail[:1] == (old,)] if old != new else []
     ids = [chunk.memory_id for chunk in retitled]
-    async with database.transaction() as connection:
-        retired = await store.retire(connection, target.workspace_id, over.source_id) if over is not None else 0
-        await store.move(
-            connection,
-            target.workspace_id,
+    async with database.session(workspace) as session:
+        retired = await store.retire(session, over.source_id) if over is not None else 0
+        await sources.move_file(
+            session,
             known,
             uri=str(file.path),
             title=str(file.shown),
             tags=path_tags(file.shown),
         )
         if ids:
-            await store.retitle(connection, target.workspace_id, retitled)
-            await make_findable_anew(connection, target.workspace_id, ids)
+            await sources.retitle_chunks(session, retitled)
+            await reindex_memories(session, ids)
     return Renamed(retitled=tuple(ids), retired=retired)
 
 

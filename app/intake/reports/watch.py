@@ -8,13 +8,14 @@ from pathlib import Path
 import structlog
 from watchfiles import Change, awatch
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import DatabaseUnavailable
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Ingestion
 from app.intake.reports.progress import OnProgress
 from app.intake.reports.scan import SUFFIXES
 from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.workspaces.workspace import Workspace
 
 DEBOUNCE_MS = 400
 """A burst of saves is taken in together; well within the 2 s after which a saved file should be retrievable."""
@@ -24,22 +25,22 @@ RETRY_SECONDS = 1.0
 logger = structlog.get_logger()
 
 
-async def watch(  # noqa: PLR0913 - one an option of the command
+async def watch(
     database: Database,
     provider: EmbeddingProvider,
     counter: TokenCounter,
     *,
-    workspace: str,
+    workspace: Workspace,
     language: str | None = None,
-    default_language: str = "english",
     paths: Sequence[Path],
     max_file_bytes: int,
     mask: bool = True,
     stop: asyncio.Event,
     on_progress: OnProgress = lambda _done, _total, _path: None,
 ) -> AsyncIterator[Ingestion]:
-    """Ingest, then ingest again after every burst of changes below `paths`, until `stop` is set: that ends an ingestion
-    under way, too, as a cancellation does.
+    """Ingest, then ingest again after every burst of changes below `paths`, until `stop` is set.
+
+    That also ends an ingestion in progress, as a cancellation does.
 
     A database that is away for a while delays an ingestion; it loses none.
     """
@@ -51,7 +52,6 @@ async def watch(  # noqa: PLR0913 - one an option of the command
             counter,
             workspace=workspace,
             language=language,
-            default_language=default_language,
             paths=paths,
             max_file_bytes=max_file_bytes,
             mask=mask,
@@ -76,7 +76,7 @@ async def watch(  # noqa: PLR0913 - one an option of the command
 
 
 async def _once_it_can(stop: asyncio.Event, once: Callable[[], Coroutine[None, None, Ingestion]]) -> Ingestion | None:
-    """An ingestion, as soon as the database is there; None where it was told to stop before."""
+    """Ingests as soon as the database is there; returns None where it was told to stop before."""
     while not stop.is_set():
         try:
             return await _unless(stop, once())
@@ -88,7 +88,7 @@ async def _once_it_can(stop: asyncio.Event, once: Callable[[], Coroutine[None, N
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -> Ingestion | None:
-    """The work's result; None where it was told to stop before the work was done."""
+    """Returns the work's result; None where it was told to stop before the work was done."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -100,6 +100,6 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -
 
 
 def _is_report(change: Change, path: str) -> bool:
-    """A folder may have come or gone with its reports inside; what is gone can have been one."""
+    """Tells whether reports may have changed: a folder may have come or gone with reports inside."""
     suffix = Path(path).suffix.lower()
     return suffix in SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

@@ -1,4 +1,4 @@
-"""Leaving out what says the same again. Pure."""
+"""Leaves out what says the same again. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
@@ -15,7 +15,7 @@ a turn are shorter; of 250 texts of 20,000 characters all runs of words took 5 s
 
 
 class Titled(Protocol):
-    """What dedupe looks at."""
+    """A hit, as far as dedupe looks at it."""
 
     @property
     def kind(self) -> str:
@@ -37,7 +37,7 @@ T = TypeVar("T", bound=Titled)
 
 
 class Wording(NamedTuple):
-    """What a text is compared by."""
+    """The form in which texts are compared."""
 
     length: int
     """Characters."""
@@ -45,7 +45,7 @@ class Wording(NamedTuple):
 
 
 def wording(body: str) -> Wording:
-    """What `body` is compared by; a text without a word, like a smile, is itself alone."""
+    """Returns the form in which `body` is compared; a text without a word, like a smile, is its own only run."""
     body = body.strip()
     shown = body
     if len(body) > 2 * COMPARED_CHARACTERS:
@@ -60,9 +60,10 @@ def deduplicated(
     by_text: bool = True,
     wording: Callable[[str], Wording] = wording,
 ) -> Iterator[T]:
-    """`ranked` without those that say what a better ranked one does, by near-identical text or (these kinds) title.
+    """Yields `ranked` without those that say what a better ranked one does, by near-identical text or (these kinds)
+    title.
 
-    Who asks again with more gives a `wording` that remembers.
+    A caller that asks again with more gives a `wording` that remembers.
     """
     titles: set[str] = set()
     kept: list[Wording] = []
@@ -77,7 +78,7 @@ def deduplicated(
 
 
 def _near(one: Wording, other: Wording) -> bool:
-    """Two sets share at most the smaller one, so most pairs are told apart by their sizes."""
+    """Returns True for near-identical texts. Two sets share at most the smaller one, so most pairs differ by size."""
     shortest, longest = sorted((len(one.runs), len(other.runs)))
     if shortest < NEAR * longest or resemblance(one.runs, other.runs) < NEAR:
         return False

@@ -1,46 +1,73 @@
-"""From two raw scores to one relevance: normalisation, fusion and association. Pure: lists in, lists out."""
+"""Turns two raw scores into one relevance: normalisation, fusion, association and links. Pure: lists in, lists out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
+from math import sqrt
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.retrieval.rank.spreading import SPREADING, Tie, spread
+from app.links.link import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
 
 SOURCE_STRIDE = 2**33
 """Beyond the largest ordinal (2**31 - 1) and its neighbours, so that no two sources touch."""
+SPREADING: Mapping[str, float] = MappingProxyType({MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_ENTITY: 0.2})
+"""Share of a seed's evidence that one link passes on (docs/retrieval.md has what other shares find). A link that a
+caller sets counts as much as a mention; `similar` is missing, because it costs half a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blend:
-    """How the arms and the association are mixed; measured on LoCoMo dev (docs/retrieval.md)."""
+    """Weights of the arms and of the association; measured on LoCoMo dev (docs/retrieval.md)."""
 
     lexical: float = 0.6
     """Share of the lexical score in the fused one; the rest is the vector's."""
     next: float = 0.3
-    """What the fused score of the memory before and after adds."""
+    """Weight of the fused score of the memory before and of the one after."""
     second: float = 0.15
-    """What that of the two beyond adds."""
+    """Weight of the fused scores of the two beyond."""
     source_lexical: float = 0.3
-    """What the source's best lexical score adds."""
+    """Weight of the source's best lexical score."""
     source_vector: float = 0.1
-    """What the source's best vector score adds."""
+    """Weight of the source's best vector score."""
     named: float = 0.2
     """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
     dated: float = 0.5
     """Share by which a memory gains that is from the time which the query names: 13 points of recall@5 where a question
     says `last month` (docs/retrieval.md)."""
     links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
-    """What a link of each relation passes on (`spreading`); empty: links do not count."""
+    """Share of a seed's evidence that a link of each relation passes on; empty: links do not count."""
     by_rank: bool = False
-    """Fuse by reciprocal ranks in place of the scores."""
+    """True: reciprocal ranks are fused in place of the scores."""
 
 
 DEFAULT_BLEND = Blend()
 
 
+class Edge(NamedTuple):
+    """A link between a memory and a seed, seen from the memory."""
+
+    seed: int
+    """The seed's number."""
+    relation: str
+    direction: str
+    """`out` where the memory mentions, is derived from … the seed; else `in`."""
+    weight: float
+    """The link's, above 0, at most 1."""
+    degree: float
+    """Sum of the weights of the seed's links of this relation, at least 1: weak ones take little from the others."""
+
+
+class Boost(NamedTuple):
+    """The gain of a memory by its links."""
+
+    value: float
+    edge: Edge | None
+    """The link that it comes from."""
+
+
 class Evidence(NamedTuple):
-    """What the arms know of one memory."""
+    """The arms' scores of one memory, and what else speaks for it."""
 
     similarity: float | None
     """Cosine similarity, -1 to 1; None without a vector."""
@@ -49,49 +76,49 @@ class Evidence(NamedTuple):
     """Any number, the same for memories of one source."""
     ordinal: int | None
     named: bool = False
-    """Whether the query names its title."""
+    """True where the query names its title."""
     dated: float = 0.0
     """How well its moment fits the time that the query names, 0 to 1."""
-    giver: int | None = None
+    seed: int | None = None
     """Its number, where others may gain by their links with it."""
-    ties: Sequence[Tie] = ()
-    """Its links with givers."""
+    edges: Sequence[Edge] = ()
+    """Its links with seeds."""
 
 
 class Relevance(NamedTuple):
-    """A memory's relevance and what it is made of."""
+    """A memory's relevance with its components."""
 
     value: float
-    """From 0 to 1, the pool's best: what ranking weighs against quality."""
+    """From 0 to 1, the pool's best: the part that ranking weighs against quality."""
     evidence: float
-    """fused + neighbours + source + named + dated + links, and what its text adds: means the same for every query, so
-    that a threshold can tell junk."""
+    """fused + neighbours + source + named + dated + links, and the features of its text: it means the same for every
+    query, so that a threshold can tell junk."""
     vector: float
     """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
     lexical: float
-    """BM25, from 0 to 1: as much as a memory of mean length gets that has each of the query's terms once."""
+    """BM25, from 0 to 1: the score of a memory of mean length that has each of the query's terms once."""
     fused: float
-    """The two, mixed."""
+    """Both scores, mixed."""
     neighbours: float
-    """What its neighbours in the source added."""
+    """Gain by its neighbours in the source."""
     source: float
-    """What its source added."""
+    """Gain by its source."""
     named: float
-    """What its title added, because the query names it."""
+    """Gain by its title, because the query names it."""
     dated: float = 0.0
-    """What its moment added, because the query names the time."""
+    """Gain by its moment, because the query names the time."""
     links: float = 0.0
-    """What the strongest of its links with a giver added."""
-    tie: Tie | None = None
+    """Gain by the strongest of its links with a seed."""
+    edge: Edge | None = None
     """That link."""
     phrases: float = 0.0
-    """What its text added, because words stand together in it as they do in the query."""
+    """Gain by its text, because words stand together in it as they do in the query."""
     time: float = 0.0
-    """What its text added, because the query asks when and it tells a time."""
+    """Gain by its text, because the query asks when and it tells a time."""
     own: float = 0.0
-    """What its text added, because the query names who says it and they tell of themselves."""
+    """Gain by its text, because the query names who says it and they tell of themselves."""
     turn: float = 0.0
-    """What its place in a conversation added, after a question, or took, as a question."""
+    """Gain by its place in a conversation after a question; a loss where it is a question."""
 
 
 class Relevances:
@@ -99,7 +126,7 @@ class Relevances:
     answer needs the best of hundreds."""
 
     def __init__(self, columns: Iterable[Sequence[Any]]) -> None:
-        """`columns` are the first of Relevance's fields, in their order, each with what all memories have."""
+        """Take the first of Relevance's fields, in their order, each as the values of all memories."""
         self._columns = tuple(columns)
 
     @property
@@ -113,7 +140,7 @@ class Relevances:
         return self._columns[Relevance._fields.index("lexical")]
 
     def of(self, places: Sequence[int], values: Sequence[float]) -> "Relevances":
-        """Those at these places, with other values."""
+        """Returns those at these places, with other values."""
         return Relevances((values, *([column[place] for place in places] for column in self._columns[1:])))
 
     def __len__(self) -> int:
@@ -127,7 +154,7 @@ class Relevances:
 
 
 def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> Relevances:
-    """The relevance of each memory of the pool, in its order.
+    """Returns the relevance of each memory of the pool, in its order.
 
     `full_match` is the BM25 score of a memory of mean length that has each of the query's terms once. Both scores are
     put on a scale that does not depend on the other candidates: on LoCoMo dev that finds as much as stretching each
@@ -147,17 +174,17 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     known = [value + title for value, title in zip(found, titles, strict=True)]
     dates = [blend.dated * item.dated * value for item, value in zip(pool, known, strict=True)]
     alone = [value + date for value, date in zip(known, dates, strict=True)]
-    lifts = spread(alone, [item.giver for item in pool], [item.ties for item in pool], blend.links)
-    links = [lift.value for lift in lifts]
+    boosts = spread(alone, [item.seed for item in pool], [item.edges for item in pool], blend.links)
+    links = [boost.value for boost in boosts]
     raw = [value + link for value, link in zip(alone, links, strict=True)]
     best = max(raw, default=0.0) or 1.0
     values = [value / best for value in raw]
-    ties = [lift.tie for lift in lifts]
-    return Relevances((values, raw, vector, lexical, fused, neighbours, sources, titles, dates, links, ties))
+    edges = [boost.edge for boost in boosts]
+    return Relevances((values, raw, vector, lexical, fused, neighbours, sources, titles, dates, links, edges))
 
 
 def reciprocal_ranks(pool: Sequence[Evidence], *, constant: float = 60.0) -> list[float]:
-    """Reciprocal rank fusion of both arms, from 0 to 1. Cormack, Clarke and Büttcher 2009, with their k = 60."""
+    """Fuses both arms by reciprocal ranks, from 0 to 1. Cormack, Clarke and Büttcher 2009, with their k = 60."""
     totals = [0.0] * len(pool)
     for scores in ([item.similarity for item in pool], [item.bm25 or None for item in pool]):
         found = sorted((-score, place) for place, score in enumerate(scores) if score is not None)
@@ -173,7 +200,10 @@ def _lexical_share(pool: Sequence[Evidence], blend: Blend) -> float:
 
 
 def _from_neighbours(pool: Sequence[Evidence], fused: Sequence[float], blend: Blend) -> list[float]:
-    """Each place of each source is one number, because hundreds of look-ups are made for an answer."""
+    """Returns the gain of each memory by its neighbours.
+
+    Each place of each source is one number, because hundreds of look-ups are made for an answer.
+    """
     at = [
         None if item.source is None or item.ordinal is None else item.source * SOURCE_STRIDE + item.ordinal
         for item in pool
@@ -202,9 +232,42 @@ def _from_source(
             words[item.source] = word
         if near > meaning.get(item.source, 0.0):
             meaning[item.source] = near
-    lifts = {
+    gains = {
         source: blend.source_lexical * words.get(source, 0.0) + blend.source_vector * meaning.get(source, 0.0)
         for source in words.keys() | meaning.keys()
         if source is not None
     }
-    return [0.0 if item.source is None else lifts.get(item.source, 0.0) for item in pool]
+    return [0.0 if item.source is None else gains.get(item.source, 0.0) for item in pool]
+
+
+NOTHING = Boost(0.0, None)
+
+
+def spread(
+    evidence: Sequence[float],
+    seeds: Sequence[int | None],
+    edges: Sequence[Sequence[Edge]],
+    shares: Mapping[str, float] = SPREADING,
+) -> list[Boost]:
+    """Returns the gain of each memory by its links, in the order of `evidence`.
+
+    The best of each arm are seeds. A memory that is linked with a seed gains a share of the seed's own evidence: as
+    much as the relation is worth, less the more the seed's links of that relation weigh. Of several the strongest
+    counts, and the gain is not passed on: one link says why a memory came.
+
+    A gain is never negative, and never more than the greatest share of the greatest evidence: no memory loses by links,
+    and a hub with thousands of them cannot flood an answer. An unknown seed or relation passes nothing on.
+    """
+    if not any(edges):
+        return [NOTHING] * len(edges)
+    given = {seed: max(0.0, value) for seed, value in zip(seeds, evidence, strict=True) if seed is not None}
+    return [_strongest(its, given, shares) if its else NOTHING for its in edges]
+
+
+def _strongest(edges: Sequence[Edge], given: Mapping[int, float], shares: Mapping[str, float]) -> Boost:
+    best = NOTHING
+    for edge in edges:
+        value = shares.get(edge.relation, 0.0) * edge.weight * given.get(edge.seed, 0.0) / sqrt(edge.degree)
+        if value > best.value:
+            best = Boost(value, edge)
+    return best

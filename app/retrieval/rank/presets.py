@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from app.retrieval.rank.fusion import DEFAULT_BLEND, Blend
 from app.retrieval.rank.quality import Weights
-from app.retrieval.rank.texts import Hints
+from app.retrieval.rank.texts import TextFeatures
 
 UNLINKED = Blend(links={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """When a store has nothing to say to a query, and which tail of an answer says nothing.
+    """The evidence below which a store has nothing to say to a query, or the tail of an answer says nothing.
 
     Measured on LoCoMo dev: the best hit of a real question has a similarity of 0.35 to 0.85 and a lexical score of 0.14
     to 1 (5 % are below 0.45 and 0.29); that of a question about something else, asked of the same store, reaches 0.33
@@ -20,7 +20,7 @@ class Threshold:
 
     similarity: float = 0.3
     """The best similarity that makes a query answerable,"""
-    unworded: float = 0.45
+    unmatched: float = 0.45
     """or, where the query has words and none of them is found: then each hit needs so much of its own. On 304 reports
     the nearest to 41 such queries about other things had at most 0.34, and to 32 in Cyrillic, of which the model knows
     no more than the letters, 0.30 to 0.48 (two above 0.45). What it costs: 11 English paraphrases that shared no word
@@ -40,14 +40,14 @@ class Preset:
     name: str
     weights: Weights
     blend: Blend = DEFAULT_BLEND
-    hints: Hints | None = Hints()
-    """What the texts of the best change; None: they are not read again."""
+    text_features: TextFeatures | None = TextFeatures()
+    """How the texts of the best change their evidence; None: they are not read again."""
     threshold: Threshold | None = None
-    """What keeps junk out; None: nothing does."""
+    """Keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
     """Kinds of which two with one title are the same thing; a chunk's title is its section, a message's its speaker."""
     dedupe_by_text: bool = True
-    """Whether near-identical texts are one memory as well."""
+    """True: near-identical texts are one memory as well."""
     nearest: int | None = None
     """Only the vector arm's nearest so many are ranked, by 1 - distance / 2; None: the pool of both arms."""
     by_place: bool = False
@@ -62,7 +62,7 @@ CLASSIC = Preset(
     name="classic",
     weights=Weights(half_life_days=None),
     blend=UNLINKED,
-    hints=None,
+    text_features=None,
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
@@ -77,11 +77,11 @@ CLOSEST = Preset(
     name="closest",
     weights=Weights(relevance=1.0, quality=0.0, half_life_days=None),
     blend=UNLINKED,
-    hints=None,
+    text_features=None,
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,
 )
-"""What is stored that is nearest to a text, doubles and bad ones included: for comparing, not for reading."""
+"""The nearest to a text, doubles and bad ones included: for comparing, not for reading."""
 
 PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS, CLOSEST)}

@@ -1,33 +1,34 @@
-"""Quality and recency in the ranking. Pure: numbers in, numbers out."""
+"""Quality, recency and a re-ranker's scores in the ranking. Pure: numbers in, numbers out."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 GOOD_SCORE = 7.0
 """An evaluator's score below it counts half: the pipeline's own pass mark."""
 UNJUDGED = 0.5
-"""What a memory without a score weighs: as much as a middling judged one."""
+"""Weight of a memory without a score: as much as a middling judged one."""
 RATING_STEP = 0.15
-"""What one rating moves the rank by; three, the most that count, move it by 45 %."""
+"""Share by which one rating moves the rank; three, the most that count, move it by 45 %."""
 LEAST_ADJUSTMENT = 0.2
 """However often it is rated down, a memory keeps this share of its rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each thing counts."""
+    """Weights of relevance, quality and recency."""
 
     relevance: float = 0.7
     quality: float = 0.3
     half_life_days: float | None = 365.0
     """Days after which recency is half way to its floor; None: age does not count."""
     recency_floor: float = 0.8
-    """What age alone can take from a memory is the rest; mild, because an old lesson holds."""
+    """Least factor of an old memory; mild, because an old lesson holds."""
 
 
 class Rank(NamedTuple):
-    """A rank and what it is made of: value = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency."""
+    """A rank with its components: value = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency."""
 
     value: float
     relevance: float
@@ -37,7 +38,7 @@ class Rank(NamedTuple):
 
 
 def qual_weight(final_score: float | None) -> float:
-    """An evaluator's score, 0 to 10, as a weight from 0 to 1; halved below GOOD_SCORE."""
+    """Returns an evaluator's score, 0 to 10, as a weight from 0 to 1; halved below GOOD_SCORE."""
     if final_score is None:
         return UNJUDGED
     share = final_score / 10
@@ -45,12 +46,12 @@ def qual_weight(final_score: float | None) -> float:
 
 
 def quality_adjustment(quality: int) -> float:
-    """The factor of a memory's ratings, -3 to 3: 1 + 0.15 each, at least 0.2."""
+    """Returns the factor of a memory's ratings, -3 to 3: 1 + 0.15 each, at least 0.2."""
     return max(LEAST_ADJUSTMENT, 1 + RATING_STEP * quality)
 
 
 def recency(age_days: float, weights: Weights) -> float:
-    """The factor of a memory's age: 1 when new, half way to the floor after the half-life."""
+    """Returns the factor of a memory's age: 1 when new, half way to the floor after the half-life."""
     if weights.half_life_days is None:
         return 1.0
     floor = weights.recency_floor
@@ -58,7 +59,50 @@ def recency(age_days: float, weights: Weights) -> float:
 
 
 def rank(relevance: float, *, final_score: float | None, quality: int, age_days: float, weights: Weights) -> Rank:
-    """The rank of a memory of this relevance (0 to 1), score, ratings and age."""
+    """Returns the rank of a memory of this relevance (0 to 1), score, ratings and age."""
     weight, adjustment, fresh = qual_weight(final_score), quality_adjustment(quality), recency(age_days, weights)
     value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh
     return Rank(value, relevance, weight, adjustment, fresh)
+
+
+MOST_RERANKED = 24
+"""Hits that are read again: each is a run of a large model, and hardly any of those behind would come to the front."""
+RERANKER_SHARE = 0.5
+"""Share of the re-ranker's score in the relevance. Half, because it was not measured (docs/retrieval.md)."""
+
+Components = Mapping[str, float | None]
+"""Every component of a hit's score, by name."""
+
+
+def reranked(
+    hits: Sequence[Components], scores: Sequence[float], weights: Weights
+) -> list[tuple[int, dict[str, float | None]]]:
+    """Returns the places of the hits in their new order, each with its new components.
+
+    `scores` are of the first of them; a hit that was not scored counts as the worst that was. Each score becomes a
+    probability, and that a share of the best one's, as relevance is. Ratings, judgement and age count as before.
+    """
+    if not scores:
+        return list(enumerate(map(dict, hits)))
+    known = [_probability(score) for score in scores]
+    best = max(known) or 1.0
+    fits = [*(value / best for value in known), *[min(known) / best] * (len(hits) - len(known))]
+    raw = [*scores, *[None] * (len(hits) - len(known))]
+    again = [_reranked(hit, fit, score, weights) for hit, fit, score in zip(hits, fits, raw, strict=True)]
+    return sorted(enumerate(again), key=lambda item: -(item[1]["score"] or 0.0))
+
+
+def _reranked(parts: Components, fit: float, score: float | None, weights: Weights) -> dict[str, float | None]:
+    before = parts["relevance"] or 0.0
+    relevance = (1 - RERANKER_SHARE) * before + RERANKER_SHARE * fit
+    factor = weights.relevance * (parts["q_adjust"] or 0.0) * (parts["recency"] or 0.0)
+    value = (parts["score"] or 0.0) + factor * (relevance - before)
+    return {**parts, "score": value, "relevance": relevance, "before_reranking": before, "reranker": score}
+
+
+def _probability(score: float) -> float:
+    """The logistic function, without overflow."""
+    if score >= 0:
+        return 1 / (1 + math.exp(-score))
+    power = math.exp(max(score, -700.0))
+    return power / (1 + power)

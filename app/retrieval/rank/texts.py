@@ -1,5 +1,5 @@
-"""What the texts of the best hits say beyond the arms' scores: phrases, times, who tells of whom, questions and their
-answers. Pure."""
+"""Reads the texts of the best hits for what the arms' scores miss: phrases, times, speakers, questions and answers.
+Pure."""
 
 import re
 from collections.abc import Hashable, Sequence
@@ -11,7 +11,7 @@ from app.text.names import named
 from app.text.words import STOP_WORDS
 
 READ_CHARACTERS = 4_000
-"""Of each text and of the query: what matters stands early, and the answer waits."""
+"""Read of each text and of the query: what matters stands early, and the answer waits."""
 PAIR_LIMIT = 64
 """Pairs of words that are looked for in each text; a question has ten."""
 QUESTION_MARKS = ("?", "？", "؟")
@@ -34,23 +34,24 @@ FIRST_PERSON = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hints:
-    """By which share a text's evidence changes; measured on LoCoMo dev, HotpotQA and reports (docs/retrieval.md)."""
+class TextFeatures:
+    """Share by which each feature of a text changes its evidence; measured on LoCoMo dev, HotpotQA and reports
+    (docs/retrieval.md)."""
 
     phrases: float = 0.4
-    """Where all of the query's pairs of words stand together in it."""
+    """All of the query's pairs of words stand together in it."""
     time: float = 0.2
-    """Where the query asks when and it tells a time."""
+    """The query asks when, and it tells a time."""
     own: float = 0.15
-    """Where the query names who says it and they tell of themselves."""
+    """The query names who says it, and they tell of themselves."""
     asks: float = -0.1
-    """Where it ends in a question."""
+    """It ends in a question."""
     answers: float = 0.1
-    """Where the one before it has a question."""
+    """The one before it has a question."""
 
 
 class Text(NamedTuple):
-    """A hit as it is read."""
+    """A hit's text."""
 
     title: str
     body: str
@@ -59,14 +60,14 @@ class Text(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one text was found to have."""
+    """The features of one text."""
 
     phrases: float
     """Share of the query's pairs of neighbouring words that stand together in it too."""
     time: bool
     """The query asks when, and it tells a time."""
     own: bool
-    """It is a turn of whom the query names, in the first person: what is asked of them they tell themselves."""
+    """It is a turn of whom the query names, in the first person: they tell themselves what is asked of them."""
     asks: bool
     """It ends in a question: the next of its source is more likely to have the answer."""
     answers: bool
@@ -74,7 +75,7 @@ class Reading(NamedTuple):
 
 
 def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
-    """What each of the texts has for the query."""
+    """Returns the features of each text for the query."""
     asked = query[:READ_CHARACTERS].lower()
     pairs, when = _pairs(asked), ASKS_WHEN.match(asked) is not None
     lowered = [f"{text.title} {text.body[:READ_CHARACTERS]}".lower() for text in texts]
@@ -97,7 +98,7 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
 
 
 def _pairs(asked: str) -> list[bytes]:
-    """Neighbouring words, the second of which may go on in a text (plurals); two stop words say nothing."""
+    """Returns neighbouring words, the second of which may go on in a text (plurals); two stop words say nothing."""
     words = _spaced(asked).split()
     pairs = (b" %b %b" % (one, other) for one, other in pairwise(words) if one not in STOPS or other not in STOPS)
     return list(dict.fromkeys(pairs))[:PAIR_LIMIT]
@@ -111,7 +112,7 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
 
 
 def _spaced(lowered: str) -> bytes:
-    """The words alone, one blank before each. To split and join them takes three times as long."""
+    """Returns the words alone, one blank before each. To split and join them takes three times as long."""
     words = b" " + lowered.encode().translate(WORDS_ONLY)
     while b"  " in words:
         words = words.replace(b"  ", b" ")

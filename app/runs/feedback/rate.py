@@ -2,18 +2,16 @@
 
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from app.db.engine import Database
+from app.db.database import Database
+from app.db.session import Session
 from app.errors import InvalidInput, NotFound, check
+from app.memories import changes
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.runs.feedback import store
 from app.runs.feedback.rating import Rated, Rating
 from app.runs.record import name_reasons
 from app.safety.secrets import masked
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.workspaces.workspace import Workspace
 
 COMMENT_LIMIT = 10_000
 
@@ -21,7 +19,7 @@ COMMENT_LIMIT = 10_000
 async def rate(
     database: Database,
     *,
-    workspace: str,
+    workspace: Workspace,
     memory_id: UUID,
     rating: int,
     comment: str = "",
@@ -31,7 +29,7 @@ async def rate(
 ) -> Rated:
     """Append a rating to the log and move the memory's quality with it, in one transaction.
 
-    A second call with the same `idempotency_key` finds the first one's rating and changes nothing.
+    A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
 
     Raises:
         InvalidInput: a rating other than 1 and -1, a comment that is too long, a key that was used for another rating.
@@ -40,92 +38,72 @@ async def rate(
     _check(rating, comment, run_id, idempotency_key)
     if mask:
         comment, run_id = masked(comment), None if run_id is None else masked(run_id)
-    unknown = NotFound(f"there is no memory {memory_id} in workspace {workspace}")
-    try:
-        async with database.transaction() as connection:
-            workspace_id = await _workspace(connection, workspace, unknown)
-            if not await store.lock(connection, workspace_id, memory_id):
-                raise unknown
-            if idempotency_key is not None and (
-                known := await _sent_before(
-                    connection, workspace_id, memory_id, idempotency_key, (rating, comment, run_id)
-                )
-            ):
-                return known
-            feedback_id = await store.append(
-                connection,
-                workspace_id,
-                memory_id,
-                rating=rating,
-                comment=comment,
-                run_id=run_id,
-                idempotency_key=idempotency_key,
-            )
-            return await _rated(connection, workspace_id, memory_id, feedback_id)
-    except IntegrityError as error:
-        # The same key came for another memory in the same moment.
-        raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
+    async with database.session(workspace) as session:
+        if not await changes.lock_for_rating(session, memory_id):
+            raise _unknown_memory(workspace, memory_id)
+        if idempotency_key is not None and (
+            known := await _sent_before(session, memory_id, idempotency_key, (rating, comment, run_id))
+        ):
+            return known
+        feedback_id = await store.append(
+            session,
+            memory_id,
+            rating=rating,
+            comment=comment,
+            run_id=run_id,
+            idempotency_key=idempotency_key,
+        )
+        return await _rated(session, memory_id, feedback_id)
 
 
-async def _sent_before(
-    connection: AsyncConnection, workspace_id: int, memory_id: UUID, key: str, sent: tuple[int, str, str | None]
-) -> Rated | None:
-    known = await store.by_key(connection, workspace_id, key)
+def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
+    return NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
+
+
+async def _sent_before(session: Session, memory_id: UUID, key: str, sent: tuple[int, str, str | None]) -> Rated | None:
+    known = await store.by_key(session, key)
     if known is None:
         return None
     if known.memory_id != memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
     if (known.rating, known.comment, known.run_id) != sent:
         raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
-    return await _rated(connection, workspace_id, memory_id, known.feedback_id)
+    return await _rated(session, memory_id, known.feedback_id)
 
 
-async def undo_rating(database: Database, *, workspace: str, feedback_id: UUID) -> Rated:
+async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: UUID) -> Rated:
     """Take a rating back: an entry of the log says so, and the quality is what the rest replays to. Twice is once.
 
     Raises:
         NotFound: the workspace has no such rating.
     """
-    unknown = NotFound(f"there is no rating {feedback_id} in workspace {workspace}")
-    async with database.transaction() as connection:
-        workspace_id = await _workspace(connection, workspace, unknown)
-        memory_id = await store.memory_of(connection, workspace_id, feedback_id)
-        if memory_id is None or not await store.lock(connection, workspace_id, memory_id):
-            raise unknown
-        standing = {
-            item.feedback_id: item.undone_at for item in await store.ratings_of(connection, workspace_id, memory_id)
-        }
+    async with database.session(workspace) as session:
+        memory_id = await store.memory_of(session, feedback_id)
+        if memory_id is None or not await changes.lock_for_rating(session, memory_id):
+            raise NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
+        standing = {item.feedback_id: item.undone_at for item in await store.ratings_of(session, memory_id)}
         if standing.get(feedback_id) is None:
-            await store.append(connection, workspace_id, memory_id, undoes=feedback_id)
-        return await _rated(connection, workspace_id, memory_id, feedback_id)
+            await store.append(session, memory_id, undoes=feedback_id)
+        return await _rated(session, memory_id, feedback_id)
 
 
-async def list_ratings(database: Database, *, workspace: str, memory_id: UUID) -> list[Rating]:
-    """A memory's ratings in their order, each with when it was undone.
+async def list_ratings(database: Database, *, workspace: Workspace, memory_id: UUID) -> list[Rating]:
+    """Returns a memory's ratings in their order, each with when it was undone.
 
     Raises:
         NotFound: the workspace has no such memory.
     """
-    unknown = NotFound(f"there is no memory {memory_id} in workspace {workspace}")
-    async with database.transaction() as connection:
-        workspace_id = await _workspace(connection, workspace, unknown)
-        found = await store.ratings_of(connection, workspace_id, memory_id)
-        if not found and not await store.lock(connection, workspace_id, memory_id):
-            raise unknown
+    async with database.session(workspace, transaction=False) as session:
+        found = await store.ratings_of(session, memory_id)
+        if not found and not await changes.lock_for_rating(session, memory_id):
+            raise _unknown_memory(workspace, memory_id)
     return found
 
 
-async def _rated(connection: AsyncConnection, workspace_id: int, memory_id: UUID, feedback_id: UUID) -> Rated:
-    quality = await store.set_quality(connection, workspace_id, memory_id)
-    ratings = {item.feedback_id: item for item in await store.ratings_of(connection, workspace_id, memory_id)}
+async def _rated(session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
+    quality = await store.set_quality(session, memory_id)
+    ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
     return Rated(rating=ratings[feedback_id], quality=quality)
-
-
-async def _workspace(connection: AsyncConnection, name: str, unknown: NotFound) -> int:
-    target = await workspaces.find(connection, checked_name(name))
-    if target is None:
-        raise unknown
-    return target.workspace_id
 
 
 def _check(rating: int, comment: str, run_id: str | None, idempotency_key: str | None) -> None:

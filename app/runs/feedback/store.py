@@ -2,46 +2,39 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+import psycopg
 
-from app.index.vectors import StoredModel
+from app.db.session import Row, Session
+from app.errors import InvalidInput
+from app.index.models import StoredModel
+from app.memories import changes
 from app.memories.memory import new_id
 from app.runs.feedback.rating import Rating, replayed
 
-# Ratings of one memory go one after the other; readers and other writers of it do not wait.
-LOCK = text("""
-SELECT quality FROM memories WHERE workspace_id = :workspace_id AND memory_id = :memory_id FOR NO KEY UPDATE
-""")
-
-APPEND = text("""
+APPEND = """
 INSERT INTO feedback (
     workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, created_at
 )
 VALUES (
-    :workspace_id, :feedback_id, :memory_id, :rating, :undoes, :comment, :run_id, :idempotency_key,
-    coalesce(CAST(:created_at AS timestamptz), clock_timestamp())
+    %(workspace_id)s, %(feedback_id)s, %(memory_id)s, %(rating)s, %(undoes)s, %(comment)s, %(run_id)s,
+    %(idempotency_key)s, coalesce(%(created_at)s::timestamptz, clock_timestamp())
 )
-""")
-
-SET_QUALITY = text("""
-UPDATE memories SET quality = :quality WHERE workspace_id = :workspace_id AND memory_id = :memory_id
-""")
+"""
 
 RATINGS = """
 SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at
 FROM feedback f LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
-WHERE f.workspace_id = :workspace_id AND f.rating IS NOT NULL AND {condition}
-ORDER BY f.position LIMIT :limit
+WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
 """
+RATINGS_OF = f"{RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
+RATING_BY_KEY = f"{RATINGS} AND f.idempotency_key = %(key)s"
 
-MEMORY_OF = text("""
+MEMORY_OF = """
 SELECT memory_id FROM feedback
-WHERE workspace_id = :workspace_id AND feedback_id = :feedback_id AND rating IS NOT NULL
-""")
+WHERE workspace_id = %(workspace_id)s AND feedback_id = %(feedback_id)s AND rating IS NOT NULL
+"""
 
 # Observations that people rated, with what made them and where they stand in the meaning of things. What made one is
 # its maker's request that has led to it, or else that of another that says the same. A run's output made none of these,
@@ -58,40 +51,33 @@ LEFT JOIN LATERAL (
     ORDER BY coalesce(c.observation_id = m.memory_id OR c.run_id = m.run_id, false) DESC, c.created_at LIMIT 1
 ) AS c ON true
 {join}
-WHERE m.workspace_id = :workspace_id AND EXISTS (
+WHERE m.workspace_id = %(workspace_id)s AND EXISTS (
     SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id
         AND f.rating IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
 )
-ORDER BY m.memory_id DESC LIMIT :limit
+ORDER BY m.memory_id DESC LIMIT %(limit)s
 """
 
-EXPORT = text("""
+EXPORT = """
 SELECT f.position, f.feedback_id, f.memory_id, m.kind, m.title, m.body, f.rating, f.comment, f.run_id, f.created_at,
     m.quality, m.final_score
 FROM feedback f JOIN memories m USING (workspace_id, memory_id)
-WHERE f.workspace_id = :workspace_id AND f.rating IS NOT NULL AND f.position > :after
+WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL AND f.position > %(after)s
     AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
-ORDER BY f.position LIMIT :limit
-""")
+ORDER BY f.position LIMIT %(limit)s
+"""
 
-KEYED = text("""
+KEYED = """
 SELECT idempotency_key, rating FROM feedback
-WHERE workspace_id = :workspace_id AND memory_id = :memory_id AND rating IS NOT NULL
-    AND starts_with(idempotency_key, :prefix)
+WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s AND rating IS NOT NULL
+    AND starts_with(idempotency_key, %(prefix)s)
 ORDER BY position
-""")
-
-
-async def lock(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> bool:
-    """Whether the memory exists; nobody else rates it until this transaction ends."""
-    values = {"workspace_id": workspace_id, "memory_id": memory_id}
-    return (await connection.execute(LOCK, values)).one_or_none() is not None
+"""
 
 
 async def append(
-    connection: AsyncConnection,
-    workspace_id: int,
+    session: Session,
     memory_id: UUID,
     *,
     rating: int | None = None,
@@ -101,10 +87,15 @@ async def append(
     idempotency_key: str | None = None,
     created_at: datetime | None = None,
 ) -> UUID:
-    """Add an entry to the log: a rating, or the undoing of one. Its id. `created_at` is for entries of an older log."""
+    """Add an entry to the log: a rating, or the undoing of one; returns its id.
+
+    `created_at` is for entries of an older log.
+
+    Raises:
+        InvalidInput: the key was used for another memory in this moment.
+    """
     feedback_id = new_id()
     values = {
-        "workspace_id": workspace_id,
         "feedback_id": feedback_id,
         "memory_id": memory_id,
         "rating": rating,
@@ -114,63 +105,54 @@ async def append(
         "idempotency_key": idempotency_key,
         "created_at": created_at,
     }
-    await connection.execute(APPEND, values)
+    try:
+        await session.execute(APPEND, values)
+    except psycopg.errors.UniqueViolation as error:
+        raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
     return feedback_id
 
 
-async def ratings_of(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> list[Rating]:
-    """A memory's ratings in their order, the undone ones included."""
-    values = {"workspace_id": workspace_id, "memory_id": memory_id, "limit": None}
-    rows = await connection.execute(text(RATINGS.format(condition="f.memory_id = :memory_id")), values)
-    return [_rating(row) for row in rows]
+async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:
+    """Returns a memory's ratings in their order, the undone ones included."""
+    return [Rating(**row._asdict()) for row in await session.rows(RATINGS_OF, {"memory_id": memory_id})]
 
 
-async def by_key(connection: AsyncConnection, workspace_id: int, key: str) -> Rating | None:
-    """The rating that was sent under this idempotency key."""
-    values = {"workspace_id": workspace_id, "key": key, "limit": 1}
-    rows = await connection.execute(text(RATINGS.format(condition="f.idempotency_key = :key")), values)
-    row = rows.one_or_none()
-    return None if row is None else _rating(row)
+async def by_key(session: Session, key: str) -> Rating | None:
+    """Returns the rating that was sent under this idempotency key."""
+    row = await session.row(RATING_BY_KEY, {"key": key})
+    return None if row is None else Rating(**row._asdict())
 
 
-async def memory_of(connection: AsyncConnection, workspace_id: int, feedback_id: UUID) -> UUID | None:
-    """The memory that a rating is of."""
-    values = {"workspace_id": workspace_id, "feedback_id": feedback_id}
-    return (await connection.execute(MEMORY_OF, values)).scalar_one_or_none()
+async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
+    """Returns the memory that a rating is of."""
+    found: UUID | None = await session.value(MEMORY_OF, {"feedback_id": feedback_id})
+    return found
 
 
-async def set_quality(connection: AsyncConnection, workspace_id: int, memory_id: UUID) -> int:
-    """Make the memory's quality what its log replays to."""
-    ratings = await ratings_of(connection, workspace_id, memory_id)
+async def set_quality(session: Session, memory_id: UUID) -> int:
+    """Make the memory's quality what its log replays to; returns it."""
+    ratings = await ratings_of(session, memory_id)
     quality = replayed([rating.rating for rating in ratings if rating.undone_at is None])
-    values = {"workspace_id": workspace_id, "memory_id": memory_id, "quality": quality}
-    await connection.execute(SET_QUALITY, values)
+    await changes.set_quality(session, memory_id, quality)
     return quality
 
 
-def _rating(row: Row[Any]) -> Rating:
-    return Rating(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name for it
+async def standing(session: Session, *, after: int, limit: int) -> Sequence[Row]:
+    """Returns ratings that stand, in their order after this position, each with its memory's text."""
+    return await session.rows(EXPORT, {"after": after, "limit": limit})
 
 
-async def standing(connection: AsyncConnection, workspace_id: int, *, after: int, limit: int) -> Sequence[Row[Any]]:
-    """Ratings that stand, in their order after this position, each with its memory's text."""
-    values = {"workspace_id": workspace_id, "after": after, "limit": limit}
-    return (await connection.execute(EXPORT, values)).all()
-
-
-async def rated_observations(
-    connection: AsyncConnection, workspace_id: int, model: StoredModel | None, *, limit: int
-) -> Sequence[Row[Any]]:
-    """Observations with a rating that stands, each with its prompt, request, vector, and its run's output."""
-    vector, join = "CAST(NULL AS text)", ""
+async def rated_observations(session: Session, model: StoredModel | None, *, limit: int) -> Sequence[Row]:
+    """Returns observations with a rating that stands, each with its prompt, request, vector, and its run's output."""
+    vector, join = "NULL::text", ""
     if model is not None:
-        vector = "CAST(e.embedding AS text)"
+        vector = "e.embedding::text"
         join = f"LEFT JOIN {model.partition} e ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id"
-    statement = text(RATED_OBSERVATIONS.format(vector=vector, join=join))
-    return (await connection.execute(statement, {"workspace_id": workspace_id, "limit": limit})).all()
+    statement = RATED_OBSERVATIONS.format(vector=vector, join=join)
+    return await session.rows(statement, {"limit": limit})
 
 
-async def keyed(connection: AsyncConnection, workspace_id: int, memory_id: UUID, prefix: str) -> dict[str, int]:
-    """The memory's ratings by idempotency key, as far as it begins so; in their order, the undone ones included."""
-    values = {"workspace_id": workspace_id, "memory_id": memory_id, "prefix": prefix}
-    return {row.idempotency_key: row.rating for row in await connection.execute(KEYED, values)}
+async def keyed(session: Session, memory_id: UUID, prefix: str) -> dict[str, int]:
+    """Returns the memory's ratings by idempotency key, of keys with this prefix, in their order, undone ones too."""
+    values = {"memory_id": memory_id, "prefix": prefix}
+    return {row.idempotency_key: row.rating for row in await session.rows(KEYED, values)}

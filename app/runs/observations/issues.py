@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from app.db.engine import Database, again_after_deadlock
-from app.index.indexing import make_findable_anew
+from app.db.database import Database, again_after_deadlock
+from app.db.session import Session
+from app.index.indexing import reindex_memories
 from app.index.vectors import embedded_text
+from app.memories import changes
 from app.memories.memory import NewMemory, content_hash
 from app.models.protocols import TokenCounter
 from app.runs import store as runs
@@ -17,50 +17,50 @@ from app.runs.observations.observation import is_issue_fact, issue_facts
 from app.runs.observations.store import Held
 from app.runs.run import Run
 from app.safety.scan import blocking, scan
-from app.workspaces import store as workspaces
-from app.workspaces.workspace import checked_name
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
 
 
-async def learn_issues(database: Database, counter: TokenCounter, *, workspace: str, evaluator: str, run: Run) -> int:
+async def learn_issues(
+    database: Database, counter: TokenCounter, *, workspace: Workspace, evaluator: str, run: Run
+) -> int:
     """Make the evaluator's issues among the facts of the run's observations those that they have by now.
 
     Those are the issues of every run that says it, and what the observation was asked for with. An observation keeps
-    its id, ratings and all else that it says; an issue that instructs its reader is left out. How many observations
-    have changed.
+    its id, ratings and all else that it says; an issue that instructs its reader is left out. Returns how many
+    observations have changed.
     """
-    name = checked_name(workspace)
-    return await again_after_deadlock(lambda: _learn_issues(database, counter, name, evaluator, run.run_id))
+    target = await made(database, workspace)
+    return await again_after_deadlock(lambda: _learn_issues(database, counter, target, evaluator, run.run_id))
 
 
-async def _learn_issues(database: Database, counter: TokenCounter, workspace: str, evaluator: str, run_id: str) -> int:
-    async with database.transaction() as connection:
-        target = await workspaces.find(connection, workspace)
-        if target is None:
-            return 0
-        await runs.take_turn(connection, target.workspace_id, run_id)
-        ids = await runs.held_by(connection, target.workspace_id, run_id)
-        held = await store.holding(connection, target.workspace_id, ids)
+async def _learn_issues(
+    database: Database, counter: TokenCounter, workspace: Workspace, evaluator: str, run_id: str
+) -> int:
+    async with database.session(workspace) as session:
+        await runs.lock(session, run_id)
+        held = await store.holding(session, await runs.held_by(session, run_id))
         safe = await asyncio.to_thread(lambda: [safe_issues(item.issues) for item in held])
         changed = [
-            await _learnt(connection, target.workspace_id, item, issue_facts(issues, evaluator), evaluator, counter)
+            await _learnt(session, item, issue_facts(issues, evaluator), evaluator, counter)
             for item, issues in zip(held, safe, strict=True)
         ]
     return sum(changed)
 
 
 def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
-    """Those that do not instruct their reader."""
+    """Returns the issues that do not instruct their reader."""
     return tuple(issue for issue in issues if not blocking(scan(issue)))
 
 
 async def _learnt(
-    connection: AsyncConnection,
-    workspace_id: int,
+    session: Session,
     held: Held,
     issues: Sequence[str],
     evaluator: str,
     counter: TokenCounter,
 ) -> bool:
+    """Gives an observation these issues; returns whether that changes it."""
     memory, known = held.memory, held.facts
     old = [fact for fact in known if is_issue_fact(fact, evaluator)]
     if old == list(issues):
@@ -71,15 +71,14 @@ async def _learnt(
             lines.remove(f"- {fact}")
     body = "\n".join((*lines, *(f"- {fact}" for fact in issues)))
     digest = content_hash(NewMemory(kind=memory.kind, title=memory.title, body=body), memory.language)
-    if await store.has_twin(connection, workspace_id, digest):
+    if await changes.has_twin(session, digest):
         # Another run's observation says exactly this.
         return False
-    await store.extend(
-        connection,
-        workspace_id,
+    await changes.extend(
+        session,
         replace(memory, body=body, tokens=counter.count(embedded_text(memory.title, body))),
         content_hash=digest,
         facts=[*(fact for fact in known if fact not in old), *issues],
     )
-    await make_findable_anew(connection, workspace_id, [memory.memory_id])
+    await reindex_memories(session, [memory.memory_id])
     return True

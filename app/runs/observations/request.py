@@ -1,19 +1,18 @@
-"""The verbs that ask for an observation, and tell what became of it. It is compressed when there is time."""
+"""The verbs that ask for an observation, to be compressed by a worker, and that tell what became of it."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from app.db.engine import Database
-from app.db.queue import COMPRESS, enqueue
+from app.db.database import Database
+from app.db.queue import COMPRESS
+from app.db.session import Across, Session
 from app.errors import NotFound, Refused, check
-from app.memories import refusals
+from app.memories import store as memories
 from app.memories.admission import unstorable
 from app.memories.gate import MEANINGS, worthless
-from app.memories.store import DELETED
+from app.memories.memory import DELETED
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.runs.observations import store
@@ -22,18 +21,18 @@ from app.runs.observations.store import Asked
 from app.runs.record import check_run
 from app.runs.run import DELETED_SINCE, NewRun
 from app.safety.secrets import masked_values
-from app.workspaces import store as workspaces
-from app.workspaces.languages import check_language, configuration
-from app.workspaces.workspace import checked_name
+from app.workspaces.languages import check_language
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
 MOST_FAILURES = 5
-"""Of a compression's jobs, each of which has tried again for as long as a part did not answer."""
+"""Failed jobs after which a compression is given up; each has tried again for as long as a part did not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressor:
-    """What compressing needs beside the database."""
+    """The parts that compressing needs beside the database."""
 
     provider: EmbeddingProvider
     counter: TokenCounter
@@ -44,22 +43,21 @@ class Compressor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What became of an observation that was asked for."""
+    """The state of an observation that was asked for."""
 
     observation_id: UUID
     outcome: str | None
-    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None: it waits."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None: it is not made yet."""
     reason: str = ""
     memory_id: UUID | None = None
     """The memory that holds it."""
 
 
-async def request_observation(
-    database: Database, *, workspace: str, language: str, outcome: Outcome, mask: bool = True
-) -> UUID:
-    """Keep an outcome and ask a worker to compress it; the observation's id. A run has one, however often it is sent.
+async def request_observation(database: Database, *, workspace: Workspace, outcome: Outcome, mask: bool = True) -> UUID:
+    """Keep an outcome and ask a worker to compress it; returns the observation's id.
 
-    Another output of a run is compressed anew, and what was made of the earlier one gives way to it.
+    A run has one for each of its tasks, however often it is sent. Another output of a run is compressed anew, and what
+    was made of the earlier one gives way to it.
 
     Raises:
         InvalidInput: a field cannot be taken.
@@ -68,69 +66,71 @@ async def request_observation(
     _check(outcome)
     reason = await asyncio.to_thread(worthless, outcome.output)
     if reason is not None:
-        await _count(database, workspace, language, reason)
+        await _count(database, workspace, reason)
         raise Refused("output", MEANINGS[reason], reason=reason)
     kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
-    async with database.transaction() as connection:
-        target = await workspaces.ensure(connection, checked_name(workspace), configuration(language))
-        observation_id = await store.ask(connection, target.workspace_id, kept)
-        await ask_worker(connection, target.workspace_id, observation_id)
+    async with database.session(await made(database, workspace)) as session:
+        observation_id = await store.ask(session, kept)
+        await ask_worker(session, observation_id)
     return observation_id
 
 
 def _check(outcome: Outcome) -> None:
-    """An outcome is checked as the run that it is of."""
+    """Raise InvalidInput where a field cannot be taken; an outcome is checked as the run that it is of."""
     shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
     check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
     check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
     check_language(outcome.language)
 
 
-async def ask_worker(connection: AsyncConnection, workspace_id: int, observation_id: UUID) -> None:
+async def ask_worker(session: Session, observation_id: UUID) -> None:
     """Ask a worker to compress it."""
-    await enqueue(
-        connection,
+    await session.enqueue(
         COMPRESS,
         lock=f"{COMPRESS}:{observation_id}",
-        workspace_id=workspace_id,
+        workspace_id=session.workspace_id,
         observation_id=str(observation_id),
     )
 
 
-async def get_observation(database: Database, *, workspace: str, observation_id: UUID) -> Recorded:
-    """What became of an observation that was asked for.
+async def get_observation(database: Database, *, workspace: Workspace, observation_id: UUID) -> Recorded:
+    """Returns what became of an observation that was asked for.
 
     Raises:
         NotFound: nothing was asked for under this id in this workspace.
     """
-    async with database.statements() as connection:
-        target = await workspaces.find(connection, checked_name(workspace))
-        asked = None if target is None else await store.find(connection, target.workspace_id, observation_id)
+    async with database.session(workspace, transaction=False) as session:
+        asked = await store.find(session, observation_id)
     if asked is None:
-        raise NotFound(f"there is no observation {observation_id} in workspace {workspace}")
+        raise NotFound(f"there is no observation {observation_id} in workspace {workspace.name}")
     return recorded(asked)
 
 
-async def ask_again(database: Database) -> int:
-    """Ask a worker for what no job was left for: after a restored backup, or a worker that was killed. How many.
+async def ask_again(database: Database, across: Across) -> int:
+    """Ask a worker for what no job was left for: after a restored backup, or a worker that was killed.
 
-    What has failed MOST_FAILURES times is left alone; its request stays, and `?wait=true` tries it again.
+    What has failed MOST_FAILURES times is left alone; its request stays, and `?wait=true` tries it again. Returns how
+    many were asked for.
     """
-    async with database.transaction() as connection:
-        forgotten = await store.forgotten(connection, failures=MOST_FAILURES)
-        for workspace_id, observation_id in forgotten:
-            await ask_worker(connection, workspace_id, observation_id)
+    async with across(transaction=False) as session:
+        forgotten = await store.forgotten(session, failures=MOST_FAILURES)
+    by_workspace: dict[int, list[UUID]] = defaultdict(list)
+    for workspace_id, observation_id in forgotten:
+        by_workspace[workspace_id].append(observation_id)
+    for workspace_id, ids in by_workspace.items():
+        async with database.session(workspace_id) as session:
+            for observation_id in ids:
+                await ask_worker(session, observation_id)
     return len(forgotten)
 
 
-async def _count(database: Database, workspace: str, language: str, reason: str) -> None:
-    async with database.transaction() as connection:
-        target = await workspaces.ensure(connection, checked_name(workspace), configuration(language))
-        await refusals.add(connection, target.workspace_id, Counter([reason]))
+async def _count(database: Database, workspace: Workspace, reason: str) -> None:
+    async with database.session(await made(database, workspace)) as session:
+        await memories.add_refusals(session, Counter([reason]))
 
 
 def recorded(asked: Asked) -> Recorded:
-    """What is known of what was asked for."""
+    """Returns what is known of what was asked for."""
     is_deleted = asked.deleted and asked.outcome is not None
     return Recorded(
         observation_id=asked.observation_id,

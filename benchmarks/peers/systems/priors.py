@@ -37,8 +37,9 @@ class Priors:
     def add(self, memories: Sequence[Memory], vectors: Matrix | None = None, workspace: str = DEFAULT) -> None:
         """In one request; without vectors it embeds as well."""
         ids = self._send(memories, vectors, workspace)
-        # What the service's worker does within seconds, done at once: words are counted, vectors indexed.
-        self._runner.run(refresh_all_statistics(self._services.database))
+        # A service's worker does this within seconds: words are counted, vectors indexed.
+        database = self._services.database
+        self._runner.run(refresh_all_statistics(database, across=database.across))
         self._runner.run(until_indexed(self._services.database))
         self._keys |= {memory_id: memory.key for memory_id, memory in zip(ids, memories, strict=True)}
 

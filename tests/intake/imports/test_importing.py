@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import InvalidInput
 from app.intake.imports.importing import Imported, import_file
 from app.memories.browse import list_memories
@@ -24,15 +24,16 @@ from app.runs.observations.settle import compress_requested
 from app.runs.record import record_run
 from app.runs.run import NewRun, Run
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 
 Importing = Callable[[Path], Awaitable[Imported]]
 Stored = Callable[[], Awaitable[dict[str, Memory]]]
 
 
 @pytest.fixture
-def importing(database: Database, counter: TokenCounter, workspace: str) -> Importing:
+def importing(database: Database, counter: TokenCounter, workspace: Workspace) -> Importing:
     async def run(path: Path) -> Imported:
-        return await import_file(database, counter, workspace=workspace, language="english", path=path)
+        return await import_file(database, counter, workspace=workspace, path=path)
 
     return run
 
@@ -43,7 +44,7 @@ def compressor(services: Services) -> Compressor:
 
 
 async def test_runs_come_over_and_bad_lines_are_named(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
 ) -> None:
     lines = [
         json.dumps({
@@ -70,14 +71,14 @@ async def test_runs_come_over_and_bad_lines_are_named(
 
 
 @pytest.fixture
-def stored(database: Database, workspace: str) -> Stored:
+def stored(database: Database, workspace: Workspace) -> Stored:
     async def found() -> dict[str, Memory]:
         return {memory.title: memory for memory in await list_memories(database, workspace=workspace)}
 
     return found
 
 
-async def run_of(database: Database, workspace: str, run_id: str) -> Run:
+async def run_of(database: Database, workspace: Workspace, run_id: str) -> Run:
     run = (await get_run(database, workspace=workspace, run_id=run_id)).run
     assert run is not None
     return run
@@ -123,7 +124,7 @@ async def test_a_harness_store_comes_over_with_its_judgement(
     importing: Importing,
     tmp_path: Path,
     database: Database,
-    workspace: str,
+    workspace: Workspace,
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
@@ -147,7 +148,9 @@ async def test_a_harness_store_comes_over_with_its_judgement(
     assert len(await list_ratings(database, workspace=workspace, memory_id=found["Carried"].memory_id)) == 3
 
 
-async def test_observations_come_over(importing: Importing, tmp_path: Path, database: Database, workspace: str) -> None:
+async def test_observations_come_over(
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
+) -> None:
     path = tmp_path / "observations.jsonl"
     flat = {"title": "BM25", "narrative": "It holds up.", "facts": ["k1 is 1.2"], "task": "review", "final_score": 8}
     empty = {"kind": "observation", "title": "x"}
@@ -174,7 +177,7 @@ LATER = ("INSERT INTO memory_feedback_log VALUES (4, 1, -1, 'later', '2026-03-01
 
 
 async def test_feedback_that_the_harness_gains_later_comes_over(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
@@ -189,7 +192,7 @@ async def test_feedback_that_the_harness_gains_later_comes_over(
 
 
 async def test_what_people_rated_here_since_is_kept(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
@@ -208,7 +211,7 @@ async def test_what_people_rated_here_since_is_kept(
 
 
 async def test_the_difference_is_carried_over_anew(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
@@ -236,7 +239,7 @@ async def test_a_log_speaks_for_itself_where_there_is_no_quality(
 
 
 async def test_what_a_person_deleted_stays_out(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
@@ -259,24 +262,24 @@ async def test_what_a_person_deleted_stays_out(
 
 
 async def test_a_later_judgement_of_an_observation_stands(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     path = tmp_path / "memory.db"
     harness(path)
     await importing(path)
-    await record_run(database, workspace=workspace, language="english", run=NewRun(run_id="r1", final_score=3.0))
+    await record_run(database, workspace=workspace, run=NewRun(run_id="r1", final_score=3.0))
     await importing(path)
     assert (await stored())["Market of supplements"].final_score == 3.0
 
 
 async def test_a_later_judgement_of_a_run_stands(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
 ) -> None:
     line = {"run_id": "r1", "task": "Market", "wiggum_scores": [5.5, 8.0], "final": "PASS", "extra": 1}
     path = jsonl(tmp_path / "runs.jsonl", line)
     await importing(path)
     later = NewRun(run_id="r1", final_score=3.0, verdict="FAIL", metadata={"extra": 2})
-    judged, _ = await record_run(database, workspace=workspace, language="english", run=later)
+    judged, _ = await record_run(database, workspace=workspace, run=later)
     assert (await importing(path)).runs == 1
     assert await run_of(database, workspace, "r1") == judged
     await importing(jsonl(path, {**line, "agent": "Scout", "more": 3}))
@@ -285,13 +288,13 @@ async def test_a_later_judgement_of_a_run_stands(
 
 
 async def test_a_later_judgement_without_a_stored_run_stands(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, compressor: Compressor
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, compressor: Compressor
 ) -> None:
     outcome = Outcome(task="Market", output="It grew by 12 % to 221 billion.", run_id="r1", final_score=9, verdict="A")
-    asked = await request_observation(database, workspace=workspace, language="english", outcome=outcome)
+    asked = await request_observation(database, workspace=workspace, outcome=outcome)
     await compress_requested(database, compressor, workspace=workspace, observation_id=asked)
     given = NewMemory(kind="observation", body="It fell by 3 %.", run_id="r2", final_score=8)
-    await remember(database, compressor.counter, workspace=workspace, language="english", memories=[given])
+    await remember(database, compressor.counter, workspace=workspace, memories=[given])
     lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
     await importing(jsonl(tmp_path / "runs.jsonl", *lines))
     found = {memory.run_id: memory for memory in await list_memories(database, workspace=workspace)}
@@ -307,7 +310,7 @@ async def test_tags_in_a_text_are_taken(importing: Importing, tmp_path: Path, st
 
 
 async def test_a_later_line_of_a_file_completes_an_earlier_one(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
 ) -> None:
     path = jsonl(
         tmp_path / "runs.jsonl",
@@ -351,7 +354,7 @@ async def test_a_line_that_cannot_be_stored_is_named(
 
 
 async def test_numbers_in_text_are_taken(
-    importing: Importing, tmp_path: Path, database: Database, workspace: str, stored: Stored
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, stored: Stored
 ) -> None:
     run = {"run_id": "a", "final_score": "8.5", "lines": "12"}
     observation = {"title": "A", "narrative": "It grew well.", "final_score": " 7 "}

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import text
 
-from app.db.engine import Database
+from app.db.database import Database, libpq_url
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.intake.reports.ingest import ingest, ingest_content
 from app.intake.reports.log import list_ingestions
@@ -28,6 +28,7 @@ from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
 from app.models.remote import NoopProvider
 from app.retrieval.query import Query
 from app.retrieval.search import search
+from app.workspaces.workspace import Workspace
 
 REPORT = """# BADs Russia, v6
 
@@ -53,7 +54,7 @@ class Tree:
     """A folder of reports and a workspace to take it into."""
 
     def __init__(
-        self, folder: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+        self, folder: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
     ) -> None:
         self.folder, self.database, self.provider = folder, database, provider
         self.counter, self.workspace = counter, workspace
@@ -79,15 +80,13 @@ class Tree:
         return {memory.body: memory for memory in found}
 
     async def find(self, query: str) -> list[str]:
-        recall = await search(
-            self.database, self.provider, workspace=self.workspace, language="english", query=Query(text=query, k=3)
-        )
+        recall = await search(self.database, self.provider, workspace=self.workspace, query=Query(text=query, k=3))
         return [hit.body for hit in recall.hits]
 
 
 @pytest.fixture
 def tree(
-    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: str
+    tmp_path: Path, database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> Tree:
     folder = tmp_path / "reports"
     folder.mkdir()
@@ -130,9 +129,9 @@ async def test_a_changed_file_keeps_what_did_not_change(tree: Tree) -> None:
     await tree.ingest()
     before = await tree.memories()
     kept_body = next(body for body in before if "zero actors" in body)
-    async with tree.database.transaction() as connection:
-        await connection.execute(
-            text("UPDATE memories SET quality = 2 WHERE memory_id = :id"), {"id": before[kept_body].memory_id}
+    async with tree.database.across() as session:
+        await session.execute(
+            "UPDATE memories SET quality = 2 WHERE memory_id = %(id)s", {"id": before[kept_body].memory_id}
         )
     tree.write(
         "a.md",
@@ -192,9 +191,7 @@ async def test_a_file_called_by_its_path_is_called_by_the_new_one_after_a_move(t
     assert (before.title, after.title) == ("case/v5/judgement", "case/v6/judgement")
     assert after.memory_id == before.memory_id
     assert statuses(await tree.ingest(provider=Refusing())) == {"case/v6/judgement.json": "unchanged"}
-    recall = await search(
-        tree.database, tree.provider, workspace=tree.workspace, language="english", query=Query(text="v6 actors", k=3)
-    )
+    recall = await search(tree.database, tree.provider, workspace=tree.workspace, query=Query(text="v6 actors", k=3))
     assert [hit.memory.memory_id for hit in recall.hits] == [after.memory_id]
     assert (recall.mode, recall.degraded) == ("hybrid", ())
 
@@ -453,15 +450,17 @@ def _many_chunks(tree: Tree, files: int) -> None:
         tree.write(f"case/r{number:03}.md", f"# Report {number}\n\n{sections}")
 
 
-async def _waits_for_a_lock(tree: Tree) -> bool:
-    statement = text("""
+async def _until_it_waits_for_a_lock(tree: Tree) -> None:
+    """Returns once a statement waits for a row; asked by the login, which alone sees its own statements."""
+    statement = """
         SELECT EXISTS (
             SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'
             AND datname = current_database()
         )
-    """)
-    async with tree.database.statements() as connection:
-        return bool((await connection.execute(statement)).scalar())
+    """
+    async with await psycopg.AsyncConnection.connect(libpq_url(tree.database.url), autocommit=True) as connection:
+        while not (await (await connection.execute(statement)).fetchall())[0][0]:  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.01)
 
 
 async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing(tree: Tree) -> None:
@@ -469,14 +468,13 @@ async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing
     await tree.ingest()
     _many_chunks(tree, 90)
     stuck = Stuck()
-    lock = text("SELECT 1 FROM sources WHERE uri = :uri FOR NO KEY UPDATE")
-    async with tree.database.transaction() as connection:
-        await connection.execute(lock, {"uri": str(tree.folder / "case" / "r000.md")})
+    lock = "SELECT 1 FROM sources WHERE uri = %(uri)s FOR NO KEY UPDATE"
+    async with tree.database.across() as session:
+        await session.execute(lock, {"uri": str(tree.folder / "case" / "r000.md")})
         before = asyncio.all_tasks()
         working = asyncio.create_task(tree.ingest(provider=stuck))
         await stuck.stuck.wait()
-        while not await _waits_for_a_lock(tree):  # noqa: ASYNC110 - no event tells of a lock
-            await asyncio.sleep(0.01)
+        await _until_it_waits_for_a_lock(tree)
         working.cancel()
         await stuck.abandoned.wait()
         assert not working.done()
@@ -559,7 +557,8 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
 
     async def follow() -> None:
         async for ingestion in watch(
-            tree.database, tree.provider, tree.counter, workspace=tree.workspace, paths=[tree.folder],
+            tree.database, tree.provider, tree.counter, workspace=tree.workspace,
+            paths=[tree.folder],
             max_file_bytes=10_000, stop=stop,
         ):  # fmt: skip
             await arrived.put(ingestion)
@@ -582,7 +581,8 @@ async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) 
 
     async def follow() -> list[Ingestion]:
         found = watch(
-            tree.database, stuck, tree.counter, workspace=tree.workspace, paths=[tree.folder],
+            tree.database, stuck, tree.counter, workspace=tree.workspace,
+            paths=[tree.folder],
             max_file_bytes=10_000, stop=stop,
         )  # fmt: skip
         return [ingestion async for ingestion in found]
@@ -597,17 +597,20 @@ async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) 
 KILLED = """
     import asyncio, sys
     from pathlib import Path
-    from app.db.engine import Database
+    from app.db.database import Database
     from app.models.factory import counter, provider_from
     from app.intake.reports.ingest import ingest
     from app.settings import Settings
+    from app.workspaces.resolve import resolve
 
     async def main(url: str, data: str, folder: str, workspace: str) -> None:
         settings = Settings(database_url=url, data_dir=Path(data))
         provider = provider_from(settings)
         await provider.start()
         print("ready", flush=True)
-        await ingest(Database(url, pool_size=2), provider, counter(), workspace=workspace, paths=[Path(folder)],
+        database = Database(url, pool_size=2)
+        target = await resolve(database, workspace, language="english")
+        await ingest(database, provider, counter(), workspace=target, paths=[Path(folder)],
                      max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
 
     asyncio.run(main(*sys.argv[1:]))
@@ -627,7 +630,7 @@ async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: s
             database_url,
             str(settings.data_dir),
             str(tree.folder),
-            tree.workspace,
+            tree.workspace.name,
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -639,19 +642,19 @@ async def test_kill_9_leaves_every_file_whole_or_out(tree: Tree, database_url: s
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    statement = text("""
+    statement = """
         SELECT s.title, count(*) AS chunks, count(l.memory_id) AS findable FROM sources s
         JOIN workspaces w USING (workspace_id)
         LEFT JOIN memories m USING (workspace_id, source_id) LEFT JOIN lexical l USING (workspace_id, memory_id)
-        WHERE w.name = :workspace GROUP BY 1
-    """)
+        WHERE w.name = %(workspace)s GROUP BY 1
+    """
     planned = {
         outcome.path: outcome.chunks
         for outcome in (await tree.ingest(dry_run=True)).outcomes
         if outcome.status == "new"
     }
-    async with tree.database.statements() as connection:
-        rows = (await connection.execute(statement, {"workspace": tree.workspace})).all()
+    async with tree.database.across() as session:
+        rows = await session.rows(statement, {"workspace": tree.workspace.name})
     assert not set(planned) & {row.title for row in rows}
     assert all(row.chunks == row.findable > 0 for row in rows)
     assert done <= len(rows) < files

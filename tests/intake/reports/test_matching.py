@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.intake.reports.matching import KnownChunk, matched
-from app.memories.memory import NewMemory
-from app.memories.store import MemoryRow, row_of
+from app.memories.memory import MemoryRow, NewMemory, row_of
 
 
 def row(body: str, ordinal: int) -> MemoryRow:

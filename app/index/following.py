@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from app.db.engine import Database
+from app.db.database import Database
 from app.errors import EmbeddingUnavailable, PriorsError
-from app.index import vectors as store
+from app.index import models as store
+from app.models.factory import provider_from, provider_named
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.settings import Settings
+from app.workspaces.workspace import UNMADE
 
 FOLLOW_SECONDS = 2.0
-"""Between two looks at which models the database has; `reembed` waits for more than two before it switches."""
+"""Time between two looks at which models the database has; `reembed` waits for more than two before it switches."""
 
 UNSETTLED_SECONDS = 60.0
-"""After a change of model a query may be under way whose vector is still the old one's; none takes longer."""
+"""Time after a change of model in which a query may still have a vector of the old one; none takes longer."""
 
 Maker = Callable[[str, int], EmbeddingProvider]
 """Makes the provider of a stored model, by its name and dimension."""
@@ -35,17 +38,17 @@ class FollowingProvider:
 
     @property
     def model_id(self) -> str:
-        """Of the model that embeds now."""
+        """The name of the model that embeds now."""
         return self._current.model_id
 
     @property
     def dimension(self) -> int:
-        """Of the model that embeds now."""
+        """The numbers of a vector of the model that embeds now."""
         return self._current.dimension
 
     @property
     def enabled(self) -> bool:
-        """Whether there are vectors at all."""
+        """True unless embeddings are switched off."""
         return self._current.enabled
 
     async def start(self) -> None:
@@ -53,11 +56,11 @@ class FollowingProvider:
         await self._current.start()
 
     async def embed_query(self, text: str) -> Vector:
-        """By the model that embeds now."""
+        """Returns the text's vector by the model that embeds now."""
         return await self._current.embed_query(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """By the model that embeds now."""
+        """Returns the texts' vectors by the model that embeds now."""
         return await self._current.embed_documents(texts)
 
     async def close(self) -> None:
@@ -66,23 +69,23 @@ class FollowingProvider:
             await provider.close()
 
     def prepared(self, name: str) -> EmbeddingProvider | None:
-        """The provider of a stored model, if it is ready."""
+        """Returns the provider of a stored model, if it is ready."""
         return self._prepared.get(name)
 
     @property
     def settled(self) -> bool:
-        """Whether every vector that is still under way is of the model that embeds now."""
+        """True where every vector that is still in use is of the model that embeds now."""
         return self._clock() >= self._unsettled_until
 
     async def follow(self, database: Database) -> None:
         """Prepare the models that the database has, and embed by the one it serves.
 
-        A model that cannot be had is left out, with a line in the log; answers are then by words, and say so.
+        A model that cannot be had is left out, with a line in the log; answers are then lexical, and say so.
         """
         if not self.enabled:
             return
-        async with database.statements() as connection:
-            models = await store.models(connection)
+        async with database.session(UNMADE, transaction=False) as session:
+            models = await store.models(session)
         async with self._preparing:
             for model in models:
                 if model.state != store.RETIRING:
@@ -111,11 +114,20 @@ class FollowingProvider:
             await self._prepared.pop(name).close()
 
 
-def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
-    """The provider of the model that the database serves, if it is ready; else the one that embeds now.
+def following_provider(settings: Settings) -> EmbeddingProvider:
+    """Returns the configured provider, which follows the database to another model; not started yet.
 
-    Just after a change it is the model itself and not the one that follows: who embedded by the latter cannot know by
-    which of the two models, and embeds again.
+    Raises:
+        ConfigurationError: the provider's own settings do not fit.
+    """
+    return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
+
+
+def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
+    """Returns the provider of the model that the database serves, if it is ready; else the one that embeds now.
+
+    Just after a change it is the model itself and not the one that follows: a caller who embedded by the latter cannot
+    know by which of the two models, and embeds again.
     """
     if name is None or not isinstance(provider, FollowingProvider):
         return provider
@@ -125,7 +137,7 @@ def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider
 
 
 def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:
-    """What embeds by this very model, whatever the store moves to meanwhile; None where it is not at hand."""
+    """Returns the provider of this very model, whatever the store moves to meanwhile; None where it is not ready."""
     if isinstance(provider, FollowingProvider):
         return provider.prepared(name)
     return provider if provider.model_id == name else None

@@ -1,0 +1,298 @@
+"""`POST /api/memories`, `/api/memories:bulk`, `/api/reports`: storing memories and report files."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Request, post
+from litestar.datastructures import State
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
+from litestar.params import JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.api.context import Context, WorkspaceHeader, context_of
+from app.api.memories import MemoryViewsController
+from app.api.problems import PROBLEMS, field_error
+from app.api.schemas import DegradedView, MemoryInput, Name, converted
+from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
+from app.index.backfill import embed_pending, serving_model
+from app.intake.reports.ingest import ingest_content
+from app.memories.admission import URI_LIMIT, unstorable
+from app.memories.gate import INVALID
+from app.memories.memory import NewMemory, Rejection, Remembered
+from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
+from app.retrieval.recall import VECTOR
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
+
+LINE_BYTES = 1_000_000
+"""A longer line of a bulk call is rejected; the body itself has no limit, because it is read line by line."""
+
+Wait = Annotated[Literal["embedded"] | None, QueryParameter(description="answer once vectors exist")]
+
+
+class RejectedLine(Struct, frozen=True):
+    """A memory that was not stored."""
+
+    line: int
+    """The number of its line, from 1."""
+    reason: str
+    code: str = "invalid"
+    """The name by which statistics count it."""
+
+
+class StoredView(Struct, frozen=True, omit_defaults=True):
+    """The numbers of memories that a call stored, changed and left as they were, and those it rejected."""
+
+    stored: int
+    updated: int
+    unchanged: int
+    rejected: Sequence[RejectedLine]
+    ids: Sequence[UUID | None]
+    embedded: int | UnsetType = UNSET
+    """With `?wait=embedded`: how many got their vector."""
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+
+
+class ReportInput(Struct, forbid_unknown_fields=True):
+    """A report file's content."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT, description="a relative path to .md or .json")]
+    content: str
+    language: Name | None = None
+
+
+class OutcomeView(Struct, frozen=True):
+    """The result for a report."""
+
+    path: str
+    status: str
+    chunks: int
+    stored: int
+    tokens: int
+    left_out: int
+    quarantined: int
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The results of a call's lines so far."""
+
+    stored: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: list[RejectedLine] = field(default_factory=list)
+    refused: list[Rejection] = field(default_factory=list)
+    ids: list[UUID | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A memory of a call."""
+
+    number: int
+    """The number of its line, from 1."""
+    place: int
+    """Its place among the memories that were sent, from 0."""
+    memory: NewMemory
+
+
+@dataclass
+class BulkOperation(Operation):
+    """Documents the streamed body, which the handler's parameters do not name."""
+
+    def __post_init__(self) -> None:
+        """Add the body to what Litestar found out."""
+        lines = Schema(
+            type=OpenAPIType.STRING, description="One JSON object a line, each as `POST /api/memories` takes it"
+        )
+        self.request_body = RequestBody(content={"application/x-ndjson": OpenAPIMediaType(schema=lines)}, required=True)
+
+
+class MemoriesController(MemoryViewsController):
+    """Stores memories, and shows them: the methods of a path stand in one controller."""
+
+    @post("/memories", status_code=200, responses=PROBLEMS)
+    async def store(
+        self, state: State, data: JSONBody[MemoryInput], workspace: WorkspaceHeader = None, wait: Wait = None
+    ) -> StoredView:
+        """Store one memory. Known text is not stored twice."""
+        context = context_of(state)
+        sent = _Sent()
+        sent.ids.append(None)
+        line = _Line(number=1, place=0, memory=data.memory())
+        door = await _door(context, workspace)
+        _note(context, [line], await remember_batch(door, [line.memory]), sent)
+        if sent.refused:
+            raise as_error(sent.refused[0])
+        return await _answer(context, door.workspace, sent, wait)
+
+    @post(
+        "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
+    )
+    async def store_many(
+        self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
+    ) -> StoredView:
+        """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
+
+        A bad line is rejected with its number and reason, and the rest goes on.
+        """
+        context = context_of(state)
+        door, sent = await _door(context, workspace), _Sent()
+        waiting: deque[Sequence[_Line]] = deque()
+
+        async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+            async for batch in _batches(request, sent):
+                waiting.append(batch)
+                yield [line.memory for line in batch]
+
+        async for result in remember_batches(door, batches()):
+            _note(context, waiting.popleft(), result, sent)
+        return await _answer(context, door.workspace, sent, wait)
+
+
+class ReportsController(Controller):
+    """Takes report files in."""
+
+    path = "/api"
+    tags = ("reports",)
+
+    @post("/reports", status_code=200, responses=PROBLEMS)
+    async def ingest(self, state: State, data: JSONBody[ReportInput], workspace: WorkspaceHeader = None) -> OutcomeView:
+        """Take in one report file's content, as `priors ingest` takes a file."""
+        context = context_of(state)
+        services = context.opened
+        check(unstorable({"language": data.language or ""}))
+        outcome = await ingest_content(
+            services.database,
+            services.provider,
+            services.counter,
+            workspace=await context.workspace(workspace),
+            language=data.language,
+            path=data.path,
+            content=data.content.encode(errors="surrogatepass"),
+            max_file_bytes=services.settings.max_file_bytes,
+            mask=services.settings.mask_secrets,
+        )
+        context.metrics.reports.labels(outcome.status).inc()
+        return converted(outcome, OutcomeView)
+
+
+async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
+    """The body's lines with their numbers from 1, blank ones left out; None for one that is too long."""
+    number, rest, too_long = 0, b"", False
+    async for piece in request.stream():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            number += 1
+            if too_long or line.strip():
+                yield number, None if too_long or len(line) > LINE_BYTES else line
+            too_long = False
+        if len(rest) > LINE_BYTES:
+            rest, too_long = b"", True
+    if too_long or rest.strip():
+        yield number + 1, None if too_long or len(rest) > LINE_BYTES else rest
+
+
+_decoder = msgspec.json.Decoder(MemoryInput)
+
+
+def _parsed(line: bytes | None) -> NewMemory | str:
+    """Returns the memory of a line, or the reason why it is none."""
+    if line is None:
+        return f"the line is longer than {LINE_BYTES:,} bytes"
+    try:
+        return _decoder.decode(line).memory()
+    except msgspec.ValidationError as error:
+        wrong = field_error(str(error))
+        return f"{wrong.field}: {wrong.message}" if wrong.field else wrong.message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"is not JSON: {error}"
+
+
+def as_error(rejection: Rejection) -> InvalidInput:
+    """Returns the error of a call whose memory was rejected."""
+    said = told_apart(rejection.reason)
+    if rejection.code == INVALID:
+        return InvalidInput(*said)
+    return Refused(*said, reason=rejection.code, details=rejection.details)
+
+
+async def _door(context: Context, header: str | None) -> Door:
+    services = context.opened
+    return Door(
+        services.database,
+        services.counter,
+        await context.workspace(header),
+        mask=services.settings.mask_secrets,
+        provider=services.provider,
+    )
+
+
+async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
+    """The memories of the body, as many at once as a transaction takes; lines that are none are noted."""
+    batch: list[_Line] = []
+    characters = 0
+    async for number, line in _lines(request):
+        memory = _parsed(line)
+        sent.ids.append(None)
+        if isinstance(memory, str):
+            sent.rejected.append(RejectedLine(line=number, reason=memory))
+            continue
+        batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
+        characters += len(line or b"") - _vector_characters(memory)
+        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _vector_characters(memory: NewMemory) -> int:
+    """A line has four characters for three bytes of its vector, which is small once it is read."""
+    return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
+
+
+def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
+    sent.refused += result.rejected
+    context.metrics.note_remembered(result)
+    sent.stored += result.stored
+    sent.updated += result.updated
+    sent.unchanged += result.unchanged
+    for line, memory_id in zip(batch, result.ids, strict=True):
+        sent.ids[line.place] = memory_id
+    sent.rejected += [
+        RejectedLine(line=batch[item.index].number, reason=item.reason, code=item.code) for item in result.rejected
+    ]
+
+
+async def _answer(context: Context, workspace: Workspace, sent: _Sent, wait: str | None) -> StoredView:
+    ids = [memory_id for memory_id in sent.ids if memory_id]
+    embedded, degraded = await _embed(context, workspace, ids) if wait == "embedded" else (UNSET, UNSET)
+    return StoredView(
+        stored=sent.stored,
+        updated=sent.updated,
+        unchanged=sent.unchanged,
+        rejected=sorted(sent.rejected, key=lambda item: item.line),
+        ids=sent.ids,
+        embedded=embedded,
+        degraded=degraded,
+    )
+
+
+async def _embed(context: Context, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
+    services = context.opened
+    if not services.provider.enabled:
+        return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
+    try:
+        if await serving_model(services.database, services.provider) is None:
+            return 0, [DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors doctor`")]
+        # A worker may have embedded some of them first: in the end each has its vector.
+        workspace = await made(services.database, workspace)
+        await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
+    except EmbeddingUnavailable as error:
+        return 0, [DegradedView(arm=VECTOR, reason=str(error))]
+    return len(set(ids)), []

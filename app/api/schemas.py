@@ -1,0 +1,266 @@
+"""The fields, cursors, inputs and views that several routes share; the command line prints the same views.
+
+Inputs refuse unknown fields; views are frozen.
+"""
+
+import base64
+import binascii
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from app.errors import InvalidInput
+from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
+from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail
+from app.retrieval.recall import Explanation, Hit
+
+T = TypeVar("T")
+
+Kind = Literal["observation", "chunk", "message", "cue", "note"]
+SourceKind = Literal["report", "session", "run", "other"]
+Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
+Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
+Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
+Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
+
+VECTOR_LIMIT = 16_000
+"""The most numbers of a vector; pgvector's halfvec holds so many."""
+LARGEST_FLOAT = 3.4e38
+"""The largest number of 32 bits; a larger one is taken as this one, which hardly changes the vector's direction."""
+SORT_RANGE = (-10.0, 20.0)
+"""The range of scores and qualities, with what stands for a missing one."""
+NO_CURSOR = InvalidInput("cursor", "is not one that a page gave; leave it out for the first page")
+
+
+def converted(value: object, kind: type[T], **given: object) -> T:
+    """Returns a `kind` with the attributes of `value`, at any depth, except for those that are given."""
+    if given:
+        names: Iterable[str] = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
+        shared = {name: getattr(value, name) for name in names if name not in given and hasattr(value, name)}
+        value = SimpleNamespace(**shared, **given)
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
+class SourceInput(Struct, forbid_unknown_fields=True):
+    """The source of a memory."""
+
+    kind: SourceKind
+    uri: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+
+
+class ObservationInput(Struct, forbid_unknown_fields=True):
+    """The fields that an observation has beyond a memory's text, already compressed."""
+
+    task: Annotated[str, Meta(max_length=20_000)] = ""
+    task_type: Name = ""
+    narrative: Annotated[str, Meta(max_length=BODY_LIMIT)] = ""
+    facts: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
+    output_path: Annotated[str, Meta(max_length=URI_LIMIT)] | None = None
+    verdict: Name = ""
+
+
+class EmbeddingInput(Struct, forbid_unknown_fields=True):
+    """A vector of the memory's title and body, a line break between them, where the caller has one."""
+
+    model: Annotated[Name, Meta(description="as `GET /api/status` names the one that is served")]
+    vector: Annotated[
+        bytes | Annotated[list[float], Meta(max_length=VECTOR_LIMIT)],
+        Meta(description="numbers, or 32-bit floats, little-endian, in base64"),
+    ]
+
+    def given(self) -> GivenVector:
+        """Returns the value that the verb takes."""
+        if isinstance(self.vector, bytes):
+            return GivenVector(model=self.model, numbers=self.vector)
+        numbers = array("f", [min(max(number, -LARGEST_FLOAT), LARGEST_FLOAT) for number in self.vector])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return GivenVector(model=self.model, numbers=numbers.tobytes())
+
+
+class MemoryInput(Struct, forbid_unknown_fields=True):
+    """One memory to store."""
+
+    kind: Kind
+    body: Annotated[str, Meta(max_length=BODY_LIMIT, description="may be empty where an observation says it all")] = ""
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
+    source: SourceInput | None = None
+    ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    occurred_at: datetime | None = None
+    tags: Tags = []
+    metadata: dict[str, Any] = {}
+    language: Name | None = None
+    run_id: Name | None = None
+    final_score: Score | None = None
+    observation: ObservationInput | None = None
+    embedding: EmbeddingInput | None = None
+
+    def memory(self) -> NewMemory:
+        """Returns the value that the verb takes."""
+        detail = None if self.observation is None else converted(self.observation, ObservationDetail)
+        body = self.body or (detail.body if detail else "")
+        embedding = None if self.embedding is None else self.embedding.given()
+        return converted(self, NewMemory, body=body, observation=detail, embedding=embedding)
+
+
+class DegradedView(Struct, frozen=True):
+    """An arm that did not serve in full, and why."""
+
+    arm: str
+    reason: str
+
+
+class SourceView(Struct, frozen=True):
+    """The source of a memory."""
+
+    source_id: UUID = field(name="id")
+    source_kind: str = field(name="kind")
+    source_uri: str = field(name="uri")
+    source_title: str = field(name="title")
+
+
+class ObservationView(Struct, frozen=True):
+    """The fields that an observation has beyond a memory's text."""
+
+    task: str
+    task_type: str
+    narrative: str
+    facts: Sequence[str]
+    output_path: str | None
+    verdict: str
+    compressor: str
+    model: str | None
+    superseded_by: UUID | None
+
+
+class MemoryView(Struct, frozen=True):
+    """A stored memory."""
+
+    memory_id: UUID = field(name="id")
+    kind: str
+    title: str
+    body: str
+    language: str
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    run_id: str | None
+    final_score: float | None
+    quality: int
+    tokens: int
+    uses: int
+    created_at: datetime
+    valid_until: datetime | None
+    retired_as: str | None
+    findings: Sequence[dict[str, Any]] | None
+    observation: ObservationView | None
+
+
+class HitView(Struct, frozen=True):
+    """A memory that was found, with every component of its score."""
+
+    memory_id: UUID = field(name="id")
+    kind: str
+    title: str
+    body: str
+    score: float
+    source: SourceView | None
+    ordinal: int | None
+    occurred_at: datetime | None
+    tags: Sequence[str]
+    metadata: dict[str, Any]
+    final_score: float | None
+    quality: int
+    explain: Explanation
+
+
+def memory_view(memory: Memory) -> MemoryView:
+    """Returns the view of a stored memory."""
+    return converted(memory, MemoryView, source=_source_of(memory))
+
+
+def hit_view(hit: Hit) -> HitView:
+    """Returns the view of a hit."""
+    return converted(hit.memory, HitView, source=_source_of(hit.memory), score=hit.score, explain=hit.explanation)
+
+
+def _source_of(memory: Memory) -> Memory | None:
+    """The memory's own attributes say all of its source."""
+    return None if memory.source_id is None else memory
+
+
+def cursor_of(place: datetime | float, identity: UUID | str) -> str:
+    """Returns the cursor for the page after the item of this identity, whose value in the page's order is `place`."""
+    shown = place.isoformat() if isinstance(place, datetime) else repr(float(place))
+    return base64.urlsafe_b64encode(f"{shown} {identity}".encode()).decode()
+
+
+def named_place_of(cursor: str | None) -> tuple[datetime, str] | None:
+    """Returns the time and name of the item at which the page before ended; None for the first page.
+
+    Raises:
+        InvalidInput: it is no cursor of ours.
+    """
+    if cursor is None:
+        return None
+    shown, identity = _parts(cursor)
+    try:
+        return datetime.fromisoformat(shown), identity
+    except ValueError:
+        raise NO_CURSOR from None
+
+
+def place_of(cursor: str | None) -> tuple[datetime, UUID] | None:
+    """Returns the time and id of the item at which the page before ended; None for the first page.
+
+    Raises:
+        InvalidInput: it is no cursor of ours.
+    """
+    place = named_place_of(cursor)
+    return None if place is None else (place[0], _id(place[1]))
+
+
+def sorted_place_of(cursor: str | None, sort: str) -> tuple[datetime | float, UUID] | None:
+    """Returns the value in the order of `sort` and the id at which the page before ended; None for the first page.
+
+    Raises:
+        InvalidInput: it is no cursor of ours, or one of another order.
+    """
+    if cursor is None or sort in {"created", "occurred"}:
+        return place_of(cursor)
+    shown, identity = _parts(cursor)
+    try:
+        place = float(shown)
+    except ValueError:
+        raise NO_CURSOR from None
+    if not SORT_RANGE[0] <= place <= SORT_RANGE[1]:
+        raise NO_CURSOR
+    return place, _id(identity)
+
+
+def _parts(cursor: str) -> tuple[str, str]:
+    try:
+        shown, _, identity = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+    except (ValueError, binascii.Error):
+        raise NO_CURSOR from None
+    if "\0" in identity:
+        raise NO_CURSOR
+    return shown, identity
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NO_CURSOR from None

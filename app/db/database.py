@@ -1,0 +1,259 @@
+"""One pool of connections a process, and the sessions that it opens."""
+
+import asyncio
+import select
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeVar, cast
+
+import psycopg
+from sqlalchemy import PoolProxiedConnection, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+import app.db.arrays  # noqa: F401 - it teaches psycopg the form of arrays, before the first connection
+from app.db.roles import OWNER, SERVICE, TAKE_SERVICE
+from app.db.session import Scope, Session, Workspace
+from app.db.wire import Command, Wire
+from app.errors import ConfigurationError, DatabaseUnavailable
+
+CONNECT_TIMEOUT_SECONDS = 5
+DEADLOCK_RETRIES = 2
+POOL_TIMEOUT_SECONDS = 10
+SESSION_SETTINGS = {
+    # 100 misses one of a hundred clusters of a clustered store altogether, at 100,000 rows (docs/retrieval.md).
+    "hnsw.ef_search": "200",
+    # An answer of more than ef_search hits is scanned on for; a smaller one never gets there.
+    "hnsw.iterative_scan": "strict_order",
+    # The statements choose their own path, so planning them anew for each query's values only costs time.
+    "plan_cache_mode": "force_generic_plan",
+    # The hot statements' estimated cost crosses the threshold that compiles them, which takes longer than they do.
+    "jit": "off",
+    # What is shown is the date that is indexed.
+    "TimeZone": "UTC",
+}
+GOING_DOWN = frozenset({"57P01", "57P02", "57P03"})
+"""SQLSTATEs of a server that stops, was killed, or is starting."""
+WIRE = "wire"
+"""The key under which the pool keeps a connection's Wire."""
+
+T = TypeVar("T")
+
+
+def sqlalchemy_url(url: str) -> URL:
+    """Returns `postgres://…` or `postgresql://…` as SQLAlchemy and psycopg want it.
+
+    Raises:
+        ConfigurationError: not a Postgres URL.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ConfigurationError("PRIORS_DATABASE_URL is not a URL; write postgresql://user@host/database") from None
+    if parsed.get_backend_name() not in {"postgresql", "postgres"}:
+        raise ConfigurationError(
+            f"PRIORS_DATABASE_URL names {parsed.get_backend_name()}; Priors needs postgresql://user@host/database"
+        )
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def libpq_url(url: str) -> str:
+    """Returns the same for what speaks to libpq itself."""
+    return sqlalchemy_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+class Database:
+    """One pool of connections to one database. Each runs as the role that serves and owns nothing."""
+
+    def __init__(self, url: str, *, pool_size: int, application_name: str = "priors") -> None:
+        self.url = url
+        self._engine = create_async_engine(
+            sqlalchemy_url(url),
+            isolation_level="AUTOCOMMIT",
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=POOL_TIMEOUT_SECONDS,
+            pool_reset_on_return=None,
+            connect_args={
+                "options": " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items()),
+                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+                "application_name": application_name,
+            },
+        )
+        event.listen(self._engine.sync_engine, "checkout", _refuse_a_dead_connection)
+
+    @asynccontextmanager
+    async def session(self, workspace: Workspace | int, *, transaction: bool = True) -> AsyncIterator[Session]:
+        """Open a session of a workspace whose statements are one transaction; an exception rolls it back.
+
+        BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
+        of its own, in one round trip: for readers.
+
+        Raises:
+            DatabaseUnavailable: no connection can be had, or it was lost.
+        """
+        async with self._wire() as wire:
+            session = Session(wire, Scope(_id_of(workspace), transaction=transaction))
+            if transaction:
+                async with _committed(session):
+                    yield session
+            else:
+                yield session
+
+    @asynccontextmanager
+    async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
+        """Open a session that sees all workspaces, as the owner of the tables. For `operations/` and the worker.
+
+        Without a transaction each statement is its own, as `CREATE INDEX CONCURRENTLY` wants it.
+
+        Raises:
+            DatabaseUnavailable: no connection can be had, or it was lost.
+        """
+        async with self._wire() as wire:
+            session = Session(wire, Scope(None, transaction=transaction))
+            if transaction:
+                async with _committed(session):
+                    yield session
+            else:
+                async with _owning(wire):
+                    yield session
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def _wire(self) -> AsyncIterator[Wire]:
+        """A connection of the pool. One that is not idle at the end, for whatever reason, is closed."""
+        with _pool_errors():
+            pooled = await self._engine.raw_connection()
+        wire = _wire_of(pooled)
+        try:
+            with _lost_connections(wire):
+                if not wire.secured:
+                    wire.secured = await _takes_service(wire)
+                yield wire
+        finally:
+            if not wire.idle:
+                wire.close()
+            # Nothing to reset is left, so this waits for nothing.
+            pooled.close()
+
+
+def _id_of(workspace: Workspace | int) -> int:
+    return workspace if isinstance(workspace, int) else workspace.workspace_id
+
+
+def _wire_of(pooled: PoolProxiedConnection) -> Wire:
+    wire = pooled.info.get(WIRE)
+    if wire is None:
+        wire = pooled.info[WIRE] = Wire(cast("psycopg.AsyncConnection", pooled.driver_connection))
+    return cast("Wire", wire)
+
+
+async def _takes_service(wire: Wire) -> bool:
+    """Takes the service's role; False where the database has none yet, which is asked again the next time."""
+    (result,) = await wire.exchange([Command(TAKE_SERVICE.encode())])
+    return result.ntuples == 1
+
+
+@asynccontextmanager
+async def _committed(session: Session) -> AsyncIterator[Session]:
+    try:
+        yield session
+        await session.commit()
+    except BaseException:
+        await _ended(session.roll_back())
+        raise
+
+
+@asynccontextmanager
+async def _owning(wire: Wire) -> AsyncIterator[None]:
+    """The owner's role outside of a transaction. Where the service's cannot be taken back the connection is closed."""
+    if not wire.secured:
+        yield
+        return
+    wire.secured = False
+    try:
+        await wire.exchange([Command(f"SET ROLE {OWNER}".encode())])
+        yield
+    finally:
+        await _ended(_serving_again(wire))
+        if not wire.secured:
+            wire.close()
+
+
+async def _serving_again(wire: Wire) -> None:
+    await wire.exchange([Command(f"SET ROLE {SERVICE}".encode())])
+    wire.secured = True
+
+
+async def _ended(work: Awaitable[None]) -> None:
+    """Waits for work that a cancellation must not interrupt. What fails in it leaves a connection that is not idle."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except psycopg.Error:
+            break
+    if cancelled is not None:
+        raise cancelled
+
+
+@contextmanager
+def _pool_errors() -> Iterator[None]:
+    """Turns what keeps the pool from giving a connection into DatabaseUnavailable or ConfigurationError."""
+    try:
+        yield
+    except PoolTimeoutError as error:
+        message = "every database connection is in use; try again, or raise PRIORS_POOL_SIZE"
+        raise DatabaseUnavailable(message) from error
+    except (DBAPIError, psycopg.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:
+            raise ConfigurationError(f"PRIORS_DATABASE_URL is refused: {_first_line(cause)}") from error
+        if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
+            raise DatabaseUnavailable(f"the database does not answer: {_first_line(cause)}") from error
+        raise
+
+
+@contextmanager
+def _lost_connections(wire: Wire) -> Iterator[None]:
+    """Turns a lost connection into DatabaseUnavailable, and nothing else."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        if wire.broken or error.sqlstate in GOING_DOWN:
+            raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
+        raise
+
+
+async def again_after_deadlock(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Makes `attempt`, which is one transaction, again where Postgres broke a deadlock by ending it.
+
+    Writers take their locks in one order, so this is for what comes between, like the database's own upkeep.
+    """
+    for _ in range(DEADLOCK_RETRIES):
+        with suppress(psycopg.errors.DeadlockDetected):
+            return await attempt()
+    return await attempt()
+
+
+def _first_line(error: BaseException | None) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _refuse_a_dead_connection(dbapi_connection: Any, _record: object, _proxy: object) -> None:  # noqa: ANN401 - SQLAlchemy's adapter has no public type
+    """Refuses an idle connection that has something to read: the server has closed it. It costs no round trip."""
+    driver = dbapi_connection.driver_connection
+    if driver.closed:
+        raise DisconnectionError
+    poll = select.poll()
+    poll.register(driver.fileno(), select.POLLIN)
+    if poll.poll(0):
+        raise DisconnectionError

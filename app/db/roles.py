@@ -1,0 +1,47 @@
+"""The two roles of the database: one owns everything, the other serves and owns nothing.
+
+Neither may log in. The role of the URL is a member of both; a connection takes the service's as soon as it is opened,
+and the owner's only for work across workspaces. The migration 0016 makes both.
+"""
+
+OWNER = "priors_owner"
+SERVICE = "priors_service"
+LOGIN = "priors"
+"""The role that the embedded Postgres' URL names for the service."""
+
+TAKE_SERVICE = f"""
+SELECT set_config('role', '{SERVICE}', false) FROM pg_roles
+WHERE rolname = '{SERVICE}'
+    AND CASE WHEN current_setting('server_version_num')::int >= 160000 THEN pg_has_role(session_user, oid, 'SET') END
+"""  # noqa: S608 - constants
+"""Takes the service's role where it is there and may be taken; without it a database is not migrated yet."""
+
+LOGIN_POWERS = """
+SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role,
+    to_regrole('priors_service') IS NOT NULL AND to_regrole('priors_owner') IS NOT NULL AS roles_made,
+    coalesce((SELECT pg_has_role(session_user, oid, 'SET') FROM pg_roles WHERE rolname = 'priors_service'), false)
+        AS may_serve,
+    coalesce((SELECT pg_has_role(session_user, oid, 'SET') FROM pg_roles WHERE rolname = 'priors_owner'), false)
+        AS may_own
+FROM pg_roles WHERE rolname = session_user
+"""
+"""The powers of the role that the URL names, one row. Row-level security holds a superuser, or a role with BYPASSRLS,
+only while it has taken the service's role: `doctor` warns of both."""
+
+MAKE_LOGIN = f"""
+DO $$
+DECLARE role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['{OWNER}', '{SERVICE}'] LOOP
+        IF to_regrole(role) IS NULL THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+        END IF;
+    END LOOP;
+    IF to_regrole('{LOGIN}') IS NULL THEN
+        CREATE ROLE {LOGIN} LOGIN;
+    END IF;
+    GRANT {OWNER}, {SERVICE} TO {LOGIN} WITH INHERIT FALSE, SET TRUE;
+END $$
+"""
+"""Makes the three roles of an embedded Postgres, run by its superuser at every start. Its login inherits nothing: a
+connection that has not taken a role can read no table."""

@@ -1,0 +1,170 @@
+"""The SQL that linking reads: the queue, the texts of memories, which of them have a phrase, which vectors are near."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from app.db.session import Session
+from app.index.models import StoredModel
+from app.index.pending import VECTORS, WORDS
+
+OTHERS_AT_MOST = 64
+"""Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
+READ_CHARACTERS = 10_000
+"""Characters that are read of a text: what it names after as many is another subject. A chunk has 1,500 at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The text by which a memory is linked."""
+
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    """Its first READ_CHARACTERS."""
+    language: str
+    asked: int = 0
+    """The times that it had been queued when it was read."""
+
+
+class Phrase(NamedTuple):
+    """Words that are searched for in every text."""
+
+    text: str
+    rare: int
+    """Memories that may have its rarest word; where there are more it is not searched for."""
+
+
+PENDING_WORKSPACE = """
+SELECT workspace_id FROM pending_links WHERE step = %(step)s AND workspace_id <> ALL(%(without)s::bigint[]) LIMIT 1
+"""
+
+MORE_PENDING = """
+SELECT count(*) > %(count)s FROM (
+    SELECT 1 FROM pending_links WHERE NOT (step = %(vectors)s AND workspace_id = ANY(%(without)s::bigint[]))
+    LIMIT %(count)s::integer + 1
+) AS few
+"""
+
+PENDING_TEXTS = """
+SELECT p.memory_id, m.kind, m.title, left(m.body, %(characters)s) AS body, m.language, p.asked
+FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
+WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s ORDER BY p.memory_id LIMIT %(limit)s
+"""
+
+# A memory whose vector was dropped again comes back into the queue with its next one.
+PENDING_VECTORS = """
+SELECT memory_id, asked FROM pending_links
+WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
+"""
+
+DONE = """
+DELETE FROM pending_links p USING unnest(%(ids)s::uuid[], %(asked)s::integer[]) AS read(memory_id, asked)
+WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = read.memory_id AND p.asked = read.asked
+RETURNING p.memory_id
+"""
+
+TEXTS = """
+SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
+"""
+
+# A phrase of frequent words alone is not searched for: the index would have to read all that have any of them.
+HAVING = """
+WITH asked AS MATERIALIZED (
+    SELECT given.place, phraseto_tsquery(language::regconfig, translate(given.phrase, '/\\', '  ')) AS phrase
+    FROM unnest(%(places)s::integer[], %(phrases)s::text[], %(rare)s::integer[]) AS given(place, phrase, rare)
+    CROSS JOIN (SELECT unnest(languages) AS language FROM workspaces WHERE workspace_id = %(workspace_id)s) AS spoken
+    WHERE (
+        SELECT min(coalesce(s.document_count, 0))
+        FROM unnest(tsvector_to_array(priors_terms(language::regconfig, given.phrase))) AS word(lexeme)
+        LEFT JOIN lexeme_statistics s ON s.workspace_id = %(workspace_id)s AND s.lexeme = word.lexeme
+    ) <= given.rare
+)
+SELECT DISTINCT asked.place, found.memory_id
+FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(memory_id)
+"""
+
+
+async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:
+    """Returns a workspace, `without` these, in which memories are pending for this step; None where there is none.
+
+    The session sees all workspaces.
+    """
+    found = await session.value(PENDING_WORKSPACE, {"step": step, "without": list(without)})
+    return None if found is None else int(found)
+
+
+async def more_pending(session: Session, count: int, *, without: Collection[int] = ()) -> bool:
+    """Tells whether more than so many steps are pending, those by vectors `without` these workspaces.
+
+    The session sees all workspaces.
+    """
+    given = {"count": count, "vectors": VECTORS, "without": list(without)}
+    return bool(await session.value(MORE_PENDING, given))
+
+
+async def pending_texts(session: Session, limit: int) -> list[Text]:
+    """Returns memories that are pending to be linked by their words, oldest first."""
+    given = {"step": WORDS, "limit": limit, "characters": READ_CHARACTERS}
+    return [Text(**row._asdict()) for row in await session.rows(PENDING_TEXTS, given)]
+
+
+async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
+    """Returns memories that are pending to be linked by vectors, oldest first, with how often each was queued."""
+    return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
+
+
+async def done(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
+    """Take memories off the queue that were not queued again since they were read; returns those."""
+    given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
+    return set(await session.column(DONE, given))
+
+
+async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, Text]:
+    """Returns the live ones of these memories, by id."""
+    rows = await session.rows(TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
+    return {row.memory_id: Text(**row._asdict()) for row in rows}
+
+
+async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]]:
+    """Returns for each phrase the memories whose words have it, at most OTHERS_AT_MOST, in any form of its words."""
+    found: list[list[UUID]] = [[] for _ in phrases]
+    if phrases:
+        given = {
+            "places": list(range(len(phrases))),
+            "phrases": [phrase.text for phrase in phrases],
+            "rare": [phrase.rare for phrase in phrases],
+            "limit": OTHERS_AT_MOST,
+        }
+        for place, memory_id in await session.tuples(HAVING, given):
+            found[place].append(memory_id)
+    return found
+
+
+async def nearest(
+    session: Session,
+    model: StoredModel,
+    ids: Sequence[UUID],
+    *,
+    count: int,
+    least: float,
+    indexed: bool,
+) -> list[tuple[UUID, UUID, float]]:
+    """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity)."""
+    distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
+    # The index is the workspace's own, so its number stands in the text; adding 0 keeps the planner from using it.
+    order = distance if indexed else f"({distance}) + 0"
+    statement = f"""
+        SELECT e.memory_id, found.memory_id AS other, 1 - found.distance AS similarity
+        FROM {model.partition} e CROSS JOIN LATERAL (
+            SELECT o.memory_id, {distance} AS distance FROM {model.partition} o
+            WHERE o.workspace_id = {session.workspace_id:d} ORDER BY {order} LIMIT %(count)s + 1
+        ) AS found
+        WHERE e.workspace_id = {session.workspace_id:d} AND e.memory_id = ANY(%(ids)s::uuid[])
+            AND found.memory_id <> e.memory_id AND found.distance <= %(furthest)s
+    """  # noqa: S608 - the partition's name and the workspace are numbers
+    rows = await session.tuples(statement, {"ids": list(ids), "count": count, "furthest": 1 - least})
+    return [(memory_id, other, float(similarity)) for memory_id, other, similarity in rows]

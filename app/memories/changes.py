@@ -1,0 +1,249 @@
+"""The SQL that changes stored memories: judgement and ratings, tags, uses, the trash and the way back from it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from app.db.session import Session
+from app.memories.memory import QUARANTINED, Memory
+from app.memories.store import MARK
+
+LOCK_FOR_RATING = """
+SELECT quality FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s FOR NO KEY UPDATE
+"""
+
+JUDGE = """
+WITH judged AS MATERIALIZED (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::real[], %(verdicts)s::text[])
+        AS given(memory_id, final_score, verdict)
+), scored AS (
+    UPDATE memories m SET final_score = j.final_score FROM judged j
+    WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = j.memory_id
+        AND j.final_score IS NOT NULL AND m.final_score IS DISTINCT FROM j.final_score
+        AND NOT (%(known_first)s AND m.final_score IS NOT NULL)
+)
+UPDATE observations o SET verdict = j.verdict FROM judged j
+WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = j.memory_id AND o.verdict <> j.verdict
+    AND NOT (%(known_first)s AND o.verdict <> '')
+"""
+
+SET_QUALITY = """
+UPDATE memories SET quality = %(quality)s WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+"""
+
+TWIN = """
+SELECT EXISTS (
+    SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+    AND kind = 'observation' AND source_id IS NULL AND valid_until IS NULL
+)
+"""
+
+EXTEND = """
+WITH extended AS (
+    UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s
+    WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+)
+UPDATE observations SET facts = %(facts)s::text[]
+WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+"""
+
+SUPERSEDE = """
+UPDATE observations SET superseded_by = %(newer)s WHERE workspace_id = %(workspace_id)s AND memory_id = %(older)s
+"""
+
+# Memories that were destroyed but for their place take no tags.
+TAG = """
+WITH locked AS (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND body <> ''
+        AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s
+    ORDER BY memory_id FOR NO KEY UPDATE
+)
+UPDATE memories m SET tags = m.tags || %(tag)s::text FROM locked
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = locked.memory_id RETURNING m.memory_id
+"""
+
+UNTAG = """
+WITH locked AS (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND tags @> ARRAY[%(tag)s::text]
+    ORDER BY memory_id FOR NO KEY UPDATE
+)
+UPDATE memories m SET tags = array_remove(m.tags, %(tag)s::text) FROM locked
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = locked.memory_id RETURNING m.memory_id
+"""
+
+# Each giving can be used once, however often the run's output or notes are sent. All locks are taken in order of ids.
+COUNT_USES = """
+WITH given AS MATERIALIZED (
+    SELECT h.recall_id, h.rank, h.memory_id FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+    WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s AND h.memory_id = ANY(%(ids)s::uuid[])
+        AND NOT h.used
+    ORDER BY h.memory_id, h.recall_id, h.rank FOR UPDATE OF h
+), noted AS (
+    UPDATE recall_hits h SET used = true FROM given
+    WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = given.recall_id AND h.rank = given.rank
+), used AS MATERIALIZED (
+    SELECT memory_id FROM memories
+    WHERE workspace_id = %(workspace_id)s AND memory_id IN (SELECT memory_id FROM given) ORDER BY memory_id FOR UPDATE
+)
+UPDATE memories m SET uses = m.uses + 1 FROM used
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = used.memory_id
+"""
+
+LOCK_DELETABLE = """
+SELECT memory_id FROM memories
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    AND (valid_until IS NULL OR retired_as IN ('quarantined', 'superseded'))
+ORDER BY memory_id FOR UPDATE
+"""
+
+LOCK_RETIRED = """
+SELECT memory_id, retired_as = 'deleted' AND NOT released
+    AND coalesce(findings @> '[{"severity": "block"}]', false) AS was_quarantined
+FROM memories
+WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND body <> ''
+    AND retired_as IN ('deleted', 'quarantined', 'superseded')
+ORDER BY memory_id FOR UPDATE
+"""
+
+# Of several with one identity only the first comes back: the live ones' unique index holds one.
+RESTORE = """
+WITH wanted AS (
+    SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id
+    FROM memories
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    ORDER BY content_hash, kind, source_id, ordinal, memory_id
+)
+UPDATE memories m SET valid_until = NULL, retired_as = NULL, released = m.released OR m.retired_as = 'quarantined'
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FROM wanted)
+    AND NOT EXISTS (
+        SELECT 1 FROM memories o
+        WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
+            AND o.kind = m.kind AND o.source_id IS NOT DISTINCT FROM m.source_id
+            AND o.ordinal IS NOT DISTINCT FROM m.ordinal
+    )
+RETURNING m.memory_id
+"""
+
+EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
+"""The condition of a memory that was deleted long enough ago to be destroyed."""
+EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
+
+DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT (kind = 'chunk' AND source_id IS NOT NULL)"  # noqa: S608 - constants
+COUNT_CHUNKS = f"SELECT count(*) FROM memories WHERE {EXPIRED_CHUNK}"  # noqa: S608 - constants
+# A chunk's text may stand in its file for years: the row, empty, keeps it from coming back with the next version.
+BLANK_CHUNKS = f"""
+WITH blanked AS (
+    UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
+    WHERE {EXPIRED_CHUNK}
+    RETURNING workspace_id, memory_id
+)
+DELETE FROM feedback f USING blanked b WHERE f.workspace_id = b.workspace_id AND f.memory_id = b.memory_id
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The evaluator's judgement of a memory."""
+
+    memory_id: UUID
+    final_score: float | None
+    verdict: str
+
+
+async def lock_for_rating(session: Session, memory_id: UUID) -> bool:
+    """Lock a memory, so that its ratings come one after the other; returns whether it exists.
+
+    Its readers do not wait.
+    """
+    return await session.row(LOCK_FOR_RATING, {"memory_id": memory_id}) is not None
+
+
+async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:
+    """Give observations these scores and verdicts; with `known_first` only where they have none."""
+    if judgements:
+        values = {
+            "ids": [judgement.memory_id for judgement in judgements],
+            "scores": [judgement.final_score for judgement in judgements],
+            "verdicts": [judgement.verdict for judgement in judgements],
+            "known_first": known_first,
+        }
+        await session.execute(JUDGE, values)
+
+
+async def set_quality(session: Session, memory_id: UUID, quality: int) -> None:
+    """Store a memory's quality."""
+    await session.execute(SET_QUALITY, {"memory_id": memory_id, "quality": quality})
+
+
+async def has_twin(session: Session, content_hash: bytes) -> bool:
+    """Returns whether a live observation has this text already."""
+    return bool(await session.value(TWIN, {"content_hash": content_hash}))
+
+
+async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
+    """Give an observation this body and these facts; it still has to be indexed."""
+    values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
+    await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
+
+
+async def supersede(session: Session, older: UUID, newer: UUID) -> None:
+    """Note which observation took another's place."""
+    await session.execute(SUPERSEDE, {"older": older, "newer": newer})
+
+
+async def tag(session: Session, ids: Sequence[UUID], tag: str, *, most: int) -> list[UUID]:
+    """Give memories a tag; returns those that did not have it yet and had fewer than `most`."""
+    return await session.column(TAG, {"ids": list(ids), "tag": tag, "most": most})
+
+
+async def untag(session: Session, ids: Sequence[UUID], tag: str) -> list[UUID]:
+    """Take a tag from memories; returns those that had it."""
+    return await session.column(UNTAG, {"ids": list(ids), "tag": tag})
+
+
+async def count_uses(session: Session, run_id: str, ids: Iterable[UUID]) -> None:
+    """Note that memories which a run was given came back in what it wrote; said again, it is still one use."""
+    if used := sorted(set(ids)):
+        await session.execute(COUNT_USES, {"run_id": run_id, "ids": used})
+
+
+class TwinLive(Exception):
+    """Another transaction has just made a memory of the same text live."""
+
+
+async def lock_deletable(session: Session, ids: Sequence[UUID]) -> list[UUID]:
+    """Lock those of these memories that are live, quarantined or superseded, in the order of their ids."""
+    return await session.column(LOCK_DELETABLE, {"ids": list(ids)})
+
+
+async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
+    """Make memories live again; returns those, which still have to be indexed, and those back in quarantine instead.
+
+    What was in quarantine when it was deleted comes back there; from there it is released by a restore of its own.
+
+    Raises:
+        TwinLive: nothing can be restored in this transaction.
+    """
+    retired = {row.memory_id: row.was_quarantined for row in await session.rows(LOCK_RETIRED, {"ids": list(ids)})}
+    caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
+    if caught:
+        await session.execute(MARK, {"ids": caught, "reason": QUARANTINED})
+    wanted = [memory_id for memory_id in retired if memory_id not in caught]
+    try:
+        return await session.column(RESTORE, {"ids": wanted}), caught
+    except psycopg.errors.UniqueViolation as error:
+        raise TwinLive from error
+
+
+async def destroy_expired_of_all(session: Session, *, days: int) -> int:
+    """Destroy the memories of all workspaces that were deleted longer ago than `days`; returns how many.
+
+    Their ratings go with them.
+    """
+    chunks = int(await session.value(COUNT_CHUNKS, {"days": days}))
+    await session.execute(BLANK_CHUNKS, {"days": days})
+    return chunks + await session.execute(DESTROY, {"days": days})

@@ -1,0 +1,55 @@
+"""The verbs of upkeep that a person or a start asks for: they work across all workspaces."""
+
+from collections.abc import Callable
+
+from app.db.database import Database
+from app.index import backfill as index
+from app.index import reembed as moving
+from app.index.lexical import refresh_all_statistics
+from app.models.protocols import EmbeddingProvider
+
+
+async def backfill(
+    database: Database, provider: EmbeddingProvider, *, on_progress: Callable[[int], None] = lambda _: None
+) -> int:
+    """Embed every memory that is pending, take statistics, and build vector indexes. Returns how many were embedded.
+
+    Raises:
+        EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
+    """
+    await provider.start()
+    done = await index.embed_all_pending(database, provider, across=database.across, on_progress=on_progress)
+    await refresh_all_statistics(database, across=database.across)
+    await index.build_indexes(database.across)
+    return done
+
+
+async def reembed(
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    on_progress: moving.OnProgress = lambda _done, _total: None,
+) -> int:
+    """Move the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
+
+    Raises:
+        ConfigurationError: the provider is switched off, or the store is being moved already.
+        EmbeddingUnavailable: it does not answer; what was embedded stays, and running it again goes on.
+    """
+    return await moving.reembed(database, provider, across=database.across, on_progress=on_progress)
+
+
+async def build_indexes(database: Database) -> int:
+    """Give every large workspace its vector index. Returns how many were built."""
+    return await index.build_indexes(database.across)
+
+
+async def prepare_model(database: Database, provider: EmbeddingProvider) -> None:
+    """Load the model, register it where the store has none, and queue memories that lack a vector unnoticed.
+
+    Raises:
+        EmbeddingUnavailable: the model cannot be had.
+    """
+    await provider.start()
+    await index.serving_model(database, provider)
+    await index.queue_lacking(database.across)

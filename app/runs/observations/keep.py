@@ -1,0 +1,140 @@
+"""Stores what an output was compressed to, joins it to an observation that says the same, or refuses it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import structlog
+
+from app.db.session import Session
+from app.links import store as links
+from app.links.link import SUPERSEDES, Link
+from app.memories import changes
+from app.memories import store as memories
+from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Screened, says_no_more
+from app.memories.memory import SUPERSEDED, NewMemory, row_of
+from app.memories.write import Counts, write
+from app.runs import store as runs
+from app.runs.observations import store
+from app.runs.observations.observation import Compressed
+from app.runs.observations.request import JOINED, REFUSED, STORED, Recorded
+from app.runs.observations.store import Asked, Sibling
+from app.workspaces import store as workspaces
+from app.workspaces.languages import configuration
+from app.workspaces.workspace import Workspace
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The compressed form of an output, as it may be stored."""
+
+    compressed: Compressed
+    passed: Screened
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The result of compressing an output."""
+
+    used: frozenset[UUID]
+    """The given memories that the output repeats."""
+    told: Told | None = None
+    """None: nothing worth keeping was left."""
+
+
+async def keep(session: Session, workspace: Workspace, asked: Asked, made: Made) -> Recorded:
+    """Store what was made, join it to what says the same, or refuse it; returns what became of it."""
+    told = made.told
+    if told is None:
+        reason = ECHO if made.used else BOILERPLATE_ONLY
+        message = "the output only repeats what the run was given" if made.used else MEANINGS[BOILERPLATE_ONLY]
+        return await _refuse(session, asked, reason, message)
+    objection = told.passed.objection
+    if objection is not None:
+        return await _refuse(session, asked, objection.code, objection.message)
+    outdated = await store.outdated(session, asked.observation_id)
+    memory_id, outcome = await _stored_or_joined(session, workspace, asked, told, outdated)
+    for older in outdated:
+        if older != memory_id:
+            await _give_way(session, older, memory_id)
+    fallback = told.compressed.fallback
+    await store.finish(session, asked.observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    await memories.lock(session, [memory_id])
+    await runs.judge(session, [memory_id])
+    return Recorded(observation_id=asked.observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+
+
+async def _stored_or_joined(
+    session: Session, workspace: Workspace, asked: Asked, told: Told, outdated: Sequence[UUID]
+) -> tuple[UUID, str]:
+    """Stores an observation or joins it to an older one; returns the memory that holds it, and the outcome.
+
+    Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
+    memory; if it is the older one, or the new one was judged better, the new one takes its place, unless people have
+    rated the older one. What was replaced can be restored. What the run takes back by what it says now is `outdated`:
+    it gives way however much of it is said again.
+    """
+    memory, task = told.passed.memory, asked.request.task
+    # A mere task says nothing, so that nothing says it again.
+    compared = bool(task) and memory.body.strip() != task.strip()
+    found = await store.same_task(session, task) if compared else []
+    siblings = [sibling for sibling in found if sibling.memory_id not in outdated]
+    said = _that_says_it(memory, siblings)
+    better = said is not None and _is_better(memory, said)
+    if said is not None and not better:
+        return said.memory_id, JOINED
+    row = row_of(
+        memory,
+        source_id=None,
+        language=workspace.language if memory.language is None else configuration(memory.language),
+        tokens=told.tokens,
+        findings=told.passed.findings,
+    )
+    row = replace(row, memory_id=await store.free_id(session, asked.observation_id))
+    await workspaces.add_languages(session, workspace, {row.language})
+    # The very same text stays one memory: a better judgement of it is then its own.
+    (memory_id,) = await write(session, [row], Counts(), known_first=not better)
+    older = said or _that_says_less(memory, siblings)
+    if older is not None and older.memory_id != memory_id:
+        await _give_way(session, older.memory_id, memory_id)
+    return memory_id, STORED if memory_id == row.memory_id else JOINED
+
+
+async def _give_way(session: Session, older: UUID, newer: UUID) -> None:
+    await changes.supersede(session, older, newer)
+    await memories.retire(session, [older], reason=SUPERSEDED)
+    await links.add(session, [Link(newer, older, SUPERSEDES)])
+
+
+def _words(memory: NewMemory) -> str:
+    return f"{memory.title}\n{memory.body}"
+
+
+def _that_says_it(memory: NewMemory, siblings: Sequence[Sibling]) -> Sibling | None:
+    """Returns the best judged observation of the task that leaves nothing of this one to say."""
+    saying = [sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)]
+    return max(saying, key=lambda sibling: (sibling.rated, sibling.final_score or 0.0), default=None)
+
+
+def _that_says_less(memory: NewMemory, siblings: Sequence[Sibling]) -> Sibling | None:
+    """Returns the newest unrated, not better judged observation of the task of which this one leaves nothing to say."""
+    score = memory.final_score or 0.0
+    replaceable = (sibling for sibling in siblings if not sibling.rated and (sibling.final_score or 0.0) <= score)
+    return next((sibling for sibling in replaceable if says_no_more(sibling.text, _words(memory))), None)
+
+
+def _is_better(memory: NewMemory, older: Sibling) -> bool:
+    if older.rated or memory.final_score is None:
+        return False
+    return older.final_score is None or memory.final_score > older.final_score
+
+
+async def _refuse(session: Session, asked: Asked, reason: str, message: str) -> Recorded:
+    await memories.add_refusals(session, Counter([reason]))
+    await store.finish(session, asked.observation_id, outcome=REFUSED, reason=message)
+    logger.info("observation refused", observation_id=str(asked.observation_id), reason=reason)
+    return Recorded(observation_id=asked.observation_id, outcome=REFUSED, reason=message)

@@ -1,0 +1,64 @@
+"""Resolves a tenant: the doors call this once for each request, command or job."""
+
+from dataclasses import replace
+
+from app.db.database import Database
+from app.errors import NotFound
+from app.workspaces import store
+from app.workspaces.languages import check_language, configuration
+from app.workspaces.workspace import UNMADE, Workspace, checked_name
+
+
+async def resolve(database: Database, name: str, *, language: str) -> Workspace:
+    """Returns the workspace of that name. One that does not exist yet is empty and is not made here.
+
+    `language` is that of a workspace which does not exist yet.
+
+    Raises:
+        InvalidInput: a workspace may not have this name.
+    """
+    checked_name(name)
+    async with database.session(UNMADE, transaction=False) as session:
+        found = await store.find(session, name)
+    if found is not None:
+        return found
+    chosen = configuration(language)
+    return Workspace(workspace_id=UNMADE, name=name, language=chosen, languages=(chosen,))
+
+
+async def resolve_id(database: Database, workspace_id: int) -> Workspace:
+    """Returns the workspace of that id, for a job.
+
+    Raises:
+        NotFound: there is none.
+    """
+    async with database.session(workspace_id, transaction=False) as session:
+        found = await store.get(session)
+    if found is None:
+        raise NotFound(f"there is no workspace {workspace_id}")
+    return found
+
+
+async def made(database: Database, workspace: Workspace) -> Workspace:
+    """Returns the workspace, made now if it does not exist yet. Verbs that write call this first."""
+    if workspace.workspace_id != UNMADE:
+        return workspace
+    async with database.session(UNMADE) as session:
+        return await store.make(session, workspace.name, workspace.language)
+
+
+async def set_language(database: Database, workspace: Workspace, language: str) -> Workspace:
+    """Set the language of memories and queries that name none. Stored memories keep theirs.
+
+    Returns the workspace with the text search configuration that was set: `simple` for a code that Postgres does not
+    know.
+
+    Raises:
+        InvalidInput: there is no such language.
+    """
+    check_language(language)
+    chosen = configuration(language)
+    workspace = await made(database, workspace)
+    async with database.session(workspace) as session:
+        await store.set_language(session, workspace, chosen)
+    return replace(workspace, language=chosen)
