@@ -57,7 +57,7 @@ async def test_an_address_that_names_no_memory_keeps_the_map(open_panel: Open, m
 @pytest.mark.parametrize("path", ["/", "/review", "/runs", "/status"])
 async def test_a_workspace_that_none_can_have_is_said(open_panel: Open, path: str) -> None:
     page = await open_panel(path, within="д")
-    await expect(page.get_by_text("no workspace can be called д").first).to_be_visible()
+    await expect(page.get_by_text("д is not a valid workspace name").first).to_be_visible()
 
 
 async def test_a_browser_that_thinks_itself_offline_still_sends(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -69,7 +69,7 @@ async def test_a_browser_that_thinks_itself_offline_still_sends(open_panel: Open
     await expect(page.get_by_text("Rated up")).to_be_visible()
     assert [entry["rating"] for entry in (await api.get(f"/api/memories/{memory_id}/feedback")).json()] == [1]
     await page.get_by_role("link", name="Health").click()
-    await expect(page.get_by_text("every memory has its vector")).to_be_visible()
+    await expect(page.get_by_text("All memories have a vector")).to_be_visible()
 
 
 async def test_an_undo_goes_to_the_workspace_of_what_was_done(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -80,7 +80,7 @@ async def test_an_undo_goes_to_the_workspace_of_what_was_done(open_panel: Open, 
     await expect(page.get_by_text("1 memory deleted")).to_be_visible()
     await switch(page, f"other-{uuid4().hex[:12]}")
     await undo(page).click()
-    await expect(page.get_by_text("Undone")).to_be_visible()
+    await expect(page.get_by_text("Change undone")).to_be_visible()
     assert await live(api) == 3
 
 
@@ -91,7 +91,7 @@ async def test_a_rating_is_taken_back_where_it_was_given(open_panel: Open, api: 
     await expect(page.get_by_text("Rated up")).to_be_visible()
     await switch(page, f"other-{uuid4().hex[:12]}")
     await undo(page).click()
-    await expect(page.get_by_text("The rating is taken back")).to_be_visible()
+    await expect(page.get_by_text("Rating undone")).to_be_visible()
     assert (await api.get(f"/api/memories/{memory_id}")).json()["quality"] == 0
 
 
@@ -105,13 +105,13 @@ async def test_an_undo_that_changes_nothing_is_no_success(
     await api.post("/api/memories:restore", json={"ids": [memory_id]})
     await undo(page).click()
     await expect(page.locator(".notice")).to_have_text(
-        ["It could not be undone: it was changed again since, or is gone"]
+        ["Undo failed: the memory has changed since, or no longer exists"]
     )
     await page.get_by_role("button", name="Rate up").click()
     await expect(page.get_by_text("Rated up")).to_be_visible()
     await refuse(page, "**/api/feedback/*")
     await undo(page).click()
-    await expect(page.get_by_text("It could not be undone: the database is away")).to_be_visible()
+    await expect(page.get_by_text("Undo failed: the database is away")).to_be_visible()
     await expect(page.locator(".notice.bad")).to_have_count(2)
     await page.close()
     complaints.clear()
@@ -142,7 +142,7 @@ async def test_a_comment_outlives_a_refused_rating(
     comment = page.get_by_label("Comment on the rating")
     await comment.fill("It held up in March.")
     await page.get_by_role("button", name="Rate up").click()
-    await expect(page.get_by_text("The rating was not taken")).to_be_visible()
+    await expect(page.get_by_text("The rating could not be saved")).to_be_visible()
     await expect(comment).to_have_value("It held up in March.")
     await page.close()
     complaints.clear()

@@ -155,15 +155,15 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     await expect(page.get_by_text(f"{len(inside)} selected")).to_be_visible()
     await expect(page.locator(".member.chosen")).to_have_count(min(100, len(inside)))
 
-    await page.get_by_role("button", name="Rate the selected up").click()
+    await page.get_by_role("button", name="Rate all selected memories up").click()
     said = f"{len(inside)} memories rated up"
     await expect(page.locator(".notice", has_text=said)).to_be_visible(timeout=60_000)
     assert await qualities(used, inside) == [min(3, quality + 1) for quality in before]
     await undo(page, said)
-    await expect(page.get_by_text("The ratings are taken back")).to_be_visible(timeout=60_000)
+    await expect(page.get_by_text("Ratings undone")).to_be_visible(timeout=60_000)
     assert await qualities(used, inside) == before
 
-    await page.get_by_label("Tag for the selected").fill("left side")
+    await page.get_by_label("Tag for the selected memories").fill("left side")
     await page.get_by_role("button", name="Tag", exact=True).click()
     await expect(page.locator(".member", has_text="left side").first).to_be_visible()
     listed = (await used.get("/api/memories", params={"tag": "left side", "limit": 200})).json()["memories"]
@@ -284,7 +284,7 @@ async def test_a_tap_tells_what_is_there_and_its_links(
     found = await shown(page, api)
     await page.touchscreen.tap(*found.places[pump])
     await expect(page.get_by_role("tooltip").locator(".tooltip-title")).to_have_text("the mill's pump")
-    await expect(page.get_by_label("Links").get_by_role("listitem")).to_have_text(["derived 1", "supersedes 1"])
+    await expect(page.get_by_label("Links").get_by_role("listitem")).to_have_text(["Derived from 1", "Supersedes 1"])
     await expect(page.get_by_text(re.compile(r"\d selected"))).to_have_count(0)
     await page.touchscreen.tap(found.box["x"] + 5, found.box["y"] + 5)
     await expect(page.get_by_role("tooltip")).to_have_count(0)
@@ -324,17 +324,17 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
     assert await found.colour_at(found.places[down]) == await found.meaning("--bad")
     dim = await found.colour_at(found.places[plain])
     assert dim[3] < 255
-    legend = page.get_by_label("Qualities").get_by_role("listitem")
-    await expect(legend).to_have_text(["rated up1", "rated down1", "not rated, or evenly1"])
+    legend = page.get_by_label("Quality legend").get_by_role("listitem")
+    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Unrated or balanced1"])
     # Upright and on its point: above its middle the one is narrow where the other is wide.
     beside = [(await found.colour_at((found.places[i][0] + 3, found.places[i][1] - 3)))[3] for i in (up, down)]
     assert beside[0] < 128 < beside[1]
     await page.get_by_label("Select bread wants time").check()
-    await page.get_by_role("button", name="Rate the selected down").click()
-    await expect(legend).to_have_text(["rated up1", "rated down2", "not rated, or evenly0"])
+    await page.get_by_role("button", name="Rate all selected memories down").click()
+    await expect(legend).to_have_text(["Rated up1", "Rated down2", "Unrated or balanced0"])
     assert (await found.colour_at(found.places[plain]))[3] == 255
     await undo(page, "1 memory rated down")
-    await expect(legend).to_have_text(["rated up1", "rated down1", "not rated, or evenly1"])
+    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Unrated or balanced1"])
     assert (await found.colour_at(found.places[plain]))[3] == dim[3]
 
 
@@ -401,7 +401,7 @@ async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.Async
     await expect(page.get_by_role("heading", name="There is nothing to map yet")).to_be_visible()
     await expect(page.get_by_text(f"in workspace {workspace_name}")).to_be_visible()
     await stored(api, {"kind": "note", "title": "First", "body": "The first lesson of this workspace."})
-    await page.get_by_role("button", name="Show every kind").click()
+    await page.get_by_role("button", name="Show all kinds").click()
     await expect(page.locator(".member")).to_have_count(1, timeout=60_000)
     assert asked(page) == {}
 
@@ -423,7 +423,7 @@ async def test_drawing_takes_its_time_and_says_so(
     await page.route("**/api/graph?*", held)
     await page.get_by_role("button", name="Redraw").click()
     await expect(page.get_by_text("Drawing the map")).to_be_visible()
-    await expect(page.get_by_text("what is drawn is kept")).to_be_visible()
+    await expect(page.get_by_text("The service stores each map")).to_be_visible()
     await expect(page.get_by_role("button", name="Redraw")).to_be_disabled()
     go_on.set()
     await expect(page.get_by_text("Drawing the map")).to_have_count(0, timeout=60_000)

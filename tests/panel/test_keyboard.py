@@ -33,7 +33,7 @@ async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     if opened:
         await expect(page.locator(".pane-detail h2")).to_be_visible(timeout=60_000)
     await page.get_by_role("button", name="Keyboard shortcuts").click()
-    dialog = page.get_by_role("dialog", name="Keyboard")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(dialog).to_be_visible()
     listed = await dialog.locator("kbd").all_inner_texts()
     assert ("u" in listed) == (path in {"/", "/review", "/graph"})
@@ -68,10 +68,10 @@ async def test_escape_leaves_a_field_and_keeps_what_is_in_it(open_panel: Open, a
     page = await open_panel("/graph")
     await shown(page, api)
     await page.get_by_role("button", name="Select all").click()
-    await page.get_by_label("Tag for the selected").fill("north")
+    await page.get_by_label("Tag for the selected memories").fill("north")
     await page.keyboard.press("Escape")
     await expect(page.get_by_text("3 selected")).to_be_visible()
-    await expect(page.get_by_label("Tag for the selected")).to_have_value("north")
+    await expect(page.get_by_label("Tag for the selected memories")).to_have_value("north")
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -137,7 +137,7 @@ async def test_a_held_key_rates_once_and_asks_for_where_it_rests(open_panel: Ope
     await expect(page.locator(".row").nth(29)).to_have_attribute("aria-current", "true")
     await page.clock.resume()
     await expect(page.locator(".pane-detail").get_by_role("heading", name="Runs")).to_be_visible()
-    await expect(page.locator(".pane-detail")).to_contain_text("Not given to a run yet")
+    await expect(page.locator(".pane-detail")).to_contain_text("Not given to any run yet")
     asked_for = [one for one in sent if "/api/memories/" in one]
     first = await page.locator(".row").first.get_attribute("href") or ""
     named = {one.split("/api/memories/")[1].split("/")[0] for one in asked_for}
@@ -150,7 +150,7 @@ async def test_a_held_key_rates_once_and_asks_for_where_it_rests(open_panel: Ope
     await page.wait_for_load_state("networkidle")
     assert sum(one.startswith("POST") for one in sent) == 1
     await page.keyboard.press("z")
-    await expect(page.get_by_text("The rating is taken back")).to_be_visible()
+    await expect(page.get_by_text("Rating undone")).to_be_visible()
 
 
 async def test_after_a_deletion_keys_go_on_from_where_it_was(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -196,7 +196,7 @@ async def test_notices_wait_for_their_reader_and_failures_stay(
     await page.route("**/feedback", lambda route: route.fulfill(status=503, json={"detail": "the database is away"}))
     for _ in range(2):
         await page.get_by_role("button", name="Rate down").click()
-        await expect(notice).to_have_text("The rating was not taken: the database is away")
+        await expect(notice).to_have_text("The rating could not be saved: the database is away")
     await page.clock.run_for(60_000)
     await expect(notice).to_have_count(1)
     await notice.get_by_role("button", name="Dismiss").click()
@@ -221,7 +221,7 @@ async def test_the_map_s_list_is_walked_to_its_end_and_rated(open_panel: Open, m
         await expect(page.get_by_text("Rated down")).to_be_visible()
         assert await ratings(client, memory_id) == [*before, -1]
         await page.keyboard.press("z")
-        await expect(page.get_by_text("The rating is taken back")).to_be_visible()
+        await expect(page.get_by_text("Rating undone")).to_be_visible()
         heading = page.locator(".pane-detail h2")
         await page.keyboard.press("Enter")
         await expect(heading).to_have_text(titles[100])
@@ -230,7 +230,7 @@ async def test_the_map_s_list_is_walked_to_its_end_and_rated(open_panel: Open, m
         await page.keyboard.press("u")
         await expect(page.get_by_text("Rated up")).to_be_visible()
         await page.keyboard.press("z")
-        await expect(page.get_by_text("The rating is taken back")).to_have_count(2)
+        await expect(page.get_by_text("Rating undone")).to_have_count(2)
         assert await ratings(client, memory_id) == before
         await page.keyboard.press("Escape")
         await expect(rows.nth(101).locator("a")).to_be_focused()

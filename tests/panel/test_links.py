@@ -15,10 +15,10 @@ async def test_a_memory_shows_its_links_and_they_lead_to_the_others(open_panel: 
     pump, spares, _ = await linked(api)
     page = await open_panel(params={"memory": pump})
     links = page.locator(".pane-detail").get_by_label("Links")
-    await expect(links.locator(".linked")).to_have_text(["derived fromspares0.50", "supersedesdough"])
+    await expect(links.locator(".linked")).to_have_text(["Derived fromspares0.50", "Supersedesdough"])
     await links.get_by_role("link", name="spares").click()
     assert asked(page) == {"memory": [spares]}
-    await expect(links.locator(".linked")).to_have_text(["gave rise tothe mill's pump0.50"])
+    await expect(links.locator(".linked")).to_have_text(["Gave rise tothe mill's pump0.50"])
     await page.go_back()
     await expect(links.locator(".linked")).to_have_count(2)
 
@@ -35,9 +35,9 @@ async def test_ask_says_which_link_lifted_a_hit(open_panel: Open, api: httpx.Asy
     pump, *_ = await linked(api)
     page = await open_panel("/ask", {"q": "why did the northern mill's pump fail"})
     hit = page.get_by_label("Answer of the preset default").locator(".hits > li", has_text="spares").last
-    await expect(hit.locator(".lift")).to_have_text("by a link: gave rise to the mill's pump")
+    await expect(hit.locator(".lift")).to_have_text("Link: gave rise to the mill's pump")
     await expect(hit.locator(".score-bar .part-links")).to_have_count(1)
-    await expect(hit.locator(".score-bar")).to_have_attribute("aria-label", re.compile("its links"))
+    await expect(hit.locator(".score-bar")).to_have_attribute("aria-label", re.compile("Links"))
     await hit.locator(".lift").get_by_role("link").click()
     assert asked(page) == {"memory": [pump]}
 
@@ -61,10 +61,10 @@ async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
 
     assert await lines() == [False, False, False]
     await page.mouse.move(*found.places[pump])
-    await expect(legend).to_have_text(["derived 1", "supersedes 1"])
+    await expect(legend).to_have_text(["Derived from 1", "Supersedes 1"])
     assert await lines() == [True, True, False]
     await page.mouse.move(*found.places[dough])
-    await expect(legend).to_have_text(["supersedes 1"])
+    await expect(legend).to_have_text(["Supersedes 1"])
     assert await lines() == [False, True, False]
     await page.mouse.move(found.box["x"] + 5, found.box["y"] + 5)
     await expect(legend).to_have_count(0)
@@ -74,4 +74,4 @@ async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
 async def test_links_to_what_the_map_does_not_show_are_counted(open_panel: Open, api: httpx.AsyncClient) -> None:
     _, spares, _ = await linked(api)
     page = await open_panel("/graph", {"memory": spares, "limit": "2"})
-    await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["not shown 1"])
+    await expect(page.locator(".map").get_by_label("Links").get_by_role("listitem")).to_have_text(["Not shown 1"])

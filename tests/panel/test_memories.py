@@ -56,8 +56,8 @@ async def test_filters_live_in_the_address(open_panel: Open, seeded: str) -> Non
     await page.get_by_role("button", name="Filters").click()
     await page.get_by_label("Verdict").select_option("reject")
     await page.get_by_label("Task type").select_option("scoring")
-    await page.get_by_label("Score, at least").fill("3")
-    await expect(page.get_by_role("button", name="task type scoring")).to_be_visible()
+    await page.get_by_label("Minimum score").fill("3")
+    await expect(page.get_by_role("button", name="Task type: scoring")).to_be_visible()
     assert asked(page) == {"verdict": ["reject"], "task_type": ["scoring"], "min_score": ["3"]}
     rows = page.locator(".row")
     await expect(rows.first.locator(".verdict")).to_have_text("reject")
@@ -66,7 +66,7 @@ async def test_filters_live_in_the_address(open_panel: Open, seeded: str) -> Non
     await page.go_back()
     await page.go_back()
     assert asked(page) == {"verdict": ["reject"]}
-    await expect(page.get_by_role("button", name="task type scoring")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Task type: scoring")).to_have_count(0)
     await page.get_by_role("button", name="Clear").click()
     assert asked(page) == {}
 
@@ -84,10 +84,10 @@ async def test_a_filter_that_is_none_is_not_shown_as_in_force(open_panel: Open, 
     await stored(api, *NOTES)
     page = await open_panel(params={"kind": ["bogus", "note"], "min_score": "11", "until": "2026-02-30"})
     await expect(page.locator(".row")).to_have_count(3)
-    await expect(page.get_by_label("Filters in force").get_by_role("button")).to_have_text("kind note")
-    said = page.get_by_text("Not in force, because there is no such value: kind bogus, to 2026-02-30, score ≥ 11")
+    await expect(page.get_by_label("Active filters").get_by_role("button")).to_have_text("Kind: note")
+    said = page.get_by_text("Ignored because the value is not valid: Kind: bogus, To 2026-02-30, Score ≥ 11")
     await expect(said).to_be_visible()
-    least = page.get_by_label("Score, at least")
+    least = page.get_by_label("Minimum score")
     await expect(least).to_have_attribute("aria-invalid", "true")
     await least.fill("5")
     await expect(least).to_have_attribute("aria-invalid", "false")
@@ -98,7 +98,7 @@ async def test_the_date_is_the_one_of_the_order(open_panel: Open, api: httpx.Asy
     await stored(api, {**NOTES[0], "occurred_at": "2019-05-01T00:00:00Z"})
     page = await open_panel()
     moment = page.locator(".row time")
-    await expect(moment).to_have_attribute("title", "When it was stored")
+    await expect(moment).to_have_attribute("title", "Date stored")
     await expect(moment).not_to_have_text("1 May 2019")
     await page.get_by_label("Order").select_option("Latest event first")
     await expect(moment).to_have_text("1 May 2019")
@@ -136,8 +136,8 @@ async def test_search_says_how_it_found(open_panel: Open, api: httpx.AsyncClient
 async def test_a_search_without_an_answer_offers_the_way_back(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel(params={"q": "quantum chromodynamics of penguins", "kind": "cue"})
-    await expect(page.get_by_role("heading", name="Nothing stored is about that")).to_be_visible()
-    await page.get_by_role("button", name="Show every memory").click()
+    await expect(page.get_by_role("heading", name="No memory matches this search")).to_be_visible()
+    await page.get_by_role("button", name="Show all memories").click()
     await expect(page.locator(".row")).to_have_count(3)
 
 
@@ -159,7 +159,7 @@ async def test_the_keyboard_moves_rates_and_closes(open_panel: Open, api: httpx.
     await page.keyboard.press("Escape")
     await expect(heading).to_have_count(0)
     await page.keyboard.press("?")
-    await expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
 
 
 async def test_a_rating_with_a_comment_is_seen_and_undone(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -171,7 +171,7 @@ async def test_a_rating_with_a_comment_is_seen_and_undone(open_panel: Open, api:
     await expect(page.get_by_label("Ratings").get_by_text("It held up.")).to_be_visible()
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(page.locator(".judging .quality")).to_contain_text("0")
-    await expect(page.get_by_text("taken back", exact=True)).to_be_visible()
+    await expect(page.get_by_text("Undone", exact=True)).to_be_visible()
     log = (await api.get(f"/api/memories/{memory_id}/feedback")).json()
     assert [(entry["comment"], entry["undone_at"] is not None) for entry in log] == [("It held up.", True)]
 
@@ -183,7 +183,7 @@ async def test_a_refused_rating_is_taken_back_on_screen(
     page = await open_panel(params={"memory": memory_id})
     await page.route("**/feedback", lambda route: route.fulfill(status=503, json={"detail": "the database is away"}))
     await page.get_by_role("button", name="Rate down").click()
-    await expect(page.get_by_text("The rating was not taken: the database is away")).to_be_visible()
+    await expect(page.get_by_text("The rating could not be saved: the database is away")).to_be_visible()
     await expect(page.locator(".judging .quality")).to_contain_text("0")
     await page.close()
     complaints.clear()
@@ -222,7 +222,7 @@ async def test_deleting_can_be_undone(open_panel: Open, api: httpx.AsyncClient) 
     await expect(page.locator(".row")).to_have_count(3)
     await page.get_by_role("button", name="Delete").click()
     await expect(page.locator(".row")).to_have_count(2)
-    await expect(page.get_by_text("It is deleted")).to_be_visible()
+    await expect(page.get_by_text("This memory is deleted")).to_be_visible()
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(page.locator(".row")).to_have_count(3)
 

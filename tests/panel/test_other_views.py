@@ -15,8 +15,8 @@ async def test_empty_views_say_what_to_do(open_panel: Open) -> None:
     await page.get_by_role("link", name="Ask").click()
     await expect(page.get_by_role("heading", name="Ask as an agent would")).to_be_visible()
     await page.get_by_role("link", name="Health").click()
-    await expect(page.get_by_role("heading", name="Nothing was taken in yet")).to_be_visible()
-    await expect(page.get_by_text("Nothing was asked yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No reports ingested yet")).to_be_visible()
+    await expect(page.get_by_text("No recalls yet")).to_be_visible()
     await page.go_back()
     await page.go_back()
     await expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
@@ -69,7 +69,7 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
     await expect(detail).to_contain_text("SOM without a method")
     await expect(detail.locator("strong", has_text="grew")).to_be_visible()
     await expect(detail.locator(".score-bar")).to_have_count(1)
-    await expect(detail.get_by_text("It left this observation.")).to_be_visible()
+    await expect(detail.get_by_text("This run was stored as an observation:")).to_be_visible()
     assert asked(page) == {"run": ["bads/v7"]}
     await detail.get_by_role("link", name="Register").click()
     assert asked(page) == {"memory": [memory_id]}
@@ -124,7 +124,7 @@ async def test_both_presets_answer_side_by_side(open_panel: Open, seeded: str) -
     await expect(second.locator(".hits > li")).to_have_count(3)
     await expect(first.get_by_text(re.compile(r"^\d+ tokens$"))).to_be_visible()
     await expect(first.locator(".score-bar").first).to_have_attribute(
-        "aria-label", re.compile(r"words \(BM25\) 0\.\d+")
+        "aria-label", re.compile(r"Words \(BM25\) 0\.\d+")
     )
     assert asked(page) == {"q": ["scout actors results BADs Russia"], "agent": ["director"]}
 
@@ -142,9 +142,9 @@ async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str) -> No
 async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: str) -> None:
     page = await open_panel("/ask", {"q": "weak sources"}, within=seeded)
     await page.get_by_label("Preset", exact=True).select_option("ranks")
-    await page.get_by_label("Weight of quality").fill("1")
-    await page.get_by_label("Weight of relevance").fill("0")
-    await page.get_by_label("Hits").fill("5")
+    await page.get_by_label("Score weight").fill("1")
+    await page.get_by_label("Relevance weight").fill("0")
+    await page.get_by_label("Hits", exact=True).fill("5")
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_label("Answer of the preset ranks").locator(".hits > li").first).to_be_visible()
     assert asked(page) == {
@@ -160,7 +160,7 @@ async def test_health_shows_the_store_and_its_files(open_panel: Open, api: httpx
     await api.post("/api/search", json={"query": "producers"})
     page = await open_panel("/status")
     await expect(page.locator(".mode")).to_have_text("hybrid")
-    await expect(page.get_by_text("every memory has its vector")).to_be_visible()
+    await expect(page.get_by_text("All memories have a vector")).to_be_visible()
     await expect(page.get_by_role("row", name=re.compile("^search"))).to_contain_text("100 %")
     await page.get_by_text("1 new").click()
     await expect(page.get_by_role("row", name="a/b.md")).to_contain_text("new")
@@ -173,17 +173,17 @@ async def test_the_log_of_ingestions_goes_on(open_panel: Open, api: httpx.AsyncC
     page = await open_panel("/status")
     lines = page.locator(".ingestions > li")
     await expect(lines).to_have_count(20)
-    await page.get_by_role("button", name="More than the last 20").click()
+    await page.get_by_role("button", name="Show more").click()
     await expect(lines).to_have_count(23)
-    await expect(page.get_by_role("button", name="More than")).to_have_count(0)
-    await page.get_by_label("Only those with files that failed").check()
-    await expect(page.get_by_text("No file failed.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+    await page.get_by_label("Only ingestions with failed files").check()
+    await expect(page.get_by_text("No file has failed.")).to_be_visible()
 
 
 async def test_the_theme_is_kept(open_panel: Open) -> None:
     page = await open_panel()
-    await page.get_by_role("button", name="Colours: as the system; change").click()
-    await page.get_by_role("button", name="Colours: light; change").click()
+    await page.get_by_role("button", name="Theme: system. Change the theme").click()
+    await page.get_by_role("button", name="Theme: light. Change the theme").click()
     assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
     await page.reload()
     assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"

@@ -40,7 +40,7 @@ async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx
     page = await open_panel("/review")
     cases = page.locator(".case")
     await expect(cases).to_have_count(3)
-    await expect(cases.first).to_contain_text("rated down to a quality of -2")
+    await expect(cases.first).to_contain_text("rated down to a quality of −2")
     await expect(page.get_by_role("button", name="Delete")).to_be_disabled()
     await page.get_by_label("Select Doubtful 0").check()
     await page.get_by_label("Select Doubtful 2").check()
@@ -71,7 +71,7 @@ async def test_a_long_list_says_how_much_it_leaves_out(open_panel: Open, api: ht
     await expect(page.get_by_text("All 30")).to_be_visible()
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("The first 200 of 230")).to_be_visible()
-    await page.get_by_role("button", name="More").click()
+    await page.get_by_role("button", name="Show more").click()
     await expect(page.get_by_text("All 230")).to_be_visible()
     await expect(page.locator(".case")).to_have_count(230)
 

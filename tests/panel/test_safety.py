@@ -123,7 +123,7 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     serving = asyncio.create_task(serve(guarded, listening, stop=stop, on_ready=lambda _: ready.set()))
     await ready.wait()
     page = await open_panel(within=seeded, where=address(listening))
-    heading = page.get_by_role("heading", name="This service asks for its API key")
+    heading = page.get_by_role("heading", name="This service needs an API key")
     await expect(heading).to_be_visible()
     await page.get_by_label("API key").fill("wrong")
     await page.keyboard.press("Enter")

@@ -20,7 +20,7 @@ function view(load: () => Promise<ComponentType>) {
     try {
       return { default: await load() };
     } catch {
-      throw new Error("its code did not come: the service is stopped, or newer than this page");
+      throw new Error("its code could not be loaded: the service has stopped, or it is newer than this page");
     }
   });
 }

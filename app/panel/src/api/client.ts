@@ -34,7 +34,7 @@ export function workspace(): string {
 export async function call<T>(path: string, given: Call = {}): Promise<T> {
   const { method = "GET", body, headers, signal, within = workspace() } = given;
   if (within !== "" && !NAMED.test(within)) {
-    throw new ApiError(400, `no workspace can be called ${within}: 1 to 64 letters, digits, dots, dashes or underscores`);
+    throw new ApiError(400, `${within} is not a valid workspace name: use 1 to 64 letters, digits, dots, dashes or underscores`);
   }
   const answer = await reached(path, {
     method,
@@ -67,7 +67,7 @@ async function reached(path: string, init: RequestInit): Promise<Response> {
 async function problemOf(answer: Response): Promise<ApiError> {
   if (answer.status === 401) askForKey();
   const problem = (await answer.json().catch(() => null)) as Problem | null;
-  return new ApiError(answer.status, problem?.detail ?? `the service answered ${answer.status}`);
+  return new ApiError(answer.status, problem?.detail ?? `the service answered with status ${answer.status}`);
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;

@@ -36,7 +36,7 @@ export function useRedraw(asked: MapQuestion) {
       return { key: keyOf(within, asked), graph: await call<Graph>(pathOf(asked, "true"), { within }) };
     },
     onSuccess: ({ key, graph }) => client.setQueryData<Graph>(key, graph),
-    onError: (error) => notifyFailure("The map was not drawn anew", error),
+    onError: (error) => notifyFailure("The map could not be redrawn", error),
   });
 }
 

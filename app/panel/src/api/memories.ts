@@ -2,6 +2,7 @@
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { whole } from "../parts/format";
 import { notify, notifyFailure } from "../state/notices";
 import { call, type Kept, keptWithin, memoryPath, query, workspace } from "./client";
 import { changeNodes, dropNodes, nodeOf } from "./graph";
@@ -169,7 +170,7 @@ export function useRate() {
     },
     onError: (error, { id }, begun) => {
       if (begun?.before !== undefined) showQuality(begun.kept, id, begun.before);
-      notifyFailure("The rating was not taken", error);
+      notifyFailure("The rating could not be saved", error);
     },
     onSettled: (_answer, _error, { id }, begun) => begun && refreshJudgement(begun.kept, id),
   });
@@ -178,7 +179,7 @@ export function useRate() {
 async function undoRating(kept: Kept, feedback: string): Promise<void> {
   const { rating, quality } = await takeBack(feedback, kept.within);
   showQuality(kept, rating.memory_id, quality);
-  notify("The rating is taken back");
+  notify("Rating undone");
   refreshJudgement(kept, rating.memory_id);
 }
 
@@ -186,7 +187,7 @@ export function useUndoRating() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (feedback: string) => undoRating({ client, within: workspace() }, feedback),
-    onError: (error) => notifyFailure("The rating was not taken back", error),
+    onError: (error) => notifyFailure("The rating could not be undone", error),
   });
 }
 
@@ -226,8 +227,8 @@ async function undoRatings(kept: Kept, rated: readonly Rated[]): Promise<void> {
   const answers = await inTurn(rated, ({ rating }) => takeBack(rating.feedback_id, kept.within));
   showQualities(kept, succeeded(answers));
   const failed = answers.length - succeeded(answers).length;
-  if (failed) throw new Error(`${several(failed)} kept the rating`);
-  notify("The ratings are taken back");
+  if (failed) throw new Error(`${several(failed)} still ${failed === 1 ? "has" : "have"} the rating`);
+  notify("Ratings undone");
 }
 
 const AT_ONCE = 4;
@@ -255,8 +256,8 @@ function send(verb: Verb, within: string, body: { readonly ids: readonly string[
 
 /** Says what an undo took back; where that is nothing, it failed. */
 function tellUndone(said: string, { changed, missing }: Changed): void {
-  if (changed.length === 0) throw new Error("it was changed again since, or is gone");
-  notify(missing.length ? `${said}, except for ${several(missing.length)} that changed since` : said);
+  if (changed.length === 0) throw new Error("the memory has changed since, or no longer exists");
+  notify(missing.length ? `${said}, except for ${several(missing.length)} that changed in the meantime` : said);
 }
 
 /** Gives memories a tag; the undo takes it from those that did not have it before. */
@@ -272,9 +273,9 @@ export function useTag() {
       const undo = async () => {
         const undone = await send("untag", kept.within, { ids: changed, tag });
         showTags(kept, undone.changed, (tags) => tags.filter((one) => one !== tag));
-        tellUndone("The tag is taken back", undone);
+        tellUndone("Tag removed", undone);
       };
-      const left = missing.length ? `; ${several(missing.length)} had it or can take no more` : "";
+      const left = missing.length ? `; ${several(missing.length)} already had the tag or cannot have more tags` : "";
       notify(`${several(changed.length)} tagged ${tag}${left}`, changed.length ? undo : undefined);
     },
     onError: (error) => notifyFailure("Nothing was tagged", error),
@@ -305,9 +306,9 @@ export function useChange(deed: Deed) {
         const undone = await send(back, kept.within, { ids: changed });
         putBack?.(undone.changed);
         void refreshAll(kept);
-        tellUndone("Undone", undone);
+        tellUndone("Change undone", undone);
       };
-      const left = missing.length ? `; ${missing.length} could not be` : "";
+      const left = missing.length ? `; ${several(missing.length)} could not be ${DONE[deed]}` : "";
       notify(`${several(changed.length)} ${DONE[deed]}${left}`, changed.length ? undo : undefined);
       return refreshAll(kept);
     },
@@ -316,7 +317,7 @@ export function useChange(deed: Deed) {
 }
 
 function several(count: number): string {
-  return count === 1 ? "1 memory" : `${count} memories`;
+  return count === 1 ? "1 memory" : `${whole(count)} memories`;
 }
 
 function refreshAll({ client, within }: Kept): Promise<void> {

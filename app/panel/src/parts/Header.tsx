@@ -16,7 +16,7 @@ const VIEWS = [
   { path: "/status", name: "Health", icon: "status" },
 ] as const;
 
-const THEME_NAMES: Record<Theme, string> = { system: "as the system", light: "light", dark: "dark" };
+const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
 
 const OWN_SEARCH = ["/", "/ask"];
 
@@ -37,7 +37,7 @@ export function Header({ path }: { readonly path: string }) {
   return (
     <header className="shell">
       <a className="skip" href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <Link className="mark" href={linkTo("/")}>
         <img src="/icon.svg" alt="" width="18" height="18" />
@@ -53,11 +53,11 @@ export function Header({ path }: { readonly path: string }) {
       </nav>
       <div className="shell-end">
         <Workspace />
-        <button type="button" className="icon" onClick={() => dialog.current?.showModal()} title="Keyboard (?)">
+        <button type="button" className="icon" onClick={() => dialog.current?.showModal()} title="Keyboard shortcuts (?)">
           <Icon name="keyboard" label="Keyboard shortcuts" />
         </button>
-        <button type="button" className="icon" onClick={turnTheme} title={`Colours: ${THEME_NAMES[theme]}`}>
-          <Icon name={theme} label={`Colours: ${THEME_NAMES[theme]}; change`} />
+        <button type="button" className="icon" onClick={turnTheme} title={`Theme: ${THEME_NAMES[theme]}`}>
+          <Icon name={theme} label={`Theme: ${THEME_NAMES[theme]}. Change the theme`} />
         </button>
       </div>
       <ShortcutsDialog dialog={dialog} path={path} />

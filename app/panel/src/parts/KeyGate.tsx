@@ -15,8 +15,8 @@ export function KeyGate() {
   };
   return (
     <form className="key-gate" onSubmit={submit}>
-      <h1>This service asks for its API key</h1>
-      <p>It is the value of PRIORS_API_KEY. It stays in this browser tab and is forgotten when you close it.</p>
+      <h1>This service needs an API key</h1>
+      <p>The key is the value of PRIORS_API_KEY. It is kept in this browser tab until you close the tab.</p>
       {refused && (
         <p className="problem" role="alert">
           That key was refused.

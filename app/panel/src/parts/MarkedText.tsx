@@ -43,7 +43,7 @@ export function MarkedText({ memory }: { readonly memory: Memory }) {
 function Rules({ findings }: { readonly findings: readonly Finding[] }) {
   const rules = [...new Map(findings.map((finding) => [finding.rule, finding])).values()];
   return rules.map(({ rule, family, severity }) => (
-    <span key={rule} className={`rule ${severity}`} title={`${family}; ${severity === "block" ? "keeps the text out" : "quoted or discussed"}`}>
+    <span key={rule} className={`rule ${severity}`} title={`${family}: ${severity === "block" ? "keeps the text out of answers" : "only quoted or discussed"}`}>
       {rule}
     </span>
   ));

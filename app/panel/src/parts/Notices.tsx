@@ -7,7 +7,7 @@ const SECONDS_SHOWN = 8;
 
 function takeBack({ id, undo }: Notice): void {
   dismiss(id);
-  undo?.().catch((error: unknown) => notifyFailure("It could not be undone", error));
+  undo?.().catch((error: unknown) => notifyFailure("Undo failed", error));
 }
 
 export function Notices() {

@@ -1,5 +1,6 @@
 import { scaleLinear } from "d3-scale";
 import { component, DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
+import { decimal } from "./format";
 
 interface Props {
   readonly explain: Explain;
@@ -16,15 +17,15 @@ export function ScoreBar({ explain, weights = DEFAULT_WEIGHTS, most }: Props) {
   const parts = partsOf(explain, weights);
   const width = scaleLinear([0, most || 1], [0, 100]).clamp(true);
   let at = 0;
-  const said = PARTS.map(({ name, label }) => `${label} ${parts[name].toFixed(3)}`).join(", ");
+  const said = PARTS.map(({ name, label }) => `${label} ${decimal(parts[name], 3)}`).join(", ");
   return (
-    <svg className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Made of ${said}`}>
+    <svg className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Score components: ${said}`}>
       {PARTS.map(({ name, label }) => {
         const from = at;
         at += width(parts[name]);
         return (
           <rect key={name} className={`part-${name}`} x={from} width={Math.max(0, at - from - GAP)} height={HEIGHT}>
-            <title>{`${label}: ${parts[name].toFixed(3)}`}</title>
+            <title>{`${label}: ${decimal(parts[name], 3)}`}</title>
           </rect>
         );
       })}
@@ -34,7 +35,7 @@ export function ScoreBar({ explain, weights = DEFAULT_WEIGHTS, most }: Props) {
 
 export function ScoreLegend() {
   return (
-    <ul className="legend" aria-label="What a score is made of">
+    <ul className="legend" aria-label="Score components">
       {PARTS.map(({ name, label }) => (
         <li key={name}>
           <svg className="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden>
@@ -48,25 +49,29 @@ export function ScoreLegend() {
 }
 
 const NUMBERS = [
-  ["score", "score"],
-  ["relevance", "relevance"],
-  ["evidence", "evidence"],
-  ["lexical", "words"],
-  ["vector", "meaning"],
-  ["neighbours", "neighbours"],
-  ["source", "source"],
-  ["named", "named"],
-  ["links", "links"],
-  ["dated", "dated"],
-  ["phrases", "phrases"],
-  ["time", "tells a time"],
-  ["own", "tells of itself"],
-  ["turn", "question or answer"],
-  ["reranker", "re-ranker"],
-  ["qual_weight", "quality weight"],
-  ["q_adjust", "× ratings"],
-  ["recency", "× recency"],
+  ["score", "Score"],
+  ["relevance", "Relevance"],
+  ["evidence", "Evidence"],
+  ["lexical", "Words (BM25)"],
+  ["vector", "Meaning (vectors)"],
+  ["neighbours", "Neighbours"],
+  ["source", "Source"],
+  ["named", "Title in the query"],
+  ["links", "Links"],
+  ["dated", "Date in the query"],
+  ["phrases", "Phrases"],
+  ["time", "Time in the text"],
+  ["own", "First person"],
+  ["turn", "Question or answer"],
+  ["reranker", "Re-ranker"],
+  ["qual_weight", "Evaluator's score (0 to 1)"],
+  ["q_adjust", "× Ratings"],
+  ["recency", "× Recency"],
 ] as const;
+
+function shown(value: number | null): string {
+  return value === null ? "–" : decimal(value, 3);
+}
 
 /** The same in numbers. */
 export function ScoreNumbers({ explain }: { readonly explain: Explain }) {
@@ -75,7 +80,7 @@ export function ScoreNumbers({ explain }: { readonly explain: Explain }) {
       {NUMBERS.map(([name, label]) => (
         <div key={name}>
           <dt>{label}</dt>
-          <dd>{component(explain, name)?.toFixed(3) ?? "–"}</dd>
+          <dd>{shown(component(explain, name))}</dd>
         </div>
       ))}
     </dl>

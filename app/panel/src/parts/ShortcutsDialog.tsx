@@ -8,17 +8,17 @@ const JUDGED = ["/", "/review", "/graph"];
 const KEYS: readonly { readonly key: string; readonly does: string; readonly views?: readonly string[] }[] = [
   { key: "/", does: "Search" },
   { key: "j", does: "Next", views: LISTS },
-  { key: "k", does: "Before", views: LISTS },
-  { key: "Enter", does: "Read what is chosen", views: LISTS },
-  { key: "u", does: "Rate up what is open or current", views: JUDGED },
-  { key: "d", does: "Rate down what is open or current", views: JUDGED },
-  { key: "x", does: "Select", views: ["/review", "/graph"] },
+  { key: "k", does: "Previous", views: LISTS },
+  { key: "Enter", does: "Open the current item", views: LISTS },
+  { key: "u", does: "Rate the open or current memory up", views: JUDGED },
+  { key: "d", does: "Rate the open or current memory down", views: JUDGED },
+  { key: "x", does: "Select or deselect", views: ["/review", "/graph"] },
   { key: "v", does: "Move the map", views: ["/graph"] },
-  { key: "r", does: "Select by rectangle", views: ["/graph"] },
-  { key: "l", does: "Select by lasso", views: ["/graph"] },
-  { key: "z", does: "Undo what was just done" },
-  { key: "Esc", does: "Leave a field, close what is open" },
-  { key: "?", does: "This list" },
+  { key: "r", does: "Select with a rectangle", views: ["/graph"] },
+  { key: "l", does: "Select with a lasso", views: ["/graph"] },
+  { key: "z", does: "Undo the last change" },
+  { key: "Esc", does: "Leave the field, close the pane or clear the selection" },
+  { key: "?", does: "Show this list" },
 ];
 
 interface Props {
@@ -30,7 +30,7 @@ export function ShortcutsDialog({ dialog, path }: Props) {
   return (
     <dialog ref={dialog} aria-labelledby="shortcuts-title" closedby="any">
       <div className="dialog-head">
-        <h2 id="shortcuts-title">Keyboard</h2>
+        <h2 id="shortcuts-title">Keyboard shortcuts</h2>
         <button type="button" className="icon" onClick={() => dialog.current?.close()}>
           <Icon name="close" label="Close" />
         </button>

@@ -23,15 +23,15 @@ export interface Weights {
 export const DEFAULT_WEIGHTS: Weights = { relevance: 0.7, quality: 0.3 };
 
 export const PARTS = [
-  { name: "words", label: "words (BM25)" },
-  { name: "meaning", label: "meaning (vectors)" },
-  { name: "neighbours", label: "neighbours in its source" },
-  { name: "source", label: "its source" },
-  { name: "named", label: "the query names its title" },
-  { name: "links", label: "its links" },
-  { name: "dated", label: "the query names its time" },
-  { name: "text", label: "what its text says" },
-  { name: "quality", label: "the evaluator's score" },
+  { name: "words", label: "Words (BM25)" },
+  { name: "meaning", label: "Meaning (vectors)" },
+  { name: "neighbours", label: "Neighbours in the source" },
+  { name: "source", label: "Other hits from the source" },
+  { name: "named", label: "Title in the query" },
+  { name: "links", label: "Links" },
+  { name: "dated", label: "Date in the query" },
+  { name: "text", label: "Text features" },
+  { name: "quality", label: "Evaluator's score (0.5 if none)" },
 ] as const;
 
 export type Part = (typeof PARTS)[number]["name"];

@@ -18,6 +18,19 @@ export function whole(value: number): string {
   return WHOLE.format(value);
 }
 
+/** The text with a minus sign in place of a hyphen before a number; dates and names keep theirs. */
+export function withMinus(text: string): string {
+  return text.replace(/(?<![\w-])-(?=\d)/g, "−");
+}
+
+export function decimal(value: number, digits: number): string {
+  return withMinus(value.toFixed(digits));
+}
+
+export function capitalised(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 export function counted(total: number, one: string, many: string): string {
   if (total >= COUNTED) return `more than ${whole(COUNTED - 1)} ${many}`;
   return `${whole(total)} ${total === 1 ? one : many}`;

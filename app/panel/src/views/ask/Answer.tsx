@@ -51,7 +51,7 @@ function Given({ data, weights, most }: { readonly data: History; readonly weigh
         </p>
       ))}
       {data.hits.length === 0 ? (
-        <p className="muted">Nothing stored is relevant enough: the agent gets no history.</p>
+        <p className="muted">No relevant memory fits the token budget: the agent gets no history.</p>
       ) : (
         <>
           <ol className="hits">
@@ -59,7 +59,7 @@ function Given({ data, weights, most }: { readonly data: History; readonly weigh
               <HitLine key={hit.id} hit={hit} weights={weights} most={most} />
             ))}
           </ol>
-          <h3>As the agent gets it</h3>
+          <h3>Markdown for the agent</h3>
           <pre tabIndex={0} className="wrapped">
             {data.markdown}
           </pre>
@@ -102,9 +102,9 @@ function Lift({ explain }: { readonly explain: Explain }) {
   if (!link) return null;
   return (
     <p className="lift">
-      by a link: {phraseOf(link)}{" "}
+      Link: {phraseOf(link)}{" "}
       <Link href={linkTo("/", { memory: link.memory_id })}>
-        <OneLine text={link.title || "a memory without a title"} />
+        <OneLine text={link.title || "an untitled memory"} />
       </Link>
     </p>
   );

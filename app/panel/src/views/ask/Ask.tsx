@@ -23,8 +23,8 @@ export function Ask() {
       {asked.query === "" ? (
         <Empty title="Ask as an agent would">
           <p>
-            Type what an agent is about to do. You see the memories that it would get, why each of them, and the
-            Markdown that goes into its prompt.
+            Type what an agent is about to do. You see which memories the agent would get, why each of them was chosen,
+            and the Markdown that goes into its prompt.
           </p>
         </Empty>
       ) : (
@@ -81,7 +81,7 @@ function Form({ asked }: { readonly asked: Question }) {
       <div className="ask-options">
         <div className="field">
           <label htmlFor={`${id}-agent`}>Agent</label>
-          <input id={`${id}-agent`} value={draft.agent} maxLength={200} placeholder="any" onChange={(event) => set({ agent: event.target.value })} />
+          <input id={`${id}-agent`} value={draft.agent} maxLength={200} placeholder="Any" onChange={(event) => set({ agent: event.target.value })} />
         </div>
         <div className="field">
           <label htmlFor={`${id}-preset`}>Preset</label>
@@ -93,9 +93,9 @@ function Form({ asked }: { readonly asked: Question }) {
           </select>
         </div>
         {number("k", "Hits", 1, 50, 1)}
-        {number("budget", "Tokens", 1, 100_000, 1)}
-        {number("relevance", "Weight of relevance", 0, 1, 0.05)}
-        {number("quality", "Weight of quality", 0, 1, 0.05)}
+        {number("budget", "Token budget", 1, 100_000, 1)}
+        {number("relevance", "Relevance weight", 0, 1, 0.05)}
+        {number("quality", "Score weight", 0, 1, 0.05)}
         <button type="submit" className="primary">
           Ask
         </button>

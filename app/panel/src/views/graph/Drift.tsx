@@ -45,7 +45,7 @@ export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
   return (
     <section className="drift" aria-label="Time">
       <div className="drift-line">
-        <button type="button" className="icon" title="An earlier span" disabled={from === 0} onClick={() => shift(-stride)}>
+        <button type="button" className="icon" title="Earlier period" disabled={from === 0} onClick={() => shift(-stride)}>
           <Icon name="earlier" label="Earlier" />
         </button>
         <p role="status">
@@ -55,7 +55,7 @@ export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
             · {whole(shown)} of {whole(nodes.length)} memories
           </span>
         </p>
-        <button type="button" className="icon" title="A later span" disabled={to === STEPS} onClick={() => shift(stride)}>
+        <button type="button" className="icon" title="Later period" disabled={to === STEPS} onClick={() => shift(stride)}>
           <Icon name="later" label="Later" />
         </button>
         <button type="button" className="quiet" disabled={!span} onClick={() => setSpan(null)}>

@@ -18,9 +18,9 @@ export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
     <ul className="map-legend" aria-label="Clusters">
       {clusters.map(({ id, terms, size }) => (
         <li key={id}>
-          <button type="button" className="quiet" aria-pressed={alone.has(id)} title="Show this cluster alone" onClick={() => toggle(id)}>
+          <button type="button" className="quiet" aria-pressed={alone.has(id)} title="Show only this cluster" onClick={() => toggle(id)}>
             {signs && <Sign mark={clusterMark(id)} />}
-            <span className="terms">{terms.length ? terms.join(" · ") : `cluster ${id + 1}`}</span>
+            <span className="terms">{terms.length ? terms.join(" · ") : `Cluster ${id + 1}`}</span>
             <span className="muted">{whole(size)}</span>
           </button>
         </li>
@@ -30,14 +30,14 @@ export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
 }
 
 const QUALITIES = [
-  { name: "rated up", mark: qualityMark(1), holds: (quality: number) => quality > 0 },
-  { name: "rated down", mark: qualityMark(-1), holds: (quality: number) => quality < 0 },
-  { name: "not rated, or evenly", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
+  { name: "Rated up", mark: qualityMark(1), holds: (quality: number) => quality > 0 },
+  { name: "Rated down", mark: qualityMark(-1), holds: (quality: number) => quality < 0 },
+  { name: "Unrated or balanced", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
 ] as const;
 
 export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] }) {
   return (
-    <ul className="map-legend" aria-label="Qualities">
+    <ul className="map-legend" aria-label="Quality legend">
       {QUALITIES.map(({ name, mark, holds }) => (
         <li key={name}>
           <Sign mark={mark} />
@@ -50,8 +50,8 @@ export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] 
 }
 
 const RELATIONS: Readonly<Record<string, string>> = {
-  next: "next to it", derived_from: "derived", supersedes: "supersedes", mentions: "mentions",
-  same_entity: "a rare name in common", similar: "similar",
+  next: "Next in the source", derived_from: "Derived from", supersedes: "Supersedes", mentions: "Mentions",
+  same_entity: "Rare name in common", similar: "Similar",
 };
 
 /** The lines on the map, by what they mean. */
@@ -70,7 +70,7 @@ export function LinkLegend({ lines, beyond }: { readonly lines: readonly Line[];
           </li>
         );
       })}
-      {beyond > 0 && <li>not shown {whole(beyond)}</li>}
+      {beyond > 0 && <li>Not shown {whole(beyond)}</li>}
     </ul>
   );
 }

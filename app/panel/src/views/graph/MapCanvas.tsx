@@ -144,16 +144,16 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
         onKeyDown={keyed}
       />
       <p id="map-keys" className="visually-hidden">
-        Arrow keys move the map, plus and minus zoom, 0 shows all of it. The list beside it holds the same memories.
+        Arrow keys move the map. Plus and minus zoom. 0 shows the whole map. The list beside the map has the same memories.
       </p>
       <div className="zooms">
-        <button type="button" className="icon" title="Closer (+)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, STEP))}>
+        <button type="button" className="icon" title="Zoom in (+)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, STEP))}>
           <Icon name="plus" label="Zoom in" />
         </button>
-        <button type="button" className="icon" title="Farther (−)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP))}>
+        <button type="button" className="icon" title="Zoom out (−)" onClick={() => zoomed((behaviour, target) => behaviour.scaleBy(target, 1 / STEP))}>
           <Icon name="minus" label="Zoom out" />
         </button>
-        <button type="button" className="icon" title="The whole map (0)" onClick={() => zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity))}>
+        <button type="button" className="icon" title="Show the whole map (0)" onClick={() => zoomed((behaviour, target) => behaviour.transform(target, zoomIdentity))}>
           <Icon name="whole" label="Show the whole map" />
         </button>
       </div>

@@ -38,7 +38,7 @@ export function Members({
   return (
     <section className="members" aria-label="Memories on the map">
       <div className="members-head">
-        <div className="switch" role="group" aria-label="Which memories are listed">
+        <div className="switch" role="group" aria-label="Memories in the list">
           <button type="button" aria-pressed={!onlyChosen} onClick={() => setOnlyChosen(false)}>
             Shown
           </button>
@@ -48,7 +48,7 @@ export function Members({
         </div>
         <p role="status">{present.length ? selected : counted(listed.length, "memory", "memories")}</p>
         {present.length > 0 ? (
-          <button type="button" className="quiet" title="Select nothing (Esc)" onClick={() => choose(new Set())}>
+          <button type="button" className="quiet" title="Clear the selection (Esc)" onClick={() => choose(new Set())}>
             Clear
           </button>
         ) : (
@@ -61,8 +61,8 @@ export function Members({
       {listed.length === 0 ? (
         <p className="members-none">
           {onlyChosen
-            ? "Nothing is selected. Draw a rectangle or a lasso on the map, or press x on a memory of the list."
-            : "No memory is in this span of time and these clusters."}
+            ? "Nothing is selected. Draw a rectangle or a lasso on the map, or press x on a memory in the list."
+            : "There are no memories in this period and these clusters."}
         </p>
       ) : (
         <ol onMouseLeave={() => setCurrent(null)}>
@@ -134,14 +134,14 @@ function Deeds({ ids }: { readonly ids: readonly string[] }) {
   };
   return (
     <div className="deeds">
-      <button type="button" className="thumb good" title="Rate each up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1 })}>
-        <Icon name="up" label="Rate the selected up" />
+      <button type="button" className="thumb good" title="Rate all selected memories up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1 })}>
+        <Icon name="up" label="Rate all selected memories up" />
       </button>
-      <button type="button" className="thumb bad" title="Rate each down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1 })}>
-        <Icon name="down" label="Rate the selected down" />
+      <button type="button" className="thumb bad" title="Rate all selected memories down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1 })}>
+        <Icon name="down" label="Rate all selected memories down" />
       </button>
       <form onSubmit={submit}>
-        <input aria-label="Tag for the selected" placeholder="Tag" list={tags} value={draft} maxLength={TAG_LIMIT} onChange={(event) => setDraft(event.target.value)} />
+        <input aria-label="Tag for the selected memories" placeholder="Tag" list={tags} value={draft} maxLength={TAG_LIMIT} onChange={(event) => setDraft(event.target.value)} />
         <datalist id={tags}>
           {known.map(({ value }) => (
             <option key={value} value={value} />
@@ -151,7 +151,7 @@ function Deeds({ ids }: { readonly ids: readonly string[] }) {
           Tag
         </button>
       </form>
-      <button type="button" className="danger" disabled={busy} title="They can be restored" onClick={() => remove.mutate(ids)}>
+      <button type="button" className="danger" disabled={busy} title="Delete the selected memories; you can restore them" onClick={() => remove.mutate(ids)}>
         <Icon name="trash" />
         Delete
       </button>

@@ -6,9 +6,9 @@ import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
 
 const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
-  { tool: "move", label: "Move", icon: "move", hint: "Drag to move (v); with Shift, drag or click to select" },
-  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Select by rectangle or click (r); Shift adds" },
-  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Select by lasso or click (l); Shift adds" },
+  { tool: "move", label: "Move", icon: "move", hint: "Drag to move the map (v). Hold Shift and drag or click to select." },
+  { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection." },
+  { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Draw a lasso or click to select (l). Hold Shift to add to the selection." },
 ];
 const COLOURINGS = [
   { name: "cluster", label: "Topics" },
@@ -26,15 +26,15 @@ interface Props {
 export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
   const { kind, limit } = asked.question;
   return (
-    <div className="map-toolbar" role="group" aria-label="The map's settings">
+    <div className="map-toolbar" role="group" aria-label="Map settings">
       <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
-        <option value="">Every kind</option>
+        <option value="">Any kind</option>
         {KINDS.map((name) => (
           <option key={name}>{name}</option>
         ))}
       </select>
       <select
-        aria-label="How many"
+        aria-label="Number of memories"
         value={limit}
         onChange={(event) => changeAddress({ limit: event.target.value === String(LIMITS[0]) ? null : event.target.value, cluster: null })}
       >
@@ -44,7 +44,7 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
           </option>
         ))}
       </select>
-      <div className="switch" role="group" aria-label="Colours">
+      <div className="switch" role="group" aria-label="Colour by">
         {COLOURINGS.map(({ name, label }) => (
           <button
             key={name}
@@ -56,7 +56,7 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
           </button>
         ))}
       </div>
-      <div className="switch" role="group" aria-label="Pointer">
+      <div className="switch" role="group" aria-label="Pointer tool">
         {TOOLS.map((item) => (
           <button key={item.tool} type="button" aria-pressed={tool === item.tool} title={item.hint} onClick={() => setTool(item.tool)}>
             <Icon name={item.icon} />
@@ -64,7 +64,7 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
           </button>
         ))}
       </div>
-      <button type="button" className="quiet redraw" disabled={busy} title="Lay the map out anew: places change" onClick={redraw}>
+      <button type="button" className="quiet redraw" disabled={busy} title="Compute a new layout: positions change" onClick={redraw}>
         <Icon name="restore" />
         Redraw
       </button>

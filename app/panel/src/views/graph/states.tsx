@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { changeAddress } from "../../state/address";
+import { capitalised } from "../../parts/format";
 import { Empty } from "../../parts/states";
 
 const SECOND = 1000;
@@ -15,12 +16,12 @@ export function Drawing() {
     <div className="drawing">
       <p className="loading" role="status">
         <span className="spinner" aria-hidden />
-        {seconds === 0 ? "Loading the map …" : "Drawing the map: memories are laid out by their meaning …"}
+        {seconds === 0 ? "Loading the map …" : "Drawing the map: computing positions from meaning …"}
       </p>
       {seconds > 0 && (
         <p className="muted">
           <span aria-hidden>{seconds} s. </span>
-          The first map of a service takes up to two minutes, later ones seconds; what is drawn is kept.
+          The first map takes up to two minutes, later maps take seconds. The service stores each map.
         </p>
       )}
     </div>
@@ -36,18 +37,18 @@ interface Props {
 export function NoMap({ reason, kind, look }: Props) {
   return (
     <Empty title="There is nothing to map yet">
-      {reason && <p>{reason[0]?.toUpperCase()}{reason.slice(1)}.</p>}
+      {reason && <p>{capitalised(reason)}.</p>}
       <p>
-        Memories come onto the map once they have their vector. Store some with <code>priors ingest reports/</code> or{" "}
+        A memory appears on the map once it has a vector. Store memories with <code>priors ingest reports/</code> or{" "}
         <code>POST /api/memories</code>.
       </p>
       {kind && (
         <button type="button" onClick={() => changeAddress({ kind: null })}>
-          Show every kind
+          Show all kinds
         </button>
       )}{" "}
       <button type="button" onClick={() => void look()}>
-        Look again
+        Check again
       </button>
     </Empty>
   );

@@ -36,9 +36,9 @@ function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: 
   if (evaluator === undefined || !text.startsWith(mark)) return <li>{text}</li>;
   return (
     <li className="issue">
-      <span className="issue-mark" title={`The evaluator ${evaluator} found this wrong`}>
+      <span className="issue-mark" title={`Issue found by the evaluator ${evaluator}`}>
         <Icon name="flag" />
-        issue · {evaluator}
+        Issue · {evaluator}
       </span>{" "}
       {text.slice(mark.length)}
     </li>
@@ -63,7 +63,7 @@ export function Findings({ memory }: { readonly memory: Memory }) {
   if (findings.length === 0) return null;
   return (
     <section>
-      <h3>What the injection scan found</h3>
+      <h3>Findings of the injection scan</h3>
       <MarkedText memory={memory} />
     </section>
   );

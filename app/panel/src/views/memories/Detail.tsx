@@ -48,7 +48,7 @@ function Whole({ memory }: { readonly memory: Memory }) {
     <article>
       <header className="detail-head">
         <PaneTitle>
-          <OneLine text={memory.title || `${memory.kind} without a title`} />
+          <OneLine text={memory.title || `Untitled ${memory.kind}`} />
         </PaneTitle>
         <p className="row-facts">
           <span className="kind">{memory.kind}</span>
@@ -78,10 +78,10 @@ function Whole({ memory }: { readonly memory: Memory }) {
 }
 
 const RETIRED: Readonly<Record<string, string>> = {
-  gone: "Its text is gone from its source: no answer gives it any more.",
-  deleted: "It is deleted: no answer gives it. It can be restored until the trash is emptied.",
-  superseded: "A better memory says the same and took its place.",
-  quarantined: "The injection scan keeps it out of every answer until somebody releases it.",
+  gone: "This text is no longer in its source. No answer uses this memory.",
+  deleted: "This memory is deleted. No answer uses it. You can restore it until the trash is emptied.",
+  superseded: "A better memory with the same content replaced this one.",
+  quarantined: "The injection scan quarantined this memory. No answer uses it until somebody releases it.",
 };
 
 function Retired({ memory }: { readonly memory: Memory }) {
@@ -108,7 +108,7 @@ function Tags({ tags }: { readonly tags: readonly string[] }) {
       <ul className="chips">
         {tags.map((tag) => (
           <li key={tag}>
-            <Link className="chip" href={linkTo("/", { tag })} title={`Memories with the tag ${tag}`}>
+            <Link className="chip" href={linkTo("/", { tag })} title={`Show memories with the tag ${tag}`}>
               <OneLine text={tag} />
             </Link>
           </li>
@@ -118,16 +118,27 @@ function Tags({ tags }: { readonly tags: readonly string[] }) {
   );
 }
 
+const COMPRESSORS: Readonly<Record<string, string>> = {
+  given: "None: the client sent the observation",
+  extractive: "Extractive",
+  llm: "Language model",
+};
+
+function compressionOf({ compressor, model }: NonNullable<Memory["observation"]>): string {
+  const name = COMPRESSORS[compressor] ?? compressor;
+  return model ? `${name} (${model})` : name;
+}
+
 function Origin({ memory }: { readonly memory: Memory }) {
   const { observation } = memory;
   const facts: readonly (readonly [string, string | null | undefined])[] = [
     ["Stored", exactMoment(memory.created_at)],
     ["Task", observation?.task],
     ["Output", observation?.output_path],
-    ["Compressed by", observation && (observation.model ? `${observation.compressor} (${observation.model})` : observation.compressor)],
+    ["Compression", observation && compressionOf(observation)],
     ["Language", memory.language],
     ["Tokens", String(memory.tokens)],
-    ["Id", memory.id],
+    ["ID", memory.id],
   ];
   const metadata = Object.keys(memory.metadata).length ? JSON.stringify(memory.metadata, null, 2) : null;
   return (

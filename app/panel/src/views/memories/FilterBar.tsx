@@ -1,6 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import { useFacets } from "../../api/memories";
 import type { Facet } from "../../api/types";
+import { withMinus } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
 import { chipsOf, isRead, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
@@ -46,11 +47,11 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
       </div>
       {ignored.length > 0 && (
         <p className="problem" role="alert">
-          Not in force, because there is no such value: {ignored.map((chip) => chip.label).join(", ")}
+          Ignored because the value is not valid: {ignored.map((chip) => chip.label).join(", ")}
         </p>
       )}
       {chips.length > 0 && (
-        <ul className="chips" aria-label="Filters in force">
+        <ul className="chips" aria-label="Active filters">
           {chips.map((chip) => (
             <li key={`${chip.name} ${chip.value}`}>
               <button type="button" className="chip" onClick={() => changeAddress(chip.without)}>
@@ -111,7 +112,7 @@ function Choice({ name, label, values = [] }: ChoiceProps) {
           disabled={left.length === 0}
           onChange={(event) => changeAddress({ [name]: [...chosen, event.target.value] })}
         >
-          <option value="">{chosen.length ? `${chosen.length} chosen` : "any"}</option>
+          <option value="">{chosen.length ? `${chosen.length} selected` : "Any"}</option>
           {left.map(({ value, count }) => (
             <option key={value} value={value}>
               {value} ({count})
@@ -135,9 +136,9 @@ function Range({ label, name, ...limits }: RangeProps) {
   return (
     <fieldset className="field range">
       <legend>{label}</legend>
-      <End name={`min_${name}`} label={`${label}, at least`} {...limits} />
+      <End name={`min_${name}`} label={`Minimum ${label.toLowerCase()}`} {...limits} />
       <span aria-hidden>–</span>
-      <End name={`max_${name}`} label={`${label}, at most`} {...limits} />
+      <End name={`max_${name}`} label={`Maximum ${label.toLowerCase()}`} {...limits} />
     </fieldset>
   );
 }
@@ -150,7 +151,7 @@ function End({ name, label, least, most, step }: RangeProps) {
       type="number"
       aria-label={label}
       aria-invalid={given !== "" && !isRead(name, given)}
-      title={`From ${least} to ${most}`}
+      title={withMinus(`From ${least} to ${most}`)}
       min={least}
       max={most}
       step={step}

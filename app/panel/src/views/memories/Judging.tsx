@@ -22,7 +22,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
   };
   useShortcuts({ u: () => judge(1), d: () => judge(-1) });
   return (
-    <section className="judging" aria-label="Judgement">
+    <section className="judging" aria-label="Rating">
       <div className="judging-line">
         <button type="button" className="thumb good" onClick={() => judge(1)} title="Rate up (u)">
           <Icon name="up" label="Rate up" />
@@ -33,7 +33,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
         </button>
         <input
           aria-label="Comment on the rating"
-          placeholder="Comment, then rate (optional)"
+          placeholder="Comment (optional), then rate"
           value={comment}
           maxLength={COMMENT_LIMIT}
           onChange={(event) => setComment(event.target.value)}
@@ -42,7 +42,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
           <button
             type="button"
             className="icon"
-            title="Delete; it can be restored"
+            title="Delete this memory; you can restore it"
             disabled={remove.isPending}
             onClick={() => remove.mutate([memory.id])}
           >
@@ -77,11 +77,11 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
       <span className={up ? "good" : "bad"}>
         <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
       </span>
-      <span className="said">{rating.comment || <span className="muted">no comment</span>}</span>
+      <span className="said">{rating.comment || <span className="muted">No comment</span>}</span>
       <time dateTime={rating.created_at}>{exactMoment(rating.created_at)}</time>
       {rating.undone_at ? (
         <span className="muted" title={exactMoment(rating.undone_at)}>
-          taken back
+          Undone
         </span>
       ) : (
         <button

@@ -1,5 +1,6 @@
 import { useLinks } from "../../api/links";
 import type { Linked } from "../../api/types";
+import { capitalised } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
 import { byPhrase } from "../../parts/relations";
@@ -15,10 +16,10 @@ export function Links({ id }: { readonly id: string }) {
   return (
     <section aria-label="Links">
       <h3>Links</h3>
-      {links.isError && <p className="problem">Its links cannot be shown: {links.error.message}</p>}
+      {links.isError && <p className="problem">The links cannot be shown: {links.error.message}</p>}
       {[...byPhrase(links.data?.links ?? [])].map(([phrase, group]) => (
         <div key={phrase} className="linked">
-          <h4>{phrase}</h4>
+          <h4>{capitalised(phrase)}</h4>
           <Items links={group.slice(0, AT_ONCE)} />
           {group.length > AT_ONCE && (
             <details>
@@ -38,7 +39,7 @@ function Items({ links }: { readonly links: readonly Linked[] }) {
       {links.map(({ relation, direction, memory_id, title, kind, weight }) => (
         <li key={`${relation} ${direction} ${memory_id}`}>
           <Link href={linkWith({ memory: memory_id })}>
-            <OneLine text={title || `${kind} without a title`} />
+            <OneLine text={title || `Untitled ${kind}`} />
           </Link>
           {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
         </li>

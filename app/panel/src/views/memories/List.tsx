@@ -32,7 +32,7 @@ export function List({ asked, searching, pages, found }: Props) {
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
       <p className="list-count" role="status">
         {searching
-          ? items.length < FOUND ? counted(items.length, "match", "matches") : `the best ${FOUND} matches`
+          ? items.length < FOUND ? counted(items.length, "match", "matches") : `Best ${FOUND} matches`
           : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
       </p>
       <ol>
@@ -82,7 +82,7 @@ function Row({ item, open, stored }: RowProps) {
           {item.source && !observation && <span title={item.source.uri}>{shortPath(item.source.uri)}</span>}
           <Verdict value={observation?.verdict} />
           {when && (
-            <time dateTime={when} title={when === created ? "When it was stored" : "When it happened"}>
+            <time dateTime={when} title={when === created ? "Date stored" : "Date of the event"}>
               {day(when)}
             </time>
           )}
@@ -94,7 +94,7 @@ function Row({ item, open, stored }: RowProps) {
 
 function Match({ value }: { readonly value: number }) {
   return (
-    <span className="match" title={`Match ${value.toFixed(2)}: relevance, score, ratings and age together`}>
+    <span className="match" title={`Match ${value.toFixed(2)}: relevance, evaluator's score, ratings and recency combined`}>
       <span className="visually-hidden">match </span>
       {value.toFixed(2)}
     </span>
@@ -114,11 +114,11 @@ function More({ pages }: { readonly pages: Pages }) {
     watching.observe(place);
     return () => watching.disconnect();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  if (isFetchingNextPage) return <Loading what="more" />;
+  if (isFetchingNextPage) return <Loading what="more memories" />;
   if (!hasNextPage) return null;
   return (
     <button ref={button} type="button" className="quiet more" onClick={() => void fetchNextPage()}>
-      More
+      Show more
     </button>
   );
 }
@@ -127,10 +127,10 @@ function Nothing({ asked, searching }: { readonly asked: Asked; readonly searchi
   const filtered = Object.values(asked.filters).some((value) => (Array.isArray(value) ? value.length > 0 : value !== ""));
   if (searching || filtered) {
     return (
-      <Empty title={searching ? "Nothing stored is about that" : "No memory meets these filters"}>
-        <p>{searching ? "Other words may find more, and so may fewer filters." : "Fewer filters show more."}</p>
+      <Empty title={searching ? "No memory matches this search" : "No memory matches these filters"}>
+        <p>{searching ? "Try other words or fewer filters." : "Remove a filter to see more memories."}</p>
         <button type="button" onClick={() => changeAddress({ ...NO_FILTERS, q: null })}>
-          Show every memory
+          Show all memories
         </button>
       </Empty>
     );
@@ -138,7 +138,7 @@ function Nothing({ asked, searching }: { readonly asked: Asked; readonly searchi
   return (
     <Empty title="This workspace has no memories yet">
       <p>
-        Take in a folder of reports with <code>priors ingest reports/</code>, or store memories with{" "}
+        Ingest a folder of reports with <code>priors ingest reports/</code>, or store memories with{" "}
         <code>POST /api/memories</code>.
       </p>
     </Empty>

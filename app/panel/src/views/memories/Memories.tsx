@@ -61,7 +61,8 @@ export function Memories() {
       ) : (
         <aside className="pane-detail nothing-open" aria-label="Memory">
           <p>
-            Select a memory to read and rate it. <kbd>j</kbd> <kbd>k</kbd> move, <kbd>u</kbd> <kbd>d</kbd> rate.
+            Select a memory to read and rate it. Press <kbd>j</kbd> or <kbd>k</kbd> to move, <kbd>u</kbd> or{" "}
+            <kbd>d</kbd> to rate.
           </p>
         </aside>
       )}

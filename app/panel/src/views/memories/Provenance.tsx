@@ -16,14 +16,14 @@ export function Place({ memory }: { readonly memory: Memory }) {
     <section>
       <h3>Source</h3>
       <p className="source">
-        <Link href={linkTo("/", { source: source.uri })} title="Every memory of this source">
+        <Link href={linkTo("/", { source: source.uri })} title="Show all memories from this source">
           {source.uri}
         </Link>{" "}
         <span className="muted">{source.kind}</span>
       </p>
-      {neighbours.isError && <p className="problem">Its neighbours cannot be shown: {neighbours.error.message}</p>}
+      {neighbours.isError && <p className="problem">The neighbours cannot be shown: {neighbours.error.message}</p>}
       {around.length > 1 && (
-        <ol className="neighbours" aria-label="Around it in the source">
+        <ol className="neighbours" aria-label="Neighbours in the source">
           {around.map((one) => (
             <li key={one.id}>
               <span className="ordinal">{one.ordinal ?? ""}</span>
@@ -50,7 +50,7 @@ export function Chain({ memory }: { readonly memory: Memory }) {
   return (
     <section>
       <h3>Runs</h3>
-      {uses.isError && <p className="problem">Its runs cannot be shown: {uses.error.message}</p>}
+      {uses.isError && <p className="problem">The runs cannot be shown: {uses.error.message}</p>}
       {uses.data && <Runs uses={uses.data} />}
     </section>
   );
@@ -74,26 +74,26 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
           </>
         ) : null}
         {uses.given_to.length === 0
-          ? "Not given to a run yet."
+          ? "Not given to any run yet."
           : `Given to ${givenTo(uses)}${
-              uses.uses ? `; came back in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
+              uses.uses ? `; used in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
             }.`}
       </p>
       {uses.said_by.length > 1 && (
         <p>
-          Said by{" "}
+          Runs with the same observation:{" "}
           {uses.said_by.map((run, place) => (
             <span key={`${run.run_id} ${run.said_at}`}>
               {place > 0 && ", "}
-              {run.run_id ? <Link href={linkTo("/runs", { run: run.run_id })}>{run.run_id}</Link> : "a run without a name"}{" "}
+              {run.run_id ? <Link href={linkTo("/runs", { run: run.run_id })}>{run.run_id}</Link> : "an unnamed run"}{" "}
               <Score value={run.final_score} />
             </span>
           ))}
-          ; the best judged gives it its score.
+          . The memory has the best of these scores.
         </p>
       )}
       {uses.given_to.length > 0 && (
-        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that it was given to">
+        <div className="scroll-x" tabIndex={0} role="region" aria-label="Runs that were given this memory">
           <table className="plain">
             <thead>
               <tr>
@@ -108,7 +108,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
                   Score
                 </th>
                 <th scope="col">Verdict</th>
-                <th scope="col">Given</th>
+                <th scope="col">Given on</th>
               </tr>
             </thead>
             <tbody>

@@ -44,12 +44,12 @@ export function SearchBox({ input, text, answer }: Props) {
 
 const MODES: Readonly<Record<string, string>> = {
   hybrid: "by words and meaning",
-  lexical: "by words alone",
-  vector: "by meaning alone",
+  lexical: "by words only",
+  vector: "by meaning only",
 };
 
 function Mode({ answer: { data, isFetching } }: { readonly answer: UseQueryResult<SearchAnswer> }) {
-  if (!data) return <span className="mode">{isFetching ? "searching …" : ""}</span>;
+  if (!data) return <span className="mode">{isFetching ? "Searching …" : ""}</span>;
   const reasons = data.degraded.map(({ arm, reason }) => `${arm}: ${reason}`);
   const title = [`Found ${MODES[data.mode] ?? data.mode} in ${milliseconds(data.took_ms)}`, ...reasons].join("\n");
   return (

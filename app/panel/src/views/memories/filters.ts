@@ -1,6 +1,7 @@
 /** The filters as the address has them. */
 
 import type { Filters } from "../../api/types";
+import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
 
 export const KINDS = ["observation", "chunk", "message", "cue", "note"] as const;
@@ -12,8 +13,8 @@ export const SORTS = [
   { value: "occurred desc", label: "Latest event first" },
   { value: "score desc", label: "Best score first" },
   { value: "score asc", label: "Worst score first" },
-  { value: "quality desc", label: "Best rated first" },
-  { value: "quality asc", label: "Worst rated first" },
+  { value: "quality desc", label: "Best ratings first" },
+  { value: "quality asc", label: "Worst ratings first" },
 ] as const;
 
 export interface Asked {
@@ -94,8 +95,8 @@ function dayAfter(date: string): string {
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  kind: "kind", task_type: "task type", verdict: "verdict", tag: "tag", source: "source", since: "from", until: "to",
-  min_quality: "quality ≥", max_quality: "quality ≤", min_score: "score ≥", max_score: "score ≤",
+  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", source: "Source:", since: "From", until: "To",
+  min_quality: "Quality ≥", max_quality: "Quality ≤", min_score: "Score ≥", max_score: "Score ≤",
 };
 
 export interface Chip {
@@ -112,7 +113,7 @@ export function chipsOf(params: URLSearchParams): readonly Chip[] {
     params.getAll(name).map((value) => ({
       name,
       value,
-      label: `${shown} ${value}`,
+      label: `${shown} ${/^m(in|ax)_/.test(name) ? withMinus(value) : value}`,
       inForce: isRead(name, value),
       without: { [name]: params.getAll(name).filter((other) => other !== value) },
     })),

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { type Deed, useRate } from "../../api/memories";
 import type { Memory } from "../../api/types";
 import { toggled } from "../../parts/choice";
-import { shortPath, whole } from "../../parts/format";
+import { shortPath, whole, withMinus } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
@@ -139,7 +139,7 @@ function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
         <p className="row-facts">
           <span className="kind">{memory.kind}</span>
           {memory.source && <span title={memory.source.uri}>{shortPath(memory.source.uri)}</span>}
-          <span className="reason">{reason}</span>
+          <span className="reason">{withMinus(reason)}</span>
         </p>
         {findingsOf(memory).length > 0 ? <MarkedText memory={memory} /> : <p className="excerpt">{memory.observation?.narrative || memory.body}</p>}
       </div>

@@ -28,7 +28,7 @@ export function Review() {
   return (
     <div className="review">
       <h1 className="visually-hidden">Review</h1>
-      <nav className="tabs" aria-label="What to review">
+      <nav className="tabs" aria-label="Review lists">
         {TABS.map(({ name, label }) => (
           <Link key={name} href={linkWith({ tab: name === "prune" ? null : name })} aria-current={name === tab ? "page" : undefined}>
             {label}
@@ -52,9 +52,9 @@ function Prune() {
       limit={limit}
       setLimit={setLimit}
       deeds={["delete"]}
-      explanation="Rated −2 or less, or judged below 6 and rated against. Deleted ones can be restored from the trash."
+      explanation="Memories with a quality of −2 or less, or with a score below 6 and a negative quality. You can restore deleted memories from the trash."
       nothing="Nothing to prune"
-      next="Memories come here once people rate them down. Rate memories while you read them."
+      next="Memories appear here after people have rated them down. Rate memories while you read them."
     />
   );
 }
@@ -62,16 +62,16 @@ function Prune() {
 const RETIRED = {
   quarantined: {
     deeds: ["release", "delete"],
-    explanation: "The injection scan found instructions to the reader in these. A released memory is never quarantined again.",
+    explanation: "The injection scan found instructions to the reader in these memories. A released memory is never quarantined again.",
     nothing: "Nothing is quarantined",
-    next: "Chunks of reports that instruct their reader come here instead of into answers.",
-    reason: (memory: Memory) => `found in ${memory.findings?.length === 1 ? "one passage" : `${memory.findings?.length ?? 0} passages`}`,
+    next: "Report chunks with instructions to their reader appear here. No answer uses them.",
+    reason: (memory: Memory) => memory.findings?.length === 1 ? "1 finding" : `${memory.findings?.length ?? 0} findings`,
   },
   deleted: {
     deeds: ["restore"],
-    explanation: "Out of every answer; destroyed for good when the trash is emptied.",
+    explanation: "No answer uses these memories. They are destroyed when the trash is emptied.",
     nothing: "The trash is empty",
-    next: "What you delete can be restored from here.",
+    next: "You can restore deleted memories from here.",
     reason: () => "deleted",
   },
 } as const;
@@ -132,7 +132,7 @@ function Listed({ query, cases, total, limit, setLimit, deeds, explanation, noth
       <Cases cases={cases} total={cases.length === limit ? total : undefined} deeds={deeds} chosen={chosen} choose={setChosen} act={act} doing={doing} />
       {(more || query.isPlaceholderData) && (
         <button type="button" className="quiet more" disabled={query.isPlaceholderData} onClick={() => setLimit(limit + AT_FIRST)}>
-          {query.isPlaceholderData ? "Loading …" : "More"}
+          {query.isPlaceholderData ? "Loading …" : "Show more"}
         </button>
       )}
     </>

@@ -44,7 +44,7 @@ function Story({ story }: { readonly story: RunStory }) {
         <PaneTitle>
           <OneLine text={run?.task || story.run_id} />
         </PaneTitle>
-        {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored; these are its traces.</p>}
+        {run ? <Judgement run={run} /> : <p className="muted">This run is not stored. Its recalls and observations are shown.</p>}
       </header>
       {run && run.issues.length > 0 && <Issues issues={run.issues} />}
       <History given={story.given} />
@@ -84,7 +84,7 @@ function Judgement({ run }: { readonly run: Run }) {
 function Issues({ issues }: { readonly issues: readonly string[] }) {
   return (
     <section>
-      <h3>What the evaluator found wrong</h3>
+      <h3>Issues found by the evaluator</h3>
       <ul className="fact-list">
         {issues.map((issue, place) => (
           <li key={place} className="issue">
@@ -104,8 +104,8 @@ function History({ given }: { readonly given: readonly Given[] }) {
   const most = max(given, (one) => one.score) ?? 1;
   return (
     <section>
-      <h3>The history it was given</h3>
-      {given.length === 0 ? <p className="muted">None: no recall named this run.</p> : <ScoreLegend />}
+      <h3>History given to this run</h3>
+      {given.length === 0 ? <p className="muted">This run was given no memories.</p> : <ScoreLegend />}
       {recalls.map((hits) => (
         <Recall key={hits[0]?.recall_id} hits={hits} most={most} />
       ))}
@@ -130,10 +130,10 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
           <li key={hit.rank}>
             <div className="hit-head">
               {hit.title === null ? (
-                <span className="muted">no longer stored</span>
+                <span className="muted">No longer stored</span>
               ) : (
                 <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-                  <OneLine text={hit.title || "without a title"} />
+                  <OneLine text={hit.title || "Untitled"} />
                 </Link>
               )}
               <span className="match">{hit.score.toFixed(3)}</span>
@@ -147,20 +147,20 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
 }
 
 const OUTCOMES: Readonly<Record<string, string>> = {
-  stored: "It left this observation.",
-  joined: "An earlier memory says the same.",
-  deleted: "A person deleted its memory; it can be restored from the trash.",
-  refused: "Its observation was refused",
+  stored: "This run was stored as an observation:",
+  joined: "An earlier memory already has the same content.",
+  deleted: "The observation was deleted. You can restore it from the trash.",
+  refused: "The observation was refused",
 };
 
 function Left({ story }: { readonly story: RunStory }) {
   const { observation, observations } = story;
-  const outcome = observation ? (observation.outcome ? OUTCOMES[observation.outcome] : "Its observation is still being made.") : null;
+  const outcome = observation ? (observation.outcome ? OUTCOMES[observation.outcome] : "The observation is still being made.") : null;
   return (
     <section>
-      <h3>What it left</h3>
+      <h3>Observations</h3>
       {outcome && <p>{observation?.reason && observation.outcome === "refused" ? `${outcome}: ${observation.reason}` : outcome}</p>}
-      {observations.length === 0 && !outcome && <p className="muted">No memory was made of it.</p>}
+      {observations.length === 0 && !outcome && <p className="muted">No observation was made from this run.</p>}
       <ul className="left">
         {observations.map((memory) => (
           <li key={memory.id}>

@@ -15,6 +15,7 @@ import { RunDetail } from "./RunDetail";
 import { ScorePlot } from "./ScorePlot";
 
 const FILTERS = ["task_type", "verdict", "agent"] as const;
+const NAMES = { task_type: "Task type", verdict: "Verdict", agent: "Agent" } as const;
 
 /** What pipelines did, how it was judged over time, and beside it the run that is open. */
 export function Runs() {
@@ -53,7 +54,7 @@ export function Runs() {
         ) : (
           <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
             <p className="list-count" role="status">
-              {pages.hasNextPage ? `the latest ${whole(runs.length)} runs` : counted(runs.length, "run", "runs")}
+              {pages.hasNextPage ? `Latest ${whole(runs.length)} runs` : counted(runs.length, "run", "runs")}
               <VerdictFilter />
             </p>
             <ol>
@@ -68,7 +69,7 @@ export function Runs() {
                 disabled={pages.isFetchingNextPage}
                 onClick={() => void pages.fetchNextPage()}
               >
-                {pages.isFetchingNextPage ? "Loading …" : "More"}
+                {pages.isFetchingNextPage ? "Loading …" : "Show more"}
               </button>
             )}
           </div>
@@ -79,7 +80,8 @@ export function Runs() {
       ) : (
         <aside className="pane-detail nothing-open" aria-label="Run">
           <p>
-            Select a run to see what it was given and how it was judged. <kbd>j</kbd> <kbd>k</kbd> move.
+            Select a run to see which memories it was given and how it was judged. Press <kbd>j</kbd> or <kbd>k</kbd> to
+            move.
           </p>
         </aside>
       )}
@@ -105,11 +107,11 @@ function Overview() {
         />
       )}
       {chosen.length > 0 && (
-        <ul className="chips" aria-label="Filters in force">
+        <ul className="chips" aria-label="Active filters">
           {chosen.map((name) => (
             <li key={name}>
               <button type="button" className="chip" onClick={() => changeAddress({ [name]: null })}>
-                {name.replace("_", " ")} {params.get(name)}
+                {NAMES[name]}: {params.get(name)}
                 <Icon name="close" label="Remove" />
               </button>
             </li>
@@ -170,9 +172,9 @@ function Row({ run, open }: { readonly run: RunSummary; readonly open: boolean }
 function Nothing({ filtered }: { readonly filtered: boolean }) {
   if (filtered) {
     return (
-      <Empty title="No run meets these filters">
+      <Empty title="No run matches these filters">
         <button type="button" onClick={() => changeAddress({ task_type: null, verdict: null, agent: null })}>
-          Show every run
+          Show all runs
         </button>
       </Empty>
     );
@@ -180,7 +182,7 @@ function Nothing({ filtered }: { readonly filtered: boolean }) {
   return (
     <Empty title="No runs yet">
       <p>
-        Send one with <code>POST /api/runs</code>, or take those of an earlier harness with <code>priors import</code>.
+        Send one with <code>POST /api/runs</code>, or import the runs of an earlier harness with <code>priors import</code>.
       </p>
     </Empty>
   );

@@ -70,7 +70,7 @@ export function ScorePlot({ points, taskType, chooseType, open }: Props) {
               <svg className={`swatch series-${colourOf(types, type)}`} viewBox="-5 -5 10 10" width="10" height="10" aria-hidden>
                 <path d={symbol(shapeOf(types, type), AREA)() ?? ""} />
               </svg>
-              {type || "no task type"}
+              {type || "No task type"}
             </button>
           </li>
         ))}

@@ -18,12 +18,12 @@ export function Ingestions() {
     <>
       <label className="only-failed">
         <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.target.checked)} />
-        Only those with files that failed
+        Only ingestions with failed files
       </label>
-      {ingestions.length === 0 ? <p className="muted">No file failed.</p> : <Log ingestions={ingestions} />}
+      {ingestions.length === 0 ? <p className="muted">No file has failed.</p> : <Log ingestions={ingestions} />}
       {log.hasNextPage && (
         <button type="button" className="quiet more" disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-          {log.isFetchingNextPage ? "Loading …" : `More than the last ${whole(ingestions.length)}`}
+          {log.isFetchingNextPage ? "Loading …" : "Show more"}
         </button>
       )}
     </>
@@ -32,9 +32,9 @@ export function Ingestions() {
 
 function Nothing() {
   return (
-    <Empty title="Nothing was taken in yet">
+    <Empty title="No reports ingested yet">
       <p>
-        Run <code>priors ingest reports/</code>, with <code>--watch</code> to keep up, or send a report to{" "}
+        Run <code>priors ingest reports/</code> (add <code>--watch</code> to follow changes), or send a report to{" "}
         <code>POST /api/reports</code>.
       </p>
     </Empty>
@@ -59,7 +59,7 @@ function Log({ ingestions }: { readonly ingestions: readonly Ingestion[] }) {
               </span>
               <span className="muted">{ingestion.seconds.toFixed(1)} s</span>
             </summary>
-            {ingestion.degraded && <p className="degradation">stored without vectors: {ingestion.degraded}</p>}
+            {ingestion.degraded && <p className="degradation">Stored without vectors: {ingestion.degraded}</p>}
             <Files ingestion={ingestion} />
           </details>
         </li>

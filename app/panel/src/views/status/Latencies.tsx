@@ -8,10 +8,10 @@ const HEIGHT = 14;
 
 /** Half of the answers came before the bar's end, 95 in 100 before the first tick, 99 before the second. */
 export function Latencies({ latencies }: { readonly latencies: readonly Latency[] }) {
-  if (latencies.length === 0) return <p className="muted">Nothing was asked yet. Ask something in the view Ask.</p>;
+  if (latencies.length === 0) return <p className="muted">No recalls yet. Send a query in the Ask view.</p>;
   const width = scaleLinear([0, max(latencies, (latency) => latency.p99) ?? 1], [0, WIDTH - 2]);
   return (
-    <div className="scroll-x" tabIndex={0} role="region" aria-label="Time to answer">
+    <div className="scroll-x" tabIndex={0} role="region" aria-label="Response times">
       <table className="plain">
         <thead>
           <tr>

@@ -35,17 +35,17 @@ function Whole({ status }: { readonly status: Found }) {
   return (
     <>
       <section>
-        <h2>Serving</h2>
+        <h2>Service</h2>
         <dl className="facts">
           <Fact name="Mode">
             <span className={`mode ${status.reasons.length ? "degraded" : ""}`}>{status.mode}</span>
           </Fact>
           {status.reasons.map((reason) => (
-            <Fact key={reason} name="Why">
+            <Fact key={reason} name="Reason">
               {reason}
             </Fact>
           ))}
-          <Fact name="Embedded">
+          <Fact name="Vectors">
             <Backfill done={embedded} all={status.live} />
           </Fact>
           <Fact name="Model">{status.model}</Fact>
@@ -56,11 +56,11 @@ function Whole({ status }: { readonly status: Found }) {
         <h2>Store</h2>
         <dl className="facts">
           <Fact name="Workspace">
-            {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">nothing was ever written to it</span>}
+            {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">(nothing has been stored in this workspace)</span>}
           </Fact>
-          <Fact name="Memories">{whole(status.live)}</Fact>
-          <Fact name="Out of answers">{listed(status.retired) || "none"}</Fact>
-          <Fact name="Not stored">{listed(status.refused) || "none"}</Fact>
+          <Fact name="Live memories">{whole(status.live)}</Fact>
+          <Fact name="Retired memories">{listed(status.retired) || "None"}</Fact>
+          <Fact name="Refused memories">{listed(status.refused) || "None"}</Fact>
           <Fact name="Sources">{whole(status.sources)}</Fact>
           <Fact name="Runs">{whole(status.runs)}</Fact>
           <Fact name="Recalls">{whole(status.recalls)}</Fact>
@@ -73,7 +73,7 @@ function Whole({ status }: { readonly status: Found }) {
         </dl>
       </section>
       <section>
-        <h2>Time to answer</h2>
+        <h2>Response times</h2>
         <Latencies latencies={status.latencies} />
       </section>
     </>
@@ -90,8 +90,8 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
 }
 
 function Backfill({ done, all }: { readonly done: number; readonly all: number }) {
-  if (all === 0) return "nothing to embed";
-  if (done === all) return "every memory has its vector";
+  if (all === 0) return "No memories to embed";
+  if (done === all) return "All memories have a vector";
   return (
     <>
       <progress value={done} max={all} aria-label="Memories with a vector" /> {whole(done)} of {whole(all)}
