@@ -104,7 +104,7 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
 }
 
 function allOf(shown: number, total = shown): string {
-  return total > shown ? `The first ${whole(shown)} of ${whole(total)}` : `All ${whole(shown)}`;
+  return total > shown ? `Select the first ${whole(shown)} of ${whole(total)}` : `Select all ${whole(shown)}`;
 }
 
 function lineOf(id: string): string {

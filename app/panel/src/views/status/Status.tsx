@@ -59,8 +59,8 @@ function Whole({ status }: { readonly status: Found }) {
             {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">(nothing has been stored in this workspace)</span>}
           </Fact>
           <Fact name="Live memories">{whole(status.live)}</Fact>
-          <Fact name="Retired memories">{listed(status.retired) || "None"}</Fact>
-          <Fact name="Refused memories">{listed(status.refused) || "None"}</Fact>
+          <Fact name="Retired">{listed(status.retired) || "None"}</Fact>
+          <Fact name="Refused">{listed(status.refused) || "None"}</Fact>
           <Fact name="Sources">{whole(status.sources)}</Fact>
           <Fact name="Runs">{whole(status.runs)}</Fact>
           <Fact name="Recalls">{whole(status.recalls)}</Fact>
