@@ -1,4 +1,4 @@
-# Two commands matter: `make run` and `make test`. Everything that they need is installed into .venv.
+# The two main commands are `make run` and `make test`. They install everything that they need into .venv.
 
 SHELL := /bin/bash
 .ONESHELL:
@@ -7,12 +7,12 @@ SHELL := /bin/bash
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
-# Each process of the tests has a Postgres and a model of its own, about 1.5 GB.
+# Each test process has its own Postgres and model and needs about 1.5 GB.
 TEST_PROCESSES ?= 2
 BIN := .venv/bin
 UV := UV_SYSTEM_CERTS=true $(BIN)/uv -q
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
-# A virtual environment that was set up for the tests also runs the service: `run` never takes their tools away.
+# An environment that was set up for the tests also runs the service: `run` never removes the test tools.
 READY := $(if $(wildcard .venv/.test-ready),.venv/.test-ready,.venv/.run-ready)
 
 .PHONY: help
@@ -26,7 +26,7 @@ help:  ## Show this list
 	touch $@
 
 .venv/.run-ready: requirements/run.lock pyproject.toml .venv/bin/uv
-	@if [ -e .venv/.test-ready ]; then exit 0; fi  # made by this very call of make
+	@if [ -e .venv/.test-ready ]; then exit 0; fi  # the same call of make has just made it
 	$(UV) pip sync --require-hashes requirements/run.lock
 	$(UV) pip install --no-deps --no-build-isolation -e .
 	touch $@
@@ -36,7 +36,7 @@ help:  ## Show this list
 	$(UV) pip install --no-deps --no-build-isolation -e .
 	touch $@
 
-# The panel is built anew when its source changed; the service runs without it, and says how to build it.
+# The panel is built again when its source changes. Without it, the service still runs and says how to build it.
 PANEL := app/panel/dist/index.html
 PANEL_SOURCES := $(shell find app/panel -type f \
 	-not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/.node/*' -not -path '*/__pycache__/*')
@@ -49,13 +49,13 @@ $(PANEL): $(PANEL_SOURCES) | $(READY)
 panel: $(PANEL)  ## Build the web panel
 
 .PHONY: panel-types
-panel-types: $(READY)  ## Write the panel's types from the service's OpenAPI document
+panel-types: $(READY)  ## Write the panel's types from the OpenAPI document
 	@$(BIN)/python -m app.api.document > app/panel/openapi.json
 	$(BIN)/python -m app.panel.build types
 
 .PHONY: run
 run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
-	@$(MAKE) -s panel || echo "the panel is not built; the service runs without it" >&2
+	@$(MAKE) -s panel || echo "the panel is not built: the service runs without it" >&2
 	exec $(BIN)/priors run --stop-with-parent
 
 .PHONY: lint
@@ -68,7 +68,7 @@ types: .venv/.test-ready  ## Check types
 	@$(BIN)/mypy
 	$(BIN)/python -m app.panel.build check || [ $$? = 3 ]
 
-# The browser of the panel's tests: installed where this user may, else those tests are skipped and say so.
+# The browser for the panel's tests. Without the permission to install it, these tests are skipped and say so.
 .PHONY: browser
 browser:
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
@@ -76,10 +76,10 @@ browser:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || true
 	fi
-	command -v chromium >/dev/null || echo "no Chromium: the panel's tests are skipped; apt-get install chromium" >&2
+	command -v chromium >/dev/null || echo "there is no Chromium: the panel's tests are skipped; run: apt-get install chromium" >&2
 
 .PHONY: test
-test: lint types browser  ## Lint, types and all tests, against a real Postgres
+test: lint types browser  ## Check style and types, and run all tests against a real Postgres
 	@$(MAKE) -s panel || echo "the panel is not built: its tests are skipped" >&2
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
 
@@ -98,11 +98,11 @@ bench: .venv/.test-ready  ## Run the benchmarks and print their tables
 	touch $@
 
 .PHONY: bench-peers
-bench-peers: .venv-peers/.ready  ## Compare with what else there is; options in PEERS, such as "--size 1000"
+bench-peers: .venv-peers/.ready  ## Compare with other systems; PEERS has options, such as "--size 1000"
 	@.venv-peers/bin/python -m benchmarks.peers $(PEERS)
 
 .PHONY: lock
-lock: .venv/bin/uv  ## Resolve the dependencies anew
+lock: .venv/bin/uv  ## Resolve the dependencies again and write the lock files
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
 	$(LOCK) pyproject.toml --group build -o requirements/run.lock
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.lock
