@@ -325,16 +325,16 @@ async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: 
     dim = await found.colour_at(found.places[plain])
     assert dim[3] < 255
     legend = page.get_by_label("Quality legend").get_by_role("listitem")
-    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Unrated or balanced1"])
+    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Neutral or not rated1"])
     # Upright and on its point: above its middle the one is narrow where the other is wide.
     beside = [(await found.colour_at((found.places[i][0] + 3, found.places[i][1] - 3)))[3] for i in (up, down)]
     assert beside[0] < 128 < beside[1]
     await page.get_by_label("Select bread wants time").check()
     await page.get_by_role("button", name="Rate all selected memories down").click()
-    await expect(legend).to_have_text(["Rated up1", "Rated down2", "Unrated or balanced0"])
+    await expect(legend).to_have_text(["Rated up1", "Rated down2", "Neutral or not rated0"])
     assert (await found.colour_at(found.places[plain]))[3] == 255
     await undo(page, "1 memory rated down")
-    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Unrated or balanced1"])
+    await expect(legend).to_have_text(["Rated up1", "Rated down1", "Neutral or not rated1"])
     assert (await found.colour_at(found.places[plain]))[3] == dim[3]
 
 

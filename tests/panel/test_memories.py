@@ -98,7 +98,7 @@ async def test_the_date_is_the_one_of_the_order(open_panel: Open, api: httpx.Asy
     await stored(api, {**NOTES[0], "occurred_at": "2019-05-01T00:00:00Z"})
     page = await open_panel()
     moment = page.locator(".row time")
-    await expect(moment).to_have_attribute("title", "Date stored")
+    await expect(moment).to_have_attribute("title", "Storage date")
     await expect(moment).not_to_have_text("1 May 2019")
     await page.get_by_label("Order").select_option("Latest event first")
     await expect(moment).to_have_text("1 May 2019")

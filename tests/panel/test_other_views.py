@@ -177,7 +177,7 @@ async def test_the_log_of_ingestions_goes_on(open_panel: Open, api: httpx.AsyncC
     await expect(lines).to_have_count(23)
     await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
     await page.get_by_label("Only ingestions with failed files").check()
-    await expect(page.get_by_text("No file has failed.")).to_be_visible()
+    await expect(page.get_by_text("No ingestion has failed files.")).to_be_visible()
 
 
 async def test_the_theme_is_kept(open_panel: Open) -> None:

@@ -58,7 +58,7 @@ const NUMBERS = [
   ["source", "Source"],
   ["named", "Title in the query"],
   ["links", "Links"],
-  ["dated", "Date in the query"],
+  ["dated", "Time in the query"],
   ["phrases", "Phrases"],
   ["time", "Time in the text"],
   ["own", "First person"],

@@ -29,7 +29,7 @@ export const PARTS = [
   { name: "source", label: "Other hits from the source" },
   { name: "named", label: "Title in the query" },
   { name: "links", label: "Links" },
-  { name: "dated", label: "Date in the query" },
+  { name: "dated", label: "Time in the query" },
   { name: "text", label: "Text features" },
   { name: "quality", label: "Evaluator's score (0.5 if none)" },
 ] as const;

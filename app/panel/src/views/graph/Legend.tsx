@@ -32,7 +32,7 @@ export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
 const QUALITIES = [
   { name: "Rated up", mark: qualityMark(1), holds: (quality: number) => quality > 0 },
   { name: "Rated down", mark: qualityMark(-1), holds: (quality: number) => quality < 0 },
-  { name: "Unrated or balanced", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
+  { name: "Neutral or not rated", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
 ] as const;
 
 export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] }) {

@@ -46,7 +46,7 @@ function grown(zoom: number, shown: number): number {
 
 function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   const context = canvas.getContext("2d");
-  if (!context) throw new Error("the browser gives no canvas to draw on");
+  if (!context) throw new Error("the browser does not provide a canvas");
   return context;
 }
 

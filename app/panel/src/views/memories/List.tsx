@@ -82,7 +82,7 @@ function Row({ item, open, stored }: RowProps) {
           {item.source && !observation && <span title={item.source.uri}>{shortPath(item.source.uri)}</span>}
           <Verdict value={observation?.verdict} />
           {when && (
-            <time dateTime={when} title={when === created ? "Date stored" : "Date of the event"}>
+            <time dateTime={when} title={when === created ? "Storage date" : "Event date"}>
               {day(when)}
             </time>
           )}

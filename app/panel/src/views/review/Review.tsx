@@ -28,7 +28,7 @@ export function Review() {
   return (
     <div className="review">
       <h1 className="visually-hidden">Review</h1>
-      <nav className="tabs" aria-label="Review lists">
+      <nav className="tabs" aria-label="Lists to review">
         {TABS.map(({ name, label }) => (
           <Link key={name} href={linkWith({ tab: name === "prune" ? null : name })} aria-current={name === tab ? "page" : undefined}>
             {label}

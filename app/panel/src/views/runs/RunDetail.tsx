@@ -44,7 +44,7 @@ function Story({ story }: { readonly story: RunStory }) {
         <PaneTitle>
           <OneLine text={run?.task || story.run_id} />
         </PaneTitle>
-        {run ? <Judgement run={run} /> : <p className="muted">This run is not stored. Its recalls and observations are shown.</p>}
+        {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored. Below are its recalls and observations.</p>}
       </header>
       {run && run.issues.length > 0 && <Issues issues={run.issues} />}
       <History given={story.given} />

@@ -20,7 +20,7 @@ export function Ingestions() {
         <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.target.checked)} />
         Only ingestions with failed files
       </label>
-      {ingestions.length === 0 ? <p className="muted">No file has failed.</p> : <Log ingestions={ingestions} />}
+      {ingestions.length === 0 ? <p className="muted">No ingestion has failed files.</p> : <Log ingestions={ingestions} />}
       {log.hasNextPage && (
         <button type="button" className="quiet more" disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
           {log.isFetchingNextPage ? "Loading …" : "Show more"}
