@@ -1,19 +1,164 @@
-"""Other ways to read a text: without its Markdown and HTML, with letters that stand apart joined, and with figures that
-stand for letters read as these. Pure."""
+"""Parts of a text (quoted, discussed, hidden) and other readings of it. Pure.
+
+The readings: without markup, with spaced letters joined, with figures read as letters, with encoded data decoded.
+"""
 
 import base64
+import bisect
 import collections
 import functools
 import html
+import itertools
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from app.safety.linear import has
-from app.safety.normal import Change, Pieces, View, folded, pieces, rewritten
-from app.safety.rules import vocabulary
+from app.safety.normal import Change, Pieces, Span, View, folded, pieces, rewritten
+from app.safety.rules import has, linear, vocabulary
+
+FENCE = r"(?m)^[ \t]{0,3}(`{3,}|~{3,})[^\n`]*$"
+INLINE = r"``[^`\n]+(?:`[^`\n]+)*``|`[^`\n]+`"
+BLOCK_QUOTE = r"(?m)^[ \t]{0,3}>[^\n]*$"
+QUOTED = r"\"[^\"\n]{4,}\"|“[^”\n]{4,}”|«[^»\n]{4,}»|„[^“”\n]{4,}[“”]|「[^」\n]{2,}」"
+DISCUSSED = re.compile(
+    r"\b(?:phrases?|phrasing|such as|like|e\.g|for example|for instance|attack\w*|inject\w*|jailbreak\w*|adversar\w*|"
+    r"payloads?|strings?|examples?|pattern\w*|detect\w*|block\w*|filter\w*|scan\w*|caught|refus\w*|red[- ]?team\w*|"
+    r"malicious|tried|tries|attempt\w*|contain\w*|said|says|wrote|writes|reads|titled|called|quote[sd]?|known as|"
+    r"приме\w*|фраз\w*|атак\w*|инъекц\w*|пыта\w*|beispiel\w*|angriff\w*|satz|satze|exemple\w*|attaque\w*|phrase\w*|"
+    r"ejemplo\w*|ataque\w*|frase\w*)\b|例如|攻击|注入|短语|比如",
+    re.IGNORECASE,
+)
+DISCUSSION_CHARACTERS = 100
+"""Characters before a quotation in which a word must say that it is discussed."""
+MOST_MARKS = 10_000
+"""Quotations of one kind that are read; text after them counts as not quoted."""
+COMMENT_START, COMMENT_END = "<!--", "-->"
+SOME_HIDDEN = r"<!--|\]\(|\]:|<\w"
+TITLES = (
+    r"(?m)\]\([^()\s]*[ \t]+[\"'(]([^\"\n]{3,})[\"')]\)",
+    r"(?m)^[ \t]{0,3}\[[^\]\n]+\]:[ \t]*\S+[ \t]+[\"'(]([^\n]{3,})[\"')]",
+    r"!\[([^\]\n]{3,})\]\(",
+)
+"""Titles of inline links, titles of reference links, and alternative texts of images."""
+TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
+VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905 - shorter than quoted words
+HIDING_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d])"
+    r"|(?<![\w-])color\s*:\s*(?:white|#fff|transparent)",
+    re.IGNORECASE,
+)
+HIDING_ATTRIBUTE = re.compile(r"\shidden(?=[\s=/]|$)", re.IGNORECASE)
+VALUE = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def _spans(pattern: str, text: str) -> Iterator[Span]:
+    return (match.span() for match in itertools.islice(linear(pattern).finditer(text), MOST_MARKS))
+
+
+def quoted_as_data(text: str) -> list[Span]:
+    """Returns the spans of closed code blocks, inline code and block quotes."""
+    return merged([*_fences(text), *_spans(BLOCK_QUOTE, text), *_spans(INLINE, text)])
+
+
+def _fences(text: str) -> Iterator[Span]:
+    """Yields closed code blocks; a fence without its closing one quotes nothing."""
+    opened: tuple[int, str] | None = None
+    for match in itertools.islice(linear(FENCE).finditer(text), MOST_MARKS):
+        mark = match.group(1)
+        if opened is None:
+            opened = match.start(), mark
+        elif mark[0] == opened[1][0] and len(mark) >= len(opened[1]) and match.group().strip() == mark:
+            yield opened[0], match.end()
+            opened = None
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Sorts spans and joins those that touch or follow each other line by line."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def within(spans: Sequence[Span], start: int, end: int) -> bool:
+    """Tells if one of these spans, which are in order and do not overlap, holds the whole stretch."""
+    at = bisect.bisect_right(spans, (start, sys.maxsize)) - 1
+    return at >= 0 and spans[at][0] <= start and end <= spans[at][1]
+
+
+def discussed(text: str) -> list[Span]:
+    """Returns the quotations that the words before them call an example, an attack or somebody's words."""
+    return [
+        (start, end)
+        for start, end in _spans(QUOTED, text)
+        if DISCUSSED.search(text, max(0, start - DISCUSSION_CHARACTERS), start)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A part of a text that a person does not see."""
+
+    text: str
+    start: int
+    end: int
+    title: bool = False
+    """True for a link's title or an image's text: a person may see it, and it describes."""
+
+
+def hidden_parts(text: str) -> Iterator[Hidden]:
+    """Yields comments, titles of links, texts of images, and hidden elements."""
+    if not has(SOME_HIDDEN, text):
+        return
+    yield from _comments(text)
+    yield from _hidden_elements(text)
+    for pattern in TITLES:
+        for match in itertools.islice(linear(pattern).finditer(text), MOST_MARKS):
+            yield Hidden(match.group(1), match.start(1), match.end(1), title=True)
+
+
+def _comments(text: str) -> Iterator[Hidden]:
+    """Yields HTML comments; one that is never closed hides the rest of the text."""
+    start = text.find(COMMENT_START)
+    while start >= 0:
+        first = start + len(COMMENT_START)
+        end = text.find(COMMENT_END, first)
+        last = len(text) if end < 0 else end
+        yield Hidden(text[first:last], first, last)
+        start = text.find(COMMENT_START, last)
+
+
+def _hidden_elements(text: str) -> Iterator[Hidden]:
+    """Yields the text of hidden elements without tags; one that is never closed lasts to the end."""
+    name, depth, first = "", 0, 0
+    for tag in TAG.finditer(text):
+        if not name and not tag[1] and _hides(tag):
+            name, depth, first = tag[2].lower(), 1, tag.end()
+        elif name and tag[2].lower() == name:
+            depth += -1 if tag[1] else 1
+            if not depth:
+                yield _element(text, first, tag.start())
+                name = ""
+    if name:
+        yield _element(text, first, len(text))
+
+
+def _hides(tag: re.Match[str]) -> bool:
+    if tag[2].lower() in VOID_ELEMENTS or tag[3].endswith("/"):
+        return False
+    return bool(HIDING_STYLE.search(tag[3]) or HIDING_ATTRIBUTE.search(VALUE.sub("", tag[3])))
+
+
+def _element(text: str, start: int, end: int) -> Hidden:
+    return Hidden(TAG.sub("", text[start:end]), start, end)
+
 
 OPENED = "\f"
-"""Read where a mark opens: a blank, at which a sentence may begin."""
+"""Replaces an opening mark: a blank at which a sentence may begin."""
 SOME_MARK = r"[*_`~\[\]\\]|<[/!A-Za-z]|&[#A-Za-z]"
 MARK = re.compile(
     r"<!(?:[^<>]*)>|</?(?P<tag>[A-Za-z][\w-]*)(?:[\s/][^<>]*)?>"
@@ -23,40 +168,24 @@ BLOCK_TAG = re.compile(
     r"address|article|aside|blockquote|br|d[dlt]|div|footer|h[1-6r]|header|li|main|nav|[ou]l|p|pre|section|t(?:able|[dhr])",
     re.IGNORECASE,
 )
-SEPARATORS = r"\s.\-_*·•|/\\—–~+,;:"
-SOME_SPACED = rf"(?:^|[^\p{{L}}\p{{N}}])(?:\p{{L}}[{SEPARATORS}]{{1,4}}){{4}}\p{{L}}(?:$|[^\p{{L}}\p{{N}}])"
-SPACED = re.compile(rf"(?<![^\W_])(?:[^\W\d_][{SEPARATORS}]{{1,4}}){{4,}}[^\W\d_](?![^\W_])")
-"""Letters with something between each two of them."""
-BETWEEN = re.compile(rf"[{SEPARATORS}]+")
-FIGURES = str.maketrans("01345789@$!", "oieastbgasi")
-"""The letters that figures and signs are written for. A 1 is an l where it is doubled or ends its word, and where the
-rules know the word so."""
-FOR_L = re.compile(r"1(?=1)|(?<=1)1|(?<=[A-Za-z])1(?![A-Za-z0-9@$!])")
-SOME_FIGURED = r"[A-Za-z][01345789@$!]+[A-Za-z]|(?:^|[^\w])[01345789@$!][A-Za-z]{2}|[A-Za-z]{2}[01345789@$](?:$|[^\w])"
-FIGURED = re.compile(
-    r"(?<![\w@$!])(?=[01345789@$!]*[A-Za-z])(?=[A-Za-z]*[01345789@$!])[A-Za-z01345789@$!]+[A-Za-z01345789@$](?![\w@$])"
-)
-"""Words of letters and of what stands for letters; a sign at the end of a word is none."""
 
 
 def without_marks(text: str) -> View | None:
-    """Without emphasis, code marks, links, tags, entities and escapes; None where there are none."""
-    if not has(SOME_MARK, text):
-        return None
-    changes = list(_unmarked(text))
+    """Removes emphasis, code marks, links, tags, entities and escapes; returns None if there are none."""
+    changes = list(_unmarked(text)) if has(SOME_MARK, text) else []
     return rewritten(text, changes) if changes else None
 
 
 def _unmarked(text: str) -> Iterator[Change]:
-    """Of marks that follow each other the first says whether something opens."""
+    """Yields the marks; of adjacent ones, only the first can be an opening one."""
     last = -1
     for match in MARK.finditer(text):
         start, end = match.span()
-        yield start, end, _instead(match, opens=start != last and not text[start - 1 : start].isalnum())
+        yield start, end, _replacement(match, opens=start != last and not text[start - 1 : start].isalnum())
         last = end
 
 
-def _instead(match: re.Match[str], *, opens: bool) -> str:
+def _replacement(match: re.Match[str], *, opens: bool) -> str:
     if match["entity"]:
         return _character(match[0])
     if BLOCK_TAG.fullmatch(match["tag"] or ""):
@@ -69,20 +198,45 @@ def _character(entity: str) -> str:
     return folded(html.unescape(entity))
 
 
+SEPARATORS = r"\s.\-_*·•|/\\—–~+,;:"
+SOME_SPACED = rf"(?:^|[^\p{{L}}\p{{N}}])(?:\p{{L}}[{SEPARATORS}]{{1,4}}){{4}}\p{{L}}(?:$|[^\p{{L}}\p{{N}}])"
+SPACED = re.compile(rf"(?<![^\W_])(?:[^\W\d_][{SEPARATORS}]{{1,4}}){{4,}}[^\W\d_](?![^\W_])")
+"""A run of letters with separators between each two."""
+BETWEEN = re.compile(rf"[{SEPARATORS}]+")
+
+
 def joined(text: str) -> View | None:
-    """With each run of spaced letters as words; None where there is none."""
-    if not has(SOME_SPACED, text):
-        return None
-    changes = [(run.start(), run.end(), _closed(run[0])) for run in SPACED.finditer(text)]
+    """Joins the letters of each spaced run to words; returns None if there is no such run."""
+    return _substituted(text, SOME_SPACED, SPACED, _closed)
+
+
+def _substituted(text: str, needed: str, pattern: re.Pattern[str], replace: Callable[[str], str]) -> View | None:
+    """Replaces each match; `needed` is found by RE2 in every text that has one."""
+    changes = [(*match.span(), replace(match[0])) for match in pattern.finditer(text)] if has(needed, text) else []
     return rewritten(text, changes) if changes else None
+
+
+def _closed(run: str) -> str:
+    """Joins a run's letters; a word ends at a longer gap than usual, or at a blank if the usual gap is a mark."""
+    gaps = collections.Counter(BETWEEN.findall(run))
+    ((usual, _),) = gaps.most_common(1)
+    ends = {gap for gap in gaps if len(gap) > len(usual) or (gap.isspace() and not usual.isspace())}
+    return BETWEEN.sub(lambda gap: " " if gap[0] in ends else "", run)
+
+
+FIGURES = str.maketrans("01345789@$!", "oieastbgasi")
+"""Letters that figures and signs replace. A 1 is an l if it is doubled, ends its word, or makes a word of the rules."""
+FOR_L = re.compile(r"1(?=1)|(?<=1)1|(?<=[A-Za-z])1(?![A-Za-z0-9@$!])")
+SOME_FIGURED = r"[A-Za-z][01345789@$!]+[A-Za-z]|(?:^|[^\w])[01345789@$!][A-Za-z]{2}|[A-Za-z]{2}[01345789@$](?:$|[^\w])"
+FIGURED = re.compile(
+    r"(?<![\w@$!])(?=[01345789@$!]*[A-Za-z])(?=[A-Za-z]*[01345789@$!])[A-Za-z01345789@$!]+[A-Za-z01345789@$](?![\w@$])"
+)
+"""A word of letters and figures or signs; a sign at its end does not belong to it."""
 
 
 def figured(text: str) -> View | None:
-    """With letters for the figures and signs in words that have letters too; None where there is none."""
-    if not has(SOME_FIGURED, text):
-        return None
-    changes = [(word.start(), word.end(), _spelled(word[0])) for word in FIGURED.finditer(text)]
-    return rewritten(text, changes) if changes else None
+    """Reads figures and signs as letters in words that also have letters; returns None if there are none."""
+    return _substituted(text, SOME_FIGURED, FIGURED, _spelled)
 
 
 def _spelled(word: str) -> str:
@@ -91,52 +245,37 @@ def _spelled(word: str) -> str:
     return other if other.lower() in vocabulary() else spelled
 
 
-def _closed(run: str) -> str:
-    """Its letters; a word ends where more stands between them than mostly, or a blank where mostly a mark does."""
-    gaps = collections.Counter(BETWEEN.findall(run))
-    ((usual, _),) = gaps.most_common(1)
-    ends = {gap for gap in gaps if len(gap) > len(usual) or (gap.isspace() and not usual.isspace())}
-    return BETWEEN.sub(lambda gap: " " if gap[0] in ends else "", run) if ends else BETWEEN.sub("", run)
-
-
 SOME_CODE = r"[A-Za-z0-9+/_-]{20}|(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12}"
 DIGIT = r"[A-Za-z0-9+/_-]"
 BASE64 = re.compile(rf"(?<![A-Za-z0-9+/=_-]){DIGIT}{{20,}}(?:\r?\n{DIGIT}{{20,}})*(?:\r?\n{DIGIT}+)?={{0,2}}")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x|\\u00|%|&#x)?[0-9a-fA-F]{2}[\s:,;]{0,2}){12,}(?![0-9A-Za-z])")
 QUARTET = 4
-"""Digits of Base64 that spell whole bytes."""
+"""Base64 digits that encode whole bytes."""
 HEX_MARKS = re.compile(r"0x|\\x|\\u00|%|&#x|[\s:,;]")
 READABLE = re.compile(r"[^\ufffd\x00-\x08\x0e-\x1f\x7f]{12,}")
-"""A stretch that can be text: what else comes out of digits has a strange character in every few."""
+"""A stretch of decoded bytes that can be text; other data has an undecodable byte in every few."""
 
 
 def decoded(text: str) -> Pieces | None:
-    """What the runs of digits spell; None where none spells text."""
+    """Decodes Base64 and hexadecimal data; returns None if none of it is text."""
     if not has(SOME_CODE, text):
         return None
-    return pieces(
-        (stretch, match.span()) for match in _runs(text) for run in _decoded(match) for stretch in READABLE.findall(run)
-    )
-
-
-def _runs(text: str) -> Iterator[re.Match[str]]:
-    yield from HEX.finditer(text)
-    yield from BASE64.finditer(text)
+    runs = itertools.chain(HEX.finditer(text), BASE64.finditer(text))
+    return pieces((stretch, run.span()) for run in runs for read in _decoded(run) for stretch in READABLE.findall(read))
 
 
 def _decoded(match: re.Match[str]) -> Iterator[str]:
-    """What is no text becomes a character that no text has."""
+    """Decodes a run; bytes that are no text become U+FFFD."""
     if match.re is HEX:
-        digits = HEX_MARKS.sub("", match[0])
-        yield bytes.fromhex(digits).decode(errors="replace")
+        yield bytes.fromhex(HEX_MARKS.sub("", match[0])).decode(errors="replace")
         return
-    for run in _lines(match[0].replace("-", "+").replace("_", "/")):
+    for run in _base64_parts(match[0].replace("-", "+").replace("_", "/")):
         digits = run[: len(run) - (len(run) % QUARTET == 1)]
         yield base64.b64decode(digits + "=" * (-len(digits) % QUARTET)).decode(errors="replace")
 
 
-def _lines(digits: str) -> Iterator[str]:
-    """Lines that were broken where a decoder may go on are one."""
+def _base64_parts(digits: str) -> Iterator[str]:
+    """Joins lines up to one whose digits do not encode whole bytes: there a value ends."""
     held = ""
     for line in digits.rstrip("=").split():
         held += line

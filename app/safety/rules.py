@@ -1,4 +1,4 @@
-"""The rules, read once from their file, and searched by an engine whose time is linear in the text."""
+"""The scan's rules, and RE2, the engine that searches them in time linear in the text."""
 
 import functools
 import itertools
@@ -9,27 +9,49 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import re2  # type: ignore[import-untyped] # the package has no types
+
 from app.safety.normal import folded
 
 COMPACT, HIDDEN, ADDRESSED = "compact", "hidden", "addressed"
-"""Rules for letters that stood apart, for places that a person does not see, and, of these, for titles too."""
+"""Severities of the rules that apply only in spaced letters, in hidden places, and in hidden places and titles."""
 WORD = re.compile(r"[a-z]{3,}")
 LETTERS = {"ru": "а-яa-z", "de": "a-z", "fr": "a-z", "es": "a-z"}
-"""What a letter is in a language: every letter there is makes an expression twenty times as large. Without accents, as
-the text is read."""
+"""Letters of a language after folding. The class of all letters would make an expression twenty times as large."""
 NESTED = 3
-"""How deep a list of words may name other lists."""
+"""Levels at which a word list may name other lists."""
 MOST_MATCHES = 1_000
-"""Of one rule in one text, quoted ones included; a text that has more quotes nothing."""
-SPARED_BEFORE = 8
-"""Characters before a match that are looked at too: "do not forget" stands there in other languages."""
-SPARED_WITHIN = 80
-"""Characters after a match in which its rule's exception is looked for."""
+"""Matches of one rule in one text, quoted ones included. A text with more counts as not quoted."""
+BEFORE_CHARACTERS = 8
+"""Characters before a match in which an exception may begin: "do not forget" starts there in other languages."""
+AFTER_CHARACTERS = 80
+"""Characters after a match in which its exception may stand."""
+
+
+@functools.cache
+def linear(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
+    """Compiles an expression for RE2."""
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def has(pattern: str, text: str) -> bool:
+    """Tells if an expression matches anywhere; cheaper than a search, and enough for most texts."""
+    return bool(_set(pattern).Match(text))
+
+
+@functools.cache
+def _set(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
+    found = re2.Set.SearchSet()
+    found.Add(pattern)
+    found.Compile()
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What an instruction of one kind looks like."""
+    """An expression for one kind of instruction, with examples."""
 
     name: str
     family: str
@@ -37,17 +59,19 @@ class Rule:
     severity: str
     pattern: str
     caught: tuple[str, ...]
+    """Texts that the rule must find."""
     spared: tuple[str, ...]
+    """Texts that the rule must not find."""
     unless: str = ""
-    """What no match contains, nor the few characters before it; Python's, as the next."""
+    """An expression of Python's that voids a match if it occurs in it or in the few characters before it."""
     unless_after: str = ""
-    """What does not follow a match."""
+    """An expression of Python's that voids a match if it follows it."""
 
     def spares(self, text: str, start: int, end: int) -> bool:
-        """Whether a match is one of the rule's exceptions."""
-        if self.unless and _exception(self.unless).search(text, max(0, start - SPARED_BEFORE), end):
+        """Tells if a match is one of the rule's exceptions."""
+        if self.unless and _exception(self.unless).search(text, max(0, start - BEFORE_CHARACTERS), end):
             return True
-        return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + SPARED_WITHIN))
+        return bool(self.unless_after and _exception(self.unless_after).match(text, end, end + AFTER_CHARACTERS))
 
 
 @functools.cache
@@ -57,7 +81,7 @@ def _exception(pattern: str) -> re.Pattern[str]:
 
 @functools.cache
 def rules() -> tuple[Rule, ...]:
-    """Every rule, its words put in."""
+    """Reads every rule, with its word lists filled in."""
     found = tomllib.loads(files("app.safety").joinpath("rules.toml").read_text(encoding="utf-8"))
     words: dict[str, str] = found["words"]
     return tuple(_rule(rule, words) for rule in found["rule"])
@@ -65,7 +89,7 @@ def rules() -> tuple[Rule, ...]:
 
 @functools.cache
 def vocabulary() -> frozenset[str]:
-    """Words, in small Latin letters, of which the rules' expressions and examples are made."""
+    """Returns the words of the rules' expressions and examples, folded and in lower case."""
     sources = (text for rule in rules() for text in (rule.pattern, *rule.caught))
     return frozenset(word for source in sources for word in WORD.findall(folded(source).lower()))
 
@@ -97,15 +121,13 @@ class Match(NamedTuple):
     start: int
     end: int
     excess: bool
-    """It is the last that is looked for: quotation and exceptions no longer count."""
+    """True for the last match that is searched for: neither quotation nor exceptions excuse it."""
 
 
 class Book:
-    """Rules of one severity group. A rule is asked only where a text has the words that it cannot do without."""
+    """Rules that are searched together. A rule is tried only where the text has the words that it requires."""
 
     def __init__(self, chosen: Sequence[Rule]) -> None:
-        import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text is stored
-
         options = re2.Options()
         options.case_sensitive = False
         options.max_mem = 256 << 20
@@ -117,7 +139,7 @@ class Book:
         self._expressions: list[Any] = [self._all.re(number) for number in range(len(chosen))]
 
     def matches(self, text: str) -> Iterator[Match]:
-        """What the rules find."""
+        """Yields the rules' matches, exceptions left out."""
         for number in sorted(self._all.Match(text, potential=False) or ()):
             rule = self.rules[number]
             for count, found in enumerate(itertools.islice(self._expressions[number].finditer(text), MOST_MATCHES)):
@@ -128,8 +150,5 @@ class Book:
 
 @functools.cache
 def book(severity: str) -> Book:
-    """The rules of `block` and `flag`, or of one of the others."""
-    apart = {COMPACT, HIDDEN, ADDRESSED}
-    if severity in apart:
-        return Book([rule for rule in rules() if rule.severity == severity])
-    return Book([rule for rule in rules() if rule.severity not in apart])
+    """Compiles the rules of one severity."""
+    return Book([rule for rule in rules() if rule.severity == severity])

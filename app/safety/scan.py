@@ -1,4 +1,4 @@
-"""The scan: every reading of a text against the rules, each finding at its place in the text as it was given."""
+"""The injection scan: searches every reading of a text for the rules, and places each finding in the original. Pure."""
 
 import collections
 import functools
@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.safety.context import Span, discussed, merged, quoted_as_data, unseen, within
-from app.safety.normal import Pieces, View, hidden, normal, pieces
-from app.safety.readings import decoded, figured, joined, without_marks
+from app.safety import readings
+from app.safety.normal import Pieces, Span, View, count_invisible, normal, pieces
 from app.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 BLOCK, FLAG = "block", "flag"
@@ -17,38 +16,38 @@ EXCERPT_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An instruction to the reader, or what hides one."""
+    """An instruction to the reader, or characters that hide one."""
 
     rule: str
     family: str
     """`override`, `role`, `jailbreak`, `exfiltration`, `tool`, `persistence` or `hidden`."""
     severity: str
-    """BLOCK keeps the text out; FLAG marks what is quoted or discussed."""
+    """BLOCK refuses the text; FLAG marks an instruction that is quoted or discussed."""
     start: int
     end: int
-    """Its place in the text as it was given, in characters."""
+    """Place in the given text, in characters."""
     excerpt: str
 
 
 REPEATED_CHARACTERS = 200
-"""Texts as short come again and again: tags, keys, headings. Of the report files' chunks 9 of 10 texts are such."""
+"""Length up to which a text's findings are cached: 9 of 10 chunks of report files are this short, and many recur."""
 FEWEST_HIDDEN = 3
-"""Invisible characters between letters from which on they are marked: fewer come with copied text."""
+"""Runs of invisible characters between letters that make a finding; copied text has one or two."""
 MOST_OF_A_RULE = 20
-"""Findings of one rule and severity in one text: what repeats itself a thousand times is news once."""
+"""Findings of one rule and severity in one text; more are left out."""
 TAGS = re.compile(r"[\U000e0020-\U000e007e]{4,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
-"""Characters that nobody sees and that spell a text of their own."""
+"""Invisible characters that spell a text of their own."""
 FLAGS = re.compile(
     "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
-"""Of England, Scotland and Wales: all the emoji that are made of such characters."""
+"""The flags of England, Scotland and Wales: the only emoji that contain such characters."""
 TAG_START, TAG_END = 0xE0000, 0xE0080
 LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
 
 
 class Page:
-    """A text under the scan."""
+    """A text under the scan, with its normalised reading."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,22 +55,22 @@ class Page:
 
     @functools.cached_property
     def bare(self) -> View | None:
-        """Its reading without Markdown and HTML; None where it has none."""
-        return without_marks(self.read.text)
+        """The reading without Markdown and HTML; None if it has none."""
+        return readings.without_marks(self.read.text)
 
     @functools.cached_property
     def code(self) -> list[Span]:
-        """Where its reading is quoted as data."""
-        return quoted_as_data(self.read.text)
+        """The spans of the reading that are quoted as data."""
+        return readings.quoted_as_data(self.read.text)
 
     @functools.cached_property
     def data(self) -> list[Span]:
-        """Where its reading is quoted or discussed."""
-        return merged([*self.code, *discussed(self.read.text)])
+        """The spans of the reading that are quoted or discussed."""
+        return readings.merged([*self.code, *readings.discussed(self.read.text)])
 
     def finding(self, match: Match, span: Span, *, family: str = "") -> Finding:
-        """What a rule found at a place of the reading. Nobody discusses what nobody sees."""
-        quoted = within(self.code if family == HIDDEN else self.data, *span) and not match.excess
+        """Makes a finding of a match at a span of the reading. Discussion does not excuse a hidden place."""
+        quoted = readings.within(self.code if family == HIDDEN else self.data, *span) and not match.excess
         start, end = self.read.span(*span)
         return Finding(
             rule=match.rule.name,
@@ -84,10 +83,10 @@ class Page:
 
 
 def scan(text: str) -> tuple[Finding, ...]:
-    """What instructs the reader, in the order of its place. Linear in the text's length.
+    """Finds instructions to the reader, in order of their place. Linear in the text's length.
 
-    What stands in a closed code block, inline code or a block quote is quoted as data, and what stands in quotation
-    marks after words that discuss it is an example: both are FLAG, everything else is BLOCK.
+    A span in a closed code block, inline code or a block quote is quoted as data; one in quotation marks after words
+    that discuss it is an example. Both are FLAG, everything else is BLOCK.
     """
     return _scanned_again(text) if len(text) <= REPEATED_CHARACTERS else _scanned(text)
 
@@ -99,107 +98,91 @@ def _scanned_again(text: str) -> tuple[Finding, ...]:
 
 def _scanned(text: str) -> tuple[Finding, ...]:
     page = Page(text)
-    found = [*_said(page), *_spaced(page), *_figured(page), *_unseen(page), *_encoded(page), *_invisible(text)]
-    return tuple(_told_apart(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
+    found = [*_in_views(page), *_in_hidden_parts(page), *_in_encoded_data(page), *_of_invisible(text)]
+    return tuple(_distinct(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Those that keep the text out."""
+    """Selects the findings that refuse the text."""
     return tuple(finding for finding in findings if finding.severity == BLOCK)
 
 
-def _said(page: Page) -> Iterator[Finding]:
-    """As it stands, and without its Markdown and HTML."""
-    yield from _matched(page, View(page.read.text))
+def _in_views(page: Page) -> Iterator[Finding]:
+    """Finds matches in the reading, and in it without markup, with joined letters, and with figures as letters."""
+    plain = View(page.read.text)
+    yield from _matched(page, plain)
     if page.bare is not None:
         yield from _matched(page, page.bare)
-
-
-def _matched(page: Page, view: View, severities: Iterable[str] = (BLOCK,)) -> Iterator[Finding]:
-    """The rules' matches in another view of the page's reading."""
-    for severity in severities:
-        for match in book(severity).matches(view.text):
-            yield page.finding(match, view.span(*_words(match, view.text)))
-
-
-def _words(match: Match, text: str) -> Span:
-    """A rule's lead begins at the mark or blank before the word; the finding begins at the word."""
-    return match.start + len(LEAD.match(text, match.start, match.end)[0]), match.end  # type: ignore[index]
-
-
-def _spaced(page: Page) -> Iterator[Finding]:
-    """Letters that stand apart, read as words; what was found without that is found again, at the same place."""
-    apart = joined(page.read.text)
+    apart = readings.joined(plain.text)
     if apart is not None:
         yield from _matched(page, apart, (COMPACT, BLOCK))
+    base = page.bare or plain
+    spelled = readings.figured(base.text)
+    if spelled is not None:
+        yield from _matched(page, spelled, base=base)
 
 
-def _figured(page: Page) -> Iterator[Finding]:
-    """Figures read as the letters that they stand for; what has none of them is found again, at the same place."""
-    base = page.bare or View(page.read.text)
-    spelled = figured(base.text)
-    if spelled is None:
-        return
-    for match in book(BLOCK).matches(spelled.text):
-        yield page.finding(match, base.span(*spelled.span(*_words(match, spelled.text))))
+def _matched(
+    page: Page, view: View, severities: Iterable[str] = (BLOCK,), *, base: View | None = None
+) -> Iterator[Finding]:
+    """Finds matches in a view of the reading, or of its view `base`."""
+    for match, span in _matches(view.text, severities):
+        place = view.span(*span)
+        yield page.finding(match, base.span(*place) if base else place)
 
 
-def _unseen(page: Page) -> Iterator[Finding]:
-    """What describes a picture or a link is held to less than what nobody sees at all."""
-    places = list(unseen(page.read.text))
-    titles = pieces((place.text, (place.start, place.end)) for place in places if place.title)
-    others = pieces((place.text, (place.start, place.end)) for place in places if not place.title)
-    yield from _within(page, titles, (ADDRESSED, BLOCK), family=HIDDEN)
-    yield from _within(page, others, (HIDDEN, ADDRESSED, BLOCK), family=HIDDEN)
+def _matches(text: str, severities: Iterable[str]) -> Iterator[tuple[Match, Span]]:
+    """Yields matches with the span of their words: a rule's pattern also covers the blank or mark before them."""
+    for severity in severities:
+        for match in book(severity).matches(text):
+            lead = LEAD.match(text, match.start, match.end)
+            yield match, (match.start + len(lead[0] if lead else ""), match.end)
 
 
-def _encoded(page: Page) -> Iterator[Finding]:
-    yield from _within(page, decoded(page.read.text), (BLOCK, HIDDEN, ADDRESSED))
+def _in_hidden_parts(page: Page) -> Iterator[Finding]:
+    """Finds matches in hidden parts; titles are read by fewer rules, because they describe."""
+    parts = list(readings.hidden_parts(page.read.text))
+    titles = pieces((part.text, (part.start, part.end)) for part in parts if part.title)
+    others = pieces((part.text, (part.start, part.end)) for part in parts if not part.title)
+    yield from _in_pieces(page, titles, (ADDRESSED, BLOCK), family=HIDDEN)
+    yield from _in_pieces(page, others, (HIDDEN, ADDRESSED, BLOCK), family=HIDDEN)
 
 
-def _within(page: Page, found: Pieces | None, severities: Iterable[str], *, family: str = "") -> Iterator[Finding]:
-    """The rules' matches in texts from other places, with and without their marks."""
+def _in_encoded_data(page: Page) -> Iterator[Finding]:
+    yield from _in_pieces(page, readings.decoded(page.read.text), (BLOCK, HIDDEN, ADDRESSED))
+
+
+def _in_pieces(page: Page, found: Pieces | None, severities: Sequence[str], *, family: str = "") -> Iterator[Finding]:
+    """Finds matches in extracted texts, with and without their markup."""
     if found is None:
         return
     read = normal(found.text)
-    bare = without_marks(read.text)
-    for severity in severities:
-        for match in book(severity).matches(read.text):
-            yield page.finding(match, found.span(read.place(_words(match, read.text)[0])), family=family)
-        if bare is not None:
-            for match in book(severity).matches(bare.text):
-                first = bare.place(_words(match, bare.text)[0])
-                yield page.finding(match, found.span(read.place(first)), family=family)
+    for view in filter(None, (View(read.text), readings.without_marks(read.text))):
+        for match, (start, _) in _matches(view.text, severities):
+            yield page.finding(match, found.span(read.position(view.position(start))), family=family)
 
 
-def _invisible(text: str) -> Iterator[Finding]:
-    """Characters that nobody sees, between letters or spelling a text of their own."""
+def _of_invisible(text: str) -> Iterator[Finding]:
+    """Finds invisible characters that stand between letters or spell a text of their own."""
     if text.isascii():
         return
     flags = {match.span() for match in FLAGS.finditer(text)}
     runs = [match for match in TAGS.finditer(text) if (match.start() - 1, match.end() + 1) not in flags]
-    data = quoted_as_data(text.encode(errors="replace").decode()) if runs else []
+    data = readings.quoted_as_data(text.encode(errors="replace").decode()) if runs else []
     for run in runs:
         spelled = "".join(chr(ord(letter) - TAG_START) for letter in run[0] if ord(letter) < TAG_END)
-        severity = FLAG if within(data, *run.span()) else BLOCK
-        yield _of_characters("hidden-tags", severity, run.span(), spelled)
-    if not runs and hidden(text) >= FEWEST_HIDDEN:
-        yield _of_characters("hidden-characters", FLAG, (0, len(text)), text)
+        yield _hidden("hidden-tags", FLAG if readings.within(data, *run.span()) else BLOCK, run.span(), spelled)
+    if not runs and count_invisible(text) >= FEWEST_HIDDEN:
+        yield _hidden("hidden-characters", FLAG, (0, len(text)), text)
 
 
-def _of_characters(rule: str, severity: str, span: Span, excerpt: str) -> Finding:
-    return Finding(
-        rule=rule,
-        family=HIDDEN,
-        severity=severity,
-        start=span[0],
-        end=span[1],
-        excerpt=excerpt[:EXCERPT_CHARACTERS],
-    )
+def _hidden(rule: str, severity: str, span: Span, text: str) -> Finding:
+    excerpt = text[:EXCERPT_CHARACTERS]
+    return Finding(rule=rule, family=HIDDEN, severity=severity, start=span[0], end=span[1], excerpt=excerpt)
 
 
-def _told_apart(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Without those that lie over another of their rule and severity, and no more of each than are news."""
+def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Drops findings that overlap an earlier one of their rule and severity, and those beyond MOST_OF_A_RULE."""
     ends: dict[tuple[str, str], int] = {}
     times: collections.Counter[tuple[str, str]] = collections.Counter()
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Secrets in text: keys, tokens, private keys, passwords in addresses. Found by detect-secrets' own expressions."""
+"""Masks secrets in text (keys, tokens, private keys, passwords), by detect-secrets' expressions and more of our own."""
 
 import functools
 import re
@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+import re2  # type: ignore[import-untyped] # the package has no types
 import structlog
+
+from app.safety.rules import linear
 
 MASK = "[secret masked: {kind}]"
 PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
 )
-MORE = {
+OWN_PATTERNS = {
     "API key": re.compile(
         r"\b(?:sk|pk|rk)-(?=[A-Za-z_-]{0,200}[0-9])(?=[A-Za-z0-9_-]{0,100}?[A-Za-z0-9]{16})"
         r"(?:[a-z0-9]{2,12}-){0,3}[A-Za-z0-9_-]{20,200}\b"
@@ -62,23 +65,24 @@ MORE = {
         r"(?=[^\s\"'`,;()]{0,60}[0-9])(?=[^\s\"'`,;()]{0,60}[A-Za-z])([^\s\"'`,;()]{8,200})"
     ),
 }
-"""Kinds that the library does not know, or knows by an older form; a group is the part that is secret."""
-LEFT_OUT = frozenset(
+"""Expressions for secrets that the library does not know, or knows by an older form. A group holds the secret part."""
+UNUSED_DETECTORS = frozenset(
     {"IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector", "KeywordDetector", "JwtTokenDetector"}
 )
-"""Of the library's: an address is no secret, passwords in addresses and private keys are masked whole here, and words
-such as `secret:` stand in innocent prose."""
+"""Detectors of the library that are not used: an IP address is no secret, passwords in addresses and private keys are
+masked whole here, and words such as `secret:` occur in harmless prose."""
 PIECE_CHARACTERS = 16_384
-"""Expressions that look ahead hold the interpreter while they read: 1 ms for as much of a report, 0.1 s at worst."""
+"""Characters that an expression with lookahead reads at once. It holds the interpreter meanwhile: 1 ms for so much of a
+report, 0.1 s at worst."""
 
 FILTER_BYTES = 32 * 2**20
-"""What the filters of all expressions may remember, and keep once a text full of tokens has filled it: such a text
-takes 1 s a megabyte instead of the 2 ms of prose, and some 20 times as long with 8 MB."""
-LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+"""Memory that the filters of all expressions may use. A text full of tokens fills it and takes 1 s a megabyte, where
+prose takes 2 ms; with 8 MB it takes some 20 times as long."""
+LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
 BOUND = re.compile(r"\{(\d+),\d+\}")
 PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)
 BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
-"""What `re` takes for a blank, as the linear engine names it."""
+"""The blanks that `re` knows, as RE2 writes them."""
 
 T = TypeVar("T")
 
@@ -87,14 +91,14 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """A text without its secrets, and which kinds there were."""
+    """A text without its secrets, and the kinds of secrets that it had."""
 
     text: str
     kinds: tuple[str, ...] = ()
 
 
 def mask(text: str) -> Masked:
-    """`text` with each secret replaced by what kind of secret stood there. Pure, and linear in the text's length."""
+    """Replaces each secret by its kind. Pure, and linear in the text's length."""
     kinds: list[str] = []
     for expression in _suspected(text):
         text = expression.masked(text, kinds)
@@ -105,13 +109,14 @@ def mask(text: str) -> Masked:
 class _Expression:
     kind: str
     pattern: Any
-    """Of either engine."""
+    """An expression of `re` or of RE2."""
     in_part: bool = False
-    """Whether its group is the secret; else the whole match is."""
+    """True if the secret is the first group, False if it is the whole match."""
     in_pieces: bool = False
+    """True if a long text is read piece by piece."""
 
     def masked(self, text: str, kinds: list[str]) -> str:
-        """The text without what this finds; `kinds` has one more for each."""
+        """Masks each match, and adds the kind to `kinds` for each."""
 
         def replaced(match: Any) -> str:  # noqa: ANN401 - of either engine
             kinds.append(self.kind)
@@ -124,27 +129,25 @@ class _Expression:
 
 
 def load() -> None:
-    """Make the expressions ready before somebody waits for them: that takes a third of a second."""
+    """Prepares the expressions, which takes a third of a second, before the first request needs them."""
     _expressions()
 
 
 def _suspected(text: str) -> Iterator[_Expression]:
-    """The expressions that may find something: one pass tells that of all, and most text has nothing for any."""
+    """Yields the expressions that may match. One pass filters all of them; most texts pass none."""
     expressions, filters = _expressions()
-    return (expressions[place] for place in sorted(filters.Match(_dotted(text)) or ()))
+    return (expressions[place] for place in sorted(filters.Match(_with_latin_i(text)) or ()))
 
 
-def _dotted(text: str) -> str:
-    """With an i for each of its Turkish kin, which `re` takes for one where letters may be small or large."""
+def _with_latin_i(text: str) -> str:
+    """Replaces the Turkish letters that `re` takes for an i when it ignores case."""
     return text if text.isascii() else text.replace("ı", "i").replace("İ", "I")
 
 
 @functools.cache
 def _expressions() -> tuple[tuple[_Expression, ...], Any]:
-    """Every expression in the order in which they are tried, and the filters of all, by the same places."""
-    import re2  # type: ignore[import-untyped] # noqa: PLC0415 - it carries no types; only where text is stored
-
-    sources = [("private key", PRIVATE_KEY), *MORE.items(), *_of_the_library()]
+    """Returns every expression in the order of use, and the filters of all under the same numbers."""
+    sources = [("private key", PRIVATE_KEY), *OWN_PATTERNS.items(), *_library_patterns()]
     options = re2.Options()
     options.max_mem = FILTER_BYTES
     filters = re2.Set.SearchSet(options)
@@ -155,27 +158,26 @@ def _expressions() -> tuple[tuple[_Expression, ...], Any]:
 
 
 def _expression(kind: str, pattern: re.Pattern[str]) -> _Expression:
-    """The library's groups tell parts apart, not what is secret."""
-    is_ours = kind in MORE and MORE[kind] is pattern
-    engine = pattern if is_ours or pattern is PRIVATE_KEY else _linear(pattern)
-    return _Expression(kind=kind, pattern=engine, in_part=is_ours and pattern.groups == 1, in_pieces=is_ours)
+    """Chooses an expression's engine. Only in our own expressions a group marks the secret."""
+    is_own = OWN_PATTERNS.get(kind) is pattern
+    engine = pattern if is_own or pattern is PRIVATE_KEY else _linear(pattern)
+    return _Expression(kind=kind, pattern=engine, in_part=is_own and pattern.groups == 1, in_pieces=is_own)
 
 
-def _of_the_library() -> Iterator[tuple[str, re.Pattern[str]]]:
-    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a tenth of a second
+def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - takes a quarter of a second to import
         get_mapping_from_secret_type_to_class,
     )
-    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - takes a tenth of a second
+    from detect_secrets.plugins.base import RegexBasedDetector  # noqa: PLC0415 - as above
 
     detector: Any
     for kind, detector in sorted(get_mapping_from_secret_type_to_class().items()):
-        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in LEFT_OUT:
+        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in UNUSED_DETECTORS:
             yield from ((kind, pattern) for pattern in detector().denylist)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about PIECE_CHARACTERS, cut between paragraphs or lines, at blanks or commas in a longer
-    line, and anywhere in what has none of these."""
+    """Cuts a text into pieces of PIECE_CHARACTERS: at a paragraph, line, blank or comma if there is one."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         stop = start + PIECE_CHARACTERS
@@ -187,14 +189,14 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def masked(text: str) -> str:
-    """`mask`'s text; what was found goes to the log by its kind alone."""
+    """Masks a text; the log names the kinds of secrets found, and nothing else of them."""
     return masked_values(text)
 
 
 def masked_values(value: T) -> T:
-    """A value with each text in it masked: of JSON each element and key, of a frozen dataclass each field.
+    """Masks each text in a value: each element and key of JSON, each field of a frozen dataclass.
 
-    The value itself where nothing in it may be a secret; else mappings are dicts, with text for keys.
+    Returns the value itself if nothing in it can be a secret; otherwise mappings become dicts with text keys.
     """
     if not any(_suspected("\n".join(_texts(value)))):
         return value
@@ -205,7 +207,7 @@ def masked_values(value: T) -> T:
     return cast("T", result)
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - as below
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value, or a frozen dataclass
     match value:
         case str():
             yield value
@@ -221,39 +223,37 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - as below
                 yield from _texts(getattr(value, field.name))
 
 
-def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
+def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - as above
     match value:
         case str():
             found = mask(value)
             kinds += found.kinds
             return found.text
         case Mapping():
-            pairs = ((_masked_value(str(key), kinds), _masked_value(item, kinds)) for key, item in value.items())
-            return dict(pairs)
-        case list():
-            return [_masked_value(item, kinds) for item in value]
-        case tuple():
-            return tuple(_masked_value(item, kinds) for item in value)
+            return {_masked_value(str(key), kinds): _masked_value(item, kinds) for key, item in value.items()}
+        case list() | tuple():
+            items = [_masked_value(item, kinds) for item in value]
+            return items if isinstance(value, list) else tuple(items)
     if not is_dataclass(value) or isinstance(value, type):
         return value
     return replace(value, **{field.name: _masked_value(getattr(value, field.name), kinds) for field in fields(value)})
 
 
 def _filter(pattern: re.Pattern[str]) -> str:
-    """An expression for the linear engine that finds something wherever this one does, and little else.
+    """Rewrites an expression for RE2, so that it matches wherever the original does, and in few other places.
 
-    It does not look ahead or behind, repeats without an upper bound, and knows all the blanks that `re` knows.
+    It has no lookaround, repeats without an upper bound, and knows all the blanks that `re` knows.
     """
-    source = "".join(_loosened(part) for part in _standing(pattern.pattern))
+    source = "".join(_loosened(part) for part in _without_lookarounds(pattern.pattern))
     return f"(?i:{source})" if pattern.flags & re.IGNORECASE else source
 
 
-def _standing(source: str) -> Iterator[str]:
-    """The expression's smallest parts (a class, an escape, a character) without those that look around."""
+def _without_lookarounds(source: str) -> Iterator[str]:
+    """Yields the smallest parts of an expression: classes, escapes, characters."""
     depth, looking = 0, 0
     for part in PART.findall(source):
         depth += part.startswith("(")
-        if not looking and part in LOOKS:
+        if not looking and part in LOOKAROUNDS:
             looking = depth
         if not looking:
             yield part
@@ -270,18 +270,11 @@ def _loosened(part: str) -> str:
     return BOUND.sub(r"{\1,}", part)
 
 
-def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 carries no types
-    """The same expression for an engine whose time is linear in the text whatever the expression.
-
-    Those that look ahead are not for it; they have bounds of their own.
-    """
-    import re2  # noqa: PLC0415 - only where text is stored
-
-    # The one place where the library looks behind: at the start of a word.
+def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 has no types
+    """Compiles an expression for RE2; one with lookahead stays as it is, and has bounds of its own."""
+    # The only lookbehind of the library: the start of a word.
     source = pattern.pattern.replace(r"(?:(?<=\W)|(?<=^))", r"\b")
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(f"(?i:{source})" if pattern.flags & re.IGNORECASE else source, options)
+        return linear(f"(?i:{source})" if pattern.flags & re.IGNORECASE else source)
     except re2.error:
         return pattern

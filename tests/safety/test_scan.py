@@ -1,4 +1,4 @@
-"""The scan: every rule by its own examples, labelled texts, evasions, quotation, and time that grows with the text."""
+"""Tests of the injection scan: the rules' examples, labelled texts, disguises, quotation, and linear time."""
 
 import base64
 import json
@@ -53,7 +53,7 @@ def test_labelled_attacks_are_caught_and_innocent_texts_are_not() -> None:
 
 
 def test_what_a_review_found_is_caught_and_spared() -> None:
-    """Plainly worded attacks, and the imperatives that an agents' memory is made of."""
+    """Covers attacks in plain words, and the harmless imperatives that fill an agent's memory."""
     attacks, clean = labelled("reviewed_attacks.jsonl"), labelled("reviewed_clean.jsonl")
     assert [item["text"] for item in attacks if not blocking(scan(item["text"]))] == []
     assert [item["text"] for item in clean if blocking(scan(item["text"]))] == []
@@ -67,7 +67,7 @@ def test_texts_that_no_rule_was_written_for_are_told_apart() -> None:
 
 
 def test_the_texts_of_a_later_review_are_told_apart() -> None:
-    """The third set and the fourth: lines of manuals that name commands and tokens, orders in other words."""
+    """Covers the third and the fourth set: lines of manuals with commands and tokens, and orders in other words."""
     for number in ("third", "fourth"):
         attacks, clean = labelled(f"{number}_attacks.jsonl"), labelled(f"{number}_clean.jsonl")
         assert sum(bool(blocking(scan(item["text"]))) for item in attacks) >= 0.95 * len(attacks)

@@ -1,4 +1,4 @@
-"""Secrets are masked wherever they stand, and what only looks like one stays."""
+"""Tests that secrets are masked everywhere, and that text which only looks like a secret stays."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from app.safety.secrets import PIECE_CHARACTERS, _expressions, _suspected, mask
 from tests.growth import assert_linear
 
-# Put together here, so that no scanner takes a line of this file for somebody's secret.
+# Concatenated, so that no secret scanner reports a line of this file.
 AWS = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"
 HUB = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
 OPEN = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123"
