@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible endpoint, Ollama included; where none is configured there is none."""
+"""A chat model behind an OpenAI-compatible endpoint (Ollama has one too). Optional: without settings there is none."""
 
 import asyncio
 import json
@@ -10,39 +10,39 @@ from app.errors import LLMUnavailable
 from app.settings import Settings
 
 PAUSES = (0.5, 1.0)
-"""Seconds before the second and the third attempt, where the endpoint asks for no others."""
+"""Seconds before the second and the third attempt, unless the endpoint asks for others."""
 LONGEST_PAUSE = 8.0
-"""Seconds, whatever the endpoint asks for."""
+"""Seconds of a pause at most, whatever the endpoint asks for."""
 LARGEST_REPLY_TOKENS = 2_000
-"""A reply is 200 tokens long; a model that reasons aloud before takes the rest."""
+"""Tokens of a reply at most: it needs 200, and a model may write its reasoning before it."""
 LARGEST_REPLY = 1_000_000
-"""Bytes of an answer: a hundred times what so many tokens take."""
+"""Bytes of an answer at most: a hundred times the size of so many tokens."""
 MESSAGE_CHARACTERS = 300
-"""Characters that are shown of an error's body."""
-PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
-"""Answers that may be others soon, as every one from 500 on."""
+"""Characters of an error's body that are quoted."""
+TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+"""Status codes below 500 after which another attempt may succeed; every code from 500 on is one too."""
 
 
 class Chat(Protocol):
-    """A language model that completes a prompt."""
+    """Completes prompts."""
 
     model: str
 
     async def complete(self, prompt: str) -> str:
-        """The reply's text.
+        """Returns the text of the reply.
 
         Raises:
-            LLMUnavailable: the endpoint is down, slow or answers nonsense.
+            LLMUnavailable: the endpoint is down, slow, or answers with something else.
         """
         ...
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Releases the connections."""
         ...
 
 
 class OpenAIChat:
-    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, however slowly its answer drips."""
+    """Speaks the OpenAI chat protocol. An attempt takes at most `timeout` seconds, even if its answer trickles in."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class OpenAIChat:
         timeout: float,
         wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes half a second to import
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - takes a second to import
 
         self.model = model
         self._timeout, self._wait = timeout, wait
@@ -66,15 +66,15 @@ class OpenAIChat:
         )
 
     async def complete(self, prompt: str) -> str:
-        """The reply's text.
+        """Returns the text of the reply, after up to three attempts.
 
         Raises:
-            LLMUnavailable: the endpoint is down, slow or answers nonsense.
+            LLMUnavailable: the endpoint is down, slow, or answers with something else.
         """
         for pause in PAUSES:
             try:
                 return await self._attempt(prompt)
-            except _Passing as error:
+            except _TransientFailure as error:
                 await self._wait(min(pause if error.pause is None else error.pause, LONGEST_PAUSE))
         return await self._attempt(prompt)
 
@@ -85,10 +85,10 @@ class OpenAIChat:
         except LLMUnavailable:
             raise
         except TimeoutError as error:
-            raise _Passing(f"the language model did not answer within {self._timeout:g} seconds") from error
+            raise _TransientFailure(f"the language model did not answer within {self._timeout:g} seconds") from error
         except Exception as error:
-            # The client and its transport each have errors of their own.
-            raise _Passing(f"the language model did not answer: {type(error).__name__}: {error}") from error
+            # The client and its transport each have error classes of their own.
+            raise _TransientFailure(f"the language model did not answer: {type(error).__name__}: {error}") from error
         return _reply(body)
 
     async def _body(self, prompt: str) -> bytes:
@@ -101,12 +101,12 @@ class OpenAIChat:
             return await _bounded(response.iter_bytes())
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Releases the connections."""
         await self._client.close()
 
 
-class _Passing(LLMUnavailable):
-    """A failure that another attempt may not meet; `pause` is the seconds that the endpoint asks for before it."""
+class _TransientFailure(LLMUnavailable):
+    """A failure after which another attempt may succeed; `pause` is in seconds, as the endpoint asks."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -122,20 +122,20 @@ async def _bounded(parts: AsyncIterator[bytes]) -> bytes:
     return bytes(found)
 
 
-async def _check_status(response: Any) -> None:  # noqa: ANN401 - its class is the client's transport's
-    """Read an error here, up to a bound: the client would read all of it."""
+async def _check_status(response: Any) -> None:  # noqa: ANN401 - a class of the client's transport
+    """Reads an error's body up to a bound; the client would read all of it."""
     status = response.status_code
     if status < HTTPStatus.BAD_REQUEST:
         return
     body = (await _bounded(response.aiter_bytes())).decode(errors="replace")
     message = f"the language model's endpoint answered {status}: {body[:MESSAGE_CHARACTERS]}"
-    if status in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise _Passing(message, _asked_pause(response.headers))
+    if status in TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise _TransientFailure(message, _requested_pause(response.headers))
     raise LLMUnavailable(message)
 
 
-def _asked_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above
-    """The seconds that the endpoint asks for; a date is not waited for."""
+def _requested_pause(headers: Any) -> float | None:  # noqa: ANN401 - as above
+    """Returns the seconds that the endpoint asks for; a date is ignored."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         if value.isascii() and value.isdecimal():
@@ -156,7 +156,7 @@ def _reply(body: bytes) -> str:
 
 
 def chat_from(settings: Settings) -> Chat | None:
-    """The chat model of these settings; None where none is configured."""
+    """Builds the chat model that the settings name; None if they name none."""
     if not settings.llm_base_url:
         return None
     return OpenAIChat(

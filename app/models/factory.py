@@ -1,13 +1,17 @@
-"""Makes the provider and the token counter that the settings name. Nothing heavy is imported before it is wanted."""
+"""Builds the embedding provider, the re-ranker and the token counter that the settings name."""
 
 from dataclasses import replace
 
+from app.models.local import LocalProvider
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.models.remote import NoopProvider, RemoteProvider
+from app.models.reranker import CrossEncoder
+from app.models.tokenizer import BundledTokenCounter
 from app.settings import Settings
 
 
 def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
-    """Returns the provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
+    """Builds the provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
     kind, _, model = name.partition(":")
     if kind not in {"openai", "ollama"}:
         kind, model = "local", name
@@ -24,27 +28,21 @@ def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingPr
 
 
 def provider_from(settings: Settings) -> EmbeddingProvider:
-    """Returns the configured provider, not started yet.
+    """Builds the configured provider, not started yet.
 
     Raises:
         ConfigurationError: the provider's own settings do not fit.
     """
     match settings.embedding_provider:
         case "noop":
-            from app.models.remote import NoopProvider  # noqa: PLC0415 - the others are not wanted
-
             return NoopProvider()
         case "local":
-            from app.models.local import LocalProvider  # noqa: PLC0415 - the others are not wanted
-
             return LocalProvider(
                 settings.data_dir,
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
                 threads=settings.embedding_threads,
             )
-    from app.models.remote import RemoteProvider  # noqa: PLC0415 - the others are not wanted
-
     return RemoteProvider(
         kind=settings.embedding_provider,
         model=settings.embedding_model,
@@ -56,20 +54,16 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
 
 
 def reranker_from(settings: Settings) -> Reranker | None:
-    """Returns the configured re-ranker, loaded with the first query that wants it; None where none is configured."""
+    """Builds the configured re-ranker, which loads its model with the first query; None if none is configured."""
     if not settings.reranker:
         return None
-    from app.models.reranker import CrossEncoder  # noqa: PLC0415 - hardly anybody wants it
-
     return CrossEncoder(settings.data_dir, model=settings.reranker, folder=settings.reranker_folder)
 
 
 def counter() -> TokenCounter:
-    """Returns a counter that counts as the default model's tokenizer does, whichever provider is configured.
+    """Builds the counter of the default model's tokens, whichever provider is configured.
 
     Raises:
         EmbeddingUnavailable: the bundled tokenizer is not installed.
     """
-    from app.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - loads the tokenizer's library
-
     return BundledTokenCounter()

@@ -1,4 +1,4 @@
-"""A model on this machine, through fastembed."""
+"""Embeds with a model on this machine, through fastembed."""
 
 import asyncio
 import math
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 BATCH_TOKENS = 2_048
-"""Padded tokens of a document batch, 8 full windows: larger ones take 5 % longer a token and delay queries."""
-QUERIES_TOGETHER = 16
-"""Queries of one run of the model; 16 short ones take as long as 4 alone."""
+"""Padded tokens of a document batch, 8 full windows. Larger batches take 5 % longer a token and delay queries."""
+MOST_QUERIES = 16
+"""Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
 RETRY_SECONDS = 10.0
-"""A model that cannot be loaded is not tried again for so long: a query that waits for it would wait in vain."""
+"""After a failed load queries are refused at once for so long: a query that waited would wait in vain."""
 
 DOCUMENT_THREADS = 8
-"""Batches in the model at once, however many cores there are: each takes up to 60 MB while it is computed."""
-THREADS_OF_A_RUN = 1
-"""Two threads that share a run wait for each other busily: they take half again as much of the processor, and whatever
-else holds a core for a moment holds both. Two runs of one thread are as fast alone, and faster in company. A
-query on two threads is 2 ms faster itself, and makes the search after it 7 ms slower."""
+"""Batches that are computed at once at most, on any number of cores: each takes up to 60 MB."""
+THREADS_A_RUN = 1
+"""Threads of one run of the model. Two threads that share a run busy-wait for each other: they use half as much
+processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
+faster on a busy one. On two threads a query is 2 ms faster, and the search after it 7 ms slower."""
 
 Job = tuple[str, "Future[Vector]"]
 
 
 class LocalProvider:
-    """One session, each run of it on one thread: queries have a thread of their own, so that none waits for the end of
-    an ingestion, and the batches of documents are spread over one a core."""
+    """One model session, in which each run uses one thread. Queries have a thread of their own, so that they never wait
+    for an ingestion to end; batches of documents use one thread a core."""
 
     enabled = True
 
@@ -62,14 +62,14 @@ class LocalProvider:
         self._model: TextEmbedding | None = None
         self._counter: TokenCounter | None = None
         self._loading = threading.Lock()
-        self._clock, self._refusing_until, self._refusal = clock, 0.0, ""
+        self._clock, self._retry_at, self._refusal = clock, 0.0, ""
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
         self._running: set[asyncio.Future[Any]] = set()
         self._queries: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._asking: threading.Thread | None = None
+        self._query_thread: threading.Thread | None = None
 
     async def start(self) -> None:
-        """Write the bundled model if need be, load it, and warm it up.
+        """Writes the bundled model if it is missing, loads the model and warms it up.
 
         Raises:
             EmbeddingUnavailable: it cannot be written, downloaded or loaded.
@@ -77,18 +77,20 @@ class LocalProvider:
         await asyncio.to_thread(self._loaded)
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of one query. Whatever waits while the model is busy goes into its next run together.
+        """Embeds one query. Queries that arrive while the model is busy share its next run.
 
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
-        self._begin_asking()
+        if self._query_thread is None:
+            self._query_thread = threading.Thread(target=self._answer_queries, name="embed-queries", daemon=True)
+            self._query_thread.start()
         future: Future[Vector] = Future()
         self._queries.put((text, future))
         return await asyncio.wrap_future(future)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of many texts, in their order; batched by length, because padding costs like text.
+        """Embeds many texts, in batches of similar length, because padding costs as much as text.
 
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
@@ -96,20 +98,20 @@ class LocalProvider:
         given = list(texts)
         result = np.zeros((len(given), self.dimension), np.float32)
         if given:
-            working = asyncio.ensure_future(self._fill(result, given))
-            self._running.add(working)
-            working.add_done_callback(self._running.discard)
-            await working
+            filling = asyncio.ensure_future(self._fill(result, given))
+            self._running.add(filling)
+            filling.add_done_callback(self._running.discard)
+            await filling
         return result
 
     async def close(self) -> None:
-        """End the threads; running work is finished first."""
+        """Ends the threads after the running calls are done."""
         self._queries.put(None)
         await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
 
     async def _fill(self, result: Matrix, texts: Sequence[str]) -> None:
-        """Batches are taken one by one, longest first, so that callers take turns and no thread ends long before."""
+        """Embeds batch after batch, longest first, so that callers alternate and no thread ends long before another."""
         in_thread = asyncio.get_running_loop().run_in_executor
         remaining = await in_thread(self._documents, self._batches, texts)
 
@@ -120,36 +122,30 @@ class LocalProvider:
         try:
             await asyncio.gather(*(work() for _ in range(self._threads)))
         finally:
-            # Where one failed or was abandoned the others stop after the batch that they have.
+            # If one fails or is cancelled, the others stop after their current batch.
             deque(remaining, maxlen=0)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Positions in batches for each thread's share, longest first."""
+        """Divides the positions of texts into batches of at most one thread's share, longest texts first."""
         self._loaded()
         assert self._counter is not None, "loaded above"  # noqa: S101
         lengths = [min(count, WINDOW) for count in self._counter.count_many(texts)]
         share = math.ceil(sum(lengths) / self._threads)
         return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
 
-    def _begin_asking(self) -> None:
-        if self._asking is None:
-            self._asking = threading.Thread(target=self._answer_queries, name="embed-queries", daemon=True)
-            self._asking.start()
-
     def _answer_queries(self) -> None:
         while (first := self._queries.get()) is not None:
-            jobs = [first, *self._queued()]
-            wanted = [job for job in jobs if job[1].set_running_or_notify_cancel()]
+            jobs = [job for job in (first, *self._queued()) if job[1].set_running_or_notify_cancel()]
             try:
-                vectors = self._run([text for text, _ in wanted]) if wanted else ()
-                for (_, future), vector in zip(wanted, vectors, strict=True):
+                vectors = self._run([text for text, _ in jobs]) if jobs else ()
+                for (_, future), vector in zip(jobs, vectors, strict=True):
                     future.set_result(vector)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who asked
-                for _, future in wanted:
+            except Exception as error:  # noqa: BLE001 - every error belongs to the callers
+                for _, future in jobs:
                     future.set_exception(error)
 
     def _queued(self) -> Iterable[Job]:
-        for _ in range(QUERIES_TOGETHER - 1):
+        for _ in range(MOST_QUERIES - 1):
             try:
                 job = self._queries.get_nowait()
             except queue.Empty:
@@ -168,7 +164,7 @@ class LocalProvider:
         return _unit(vectors.astype(np.float32, copy=False))
 
     def _loaded(self) -> "TextEmbedding":
-        """The model, loaded at its first use."""
+        """Returns the model, and loads it at the first use."""
         with self._loading:
             if self._model is None:
                 self._model = self._load_or_refuse()
@@ -176,33 +172,30 @@ class LocalProvider:
             return self._model
 
     def _load_or_refuse(self) -> "TextEmbedding":
-        if self._clock() < self._refusing_until:
+        if self._clock() < self._retry_at:
             raise EmbeddingUnavailable(self._refusal)
         try:
             return self._load()
         except EmbeddingUnavailable as error:
-            self._refusing_until, self._refusal = self._clock() + RETRY_SECONDS, str(error)
+            self._retry_at, self._refusal = self._clock() + RETRY_SECONDS, str(error)
             raise
 
     def _load(self) -> "TextEmbedding":
         if self.model_id != DEFAULT_MODEL:
-            return self._made(lambda: {"cache_dir": str(self._folder)})
+            return self._open(cache_dir=str(self._folder))
         try:
-            return self._made(self._bundled)
+            return self._open(specific_model_path=str(write_onnx(self._folder)))
         except EmbeddingUnavailable:
-            # The files may have been damaged since they were written; they can be made again.
+            # The files may have been damaged since they were written.
             discard(self._folder)
-            return self._made(self._bundled)
+            return self._open(specific_model_path=str(write_onnx(self._folder)))
 
-    def _bundled(self) -> dict[str, Any]:
-        return {"specific_model_path": str(write_onnx(self._folder))}
-
-    def _made(self, options: Callable[[], dict[str, Any]]) -> "TextEmbedding":
+    def _open(self, **place: str) -> "TextEmbedding":
         from fastembed import TextEmbedding  # noqa: PLC0415 - takes a second to import
 
-        given = options()
+        options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
         try:
-            model = TextEmbedding(self.model_id, threads=THREADS_OF_A_RUN, **given)
+            model = TextEmbedding(self.model_id, **options)
             width = len(next(iter(model.embed(["warm up"]))))
         except Exception as error:
             raise EmbeddingUnavailable(
@@ -226,16 +219,16 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def usable_cores(groups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
-    """Cores that this process may use: those it is bound to, or as many as its container's share of time is worth.
+    """Counts the cores that this process may use: those it is bound to, or fewer if its container's quota is smaller.
 
-    A container with `cpus: 1` sees every core of its host, and a thread for each of them would share one.
+    A container with `cpus: 1` sees every core of its host; with a thread for each, all would share one core.
     """
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, math.ceil(min(bound, _quota(groups, membership))))
 
 
 def _quota(groups: Path, membership: Path) -> float:
-    """Cores' worth of time that its control groups leave to this process (cgroup v2); infinite without a limit."""
+    """Returns the processor time, in cores, that the control groups (cgroup v2) allow; infinity without a limit."""
     try:
         own = next(line for line in membership.read_text().splitlines() if line.startswith("0::"))
     except (OSError, StopIteration):
@@ -245,7 +238,7 @@ def _quota(groups: Path, membership: Path) -> float:
 
 
 def _limit(file: Path) -> float:
-    """`cpu.max` holds microseconds a period, or `max`, and the period."""
+    """Reads `cpu.max`: microseconds a period, or `max`, and the period."""
     try:
         quota, period = file.read_text().split()
         return math.inf if quota == "max" else int(quota) / int(period)

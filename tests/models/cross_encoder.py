@@ -1,4 +1,4 @@
-"""A cross-encoder in the form that fastembed loads: it counts a text's words that the query has too."""
+"""Writes a cross-encoder that fastembed can load: its score counts the words that query and text share."""
 
 import json
 import shutil
@@ -10,16 +10,16 @@ from onnx import TensorProto, helper, numpy_helper
 from app.models.tokenizer import bundled_file
 
 MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
-"""The name that fastembed knows, and with it the places of the files."""
+"""A name that fastembed knows; it determines the files' places."""
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 FRAMING = 1_030
-"""Numbers of tokens that are no words (the frame, the padding) and of single marks lie below it."""
+"""Tokens below this number are special tokens, padding and punctuation, not words."""
 OFFSET = 2.0
 
 
 def write_cross_encoder(folder: Path) -> Path:
-    """The folder with the model, written: a score is the number of pairs of equal words, less OFFSET."""
+    """Writes the model into `folder`: its score is the number of pairs of equal words, minus OFFSET."""
     (folder / "onnx").mkdir(parents=True)
     for name in COPIED:
         shutil.copyfile(bundled_file(name), folder / name)

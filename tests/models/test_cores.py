@@ -1,4 +1,4 @@
-"""How many threads embed, beside others and in a container."""
+"""Tests of the number of embedding threads, also in a container."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The bundled model: the vectors that it is known for, in batches and alone, from many callers at once."""
+"""Tests of the bundled model: its documented similarity, batches, concurrent callers, damaged files."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""A remote provider against a real HTTP server that speaks the protocol and misbehaves as real ones do."""
+"""Tests of the remote provider against an HTTP server that speaks the protocol, and misbehaves as real ones do."""
 
 import json
 import threading
@@ -41,7 +41,7 @@ def changed(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[list[str
 
 
 class Endpoint:
-    """The server, and how it answers."""
+    """An HTTP server with replaceable answers."""
 
     def __init__(self) -> None:
         self.reply: Callable[[list[str]], Reply] = good
@@ -80,7 +80,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """A fresh endpoint."""
+    """Starts an endpoint."""
     endpoint = Endpoint()
     yield endpoint
     endpoint.close()

@@ -1,4 +1,4 @@
-"""A cross-encoder through fastembed, a small one that the test writes; and what happens where there is none."""
+"""Tests of the re-ranker, with a small cross-encoder that the test writes, and with none."""
 
 import asyncio
 from collections.abc import AsyncIterator
