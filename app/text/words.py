@@ -1,15 +1,20 @@
-"""What texts are compared by: words, runs of words, numbers, names. Pure."""
+"""Compares texts by words, shingles, numbers and negations. Pure.
+
+Stop words and stems are our own. Measured: with stopwordsiso 6 of 214 tests fail, because its list has "test", "case"
+and "system". Snowball stems change no recall figure (LoCoMo is identical), need the language, and take 0.2 µs a word
+where a cut takes 0.05.
+"""
 
 import re
 
 SHINGLE_WORDS = 4
-"""Words of a shingle (Broder 1997): three are found in unrelated texts, five miss an edited sentence."""
+"""Words of a shingle (Broder 1997): unrelated texts share runs of three, an edited sentence loses runs of five."""
 STEM = 7
-"""Letters that two forms of a word share, roughly: enough to tell most words apart in the languages of STOP_WORDS."""
+"""Letters that count as a word's stem: enough to tell most words apart in the languages of STOP_WORDS."""
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
-"""Where no blanks stand between words, each sign is one."""
+"""A word; in scripts without blanks between words, each character."""
 NEGATION = re.compile(
     r"\b(?:not?|never|none|neither|nor|without|cannot|hardly|fails? to|failed to|не|нет|ни|без|nicht|kein\w*|nie|ohne|"
     r"ne|pas|sans|jamais|sin|nunca)\b|n['’]t\b|[不没]",
@@ -33,10 +38,10 @@ NEUTRAL = frozenset(
     est el los las y en
     """.split()  # noqa: SIM905 - as above
 )
-"""Words that may come or go without changing what is stated: articles, copulas, links, and who said so. Comparisons
-(more, over, before, only) are none of them."""
+"""Stems of words that do not change a statement: articles, copulas, conjunctions, and who said so. Comparisons (more,
+over, before, only) do."""
 MEASURE = re.compile(r"((?:[<>≤≥]=?\s?|[-+−])?\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]{1,3}\b)?")
-"""A number with its sign, its comparison and its unit."""
+"""A number with its sign or comparison, and its unit."""
 SPEAKS = re.compile(r"[^\W_]")
 """A letter or a digit: a text without one is bare punctuation."""
 SHORTEST_REWORDED = 8
@@ -44,7 +49,7 @@ SHORTEST_REWORDED = 8
 
 
 def shingles(text: str) -> frozenset[str]:
-    """The runs of SHINGLE_WORDS words in a text, case apart; of a shorter text all its words as one."""
+    """Returns the case-folded runs of SHINGLE_WORDS words; of a shorter text, all its words as one run."""
     words = WORD.findall(text.casefold())
     if len(words) <= SHINGLE_WORDS:
         return frozenset({" ".join(words)} if words else ())
@@ -52,14 +57,14 @@ def shingles(text: str) -> frozenset[str]:
 
 
 def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
-    """Jaccard's share of common shingles, 0 to 1; 0 where there are none."""
+    """Returns the Jaccard index of two sets of shingles, 0 to 1; 0 if both are empty."""
     shared = len(one & other)
     together = len(one) + len(other) - shared
     return shared / together if together else 0.0
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Words that carry content, cut to their stems' length."""
+    """Returns the stems of a text's words without stop words and numbers."""
     return frozenset(
         word[:STEM]
         for word in WORD.findall(text.lower())
@@ -67,16 +72,11 @@ def content_words(text: str) -> frozenset[str]:
     )
 
 
-def same_words(one: str, other: str) -> bool:
-    """Whether two texts are one but for case, punctuation and white space."""
-    return WORD.findall(one.casefold()) == WORD.findall(other.casefold())
-
-
 def adds_nothing(text: str, known: str) -> bool:
-    """Whether every measure and every word of `text` but the neutral ones stands in `known`, and it denies as often.
+    """Tells if `known` has every measure and every word of `text` except neutral ones, and as many negations.
 
-    Whether a thing was accepted or rejected, more or less, is beyond a comparison of meanings: two such texts have a
-    cosine of up to 0.99. A word that is new, or a "not" more or less, makes a text news.
+    Vectors cannot tell this: two texts of which one says "accepted" and the other "rejected" have a cosine of up to
+    0.99. So one new word, or one "not" more or less, makes a text new.
     """
     if not measures(text) <= measures(known) or _stated(text) - _stated(known) - NEUTRAL:
         return False
@@ -84,7 +84,7 @@ def adds_nothing(text: str, known: str) -> bool:
 
 
 def measures(text: str) -> frozenset[tuple[str, str]]:
-    """Every number of a text with its sign and unit."""
+    """Returns the numbers of a text with their signs and units."""
     return frozenset((value.replace(" ", ""), unit.lower()) for value, unit in MEASURE.findall(text))
 
 

@@ -1,4 +1,4 @@
-"""Which stretches of time a query names, and how well a moment fits them."""
+"""Tests of the periods that a query names, and of how well a moment fits them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -12,7 +12,7 @@ NOW = datetime(2024, 1, 10, 15, 30, tzinfo=UTC)
 """A Wednesday."""
 
 
-def told(query: str, now: datetime = NOW) -> list[str]:
+def read(query: str, now: datetime = NOW) -> list[str]:
     return [
         f"{period.since.date()} {period.until.date()}{' yearly' if period.yearly else ''}"
         for period in periods(query, now)
@@ -70,7 +70,7 @@ def told(query: str, now: datetime = NOW) -> list[str]:
     ],
 )
 def test_a_time_in_words_is_a_stretch_of_time(query: str, expected: list[str]) -> None:
-    assert told(query) == expected
+    assert read(query) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_time_in_words_is_a_stretch_of_time(query: str, expected: list[str]) -
     ],
 )
 def test_other_words_and_numbers_are_no_time(query: str) -> None:
-    assert told(query) == []
+    assert read(query) == []
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_other_words_and_numbers_are_no_time(query: str) -> None:
     ],
 )
 def test_a_task_in_everyday_words_names_no_time(query: str) -> None:
-    assert told(query) == []
+    assert read(query) == []
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_task_in_everyday_words_names_no_time(query: str) -> None:
     ],
 )
 def test_words_with_two_meanings_name_a_time_where_they_stand_for_one(query: str, expected: list[str]) -> None:
-    assert told(query) == expected
+    assert read(query) == expected
 
 
 def test_what_came_after_an_open_period_is_no_aftermath() -> None:
@@ -211,7 +211,7 @@ def test_what_came_after_an_open_period_is_no_aftermath() -> None:
 
 
 def test_years_told_backwards_are_none() -> None:
-    assert told("the range 2023-2019") == []
+    assert read("the range 2023-2019") == []
 
 
 def test_a_day_is_one_of_the_caller_s_zone() -> None:
@@ -234,7 +234,7 @@ def test_a_period_of_no_year_comes_every_year() -> None:
 
 
 def test_a_pasted_text_is_read_at_its_beginning_alone() -> None:
-    assert told("x " * READ_CHARACTERS + "in March 2023") == []
+    assert read("x " * READ_CHARACTERS + "in March 2023") == []
 
 
 WORDS = st.sampled_from(

@@ -1,4 +1,4 @@
-"""Names in texts. Pure."""
+"""Tests of names in texts."""
 
 import pytest
 from hypothesis import given

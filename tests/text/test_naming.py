@@ -1,4 +1,4 @@
-"""Whether a query names a memory's title."""
+"""Tests of queries that name a memory's title."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every output has its sentences, however it is wrapped."""
+"""Tests of the sentences of Markdown and JSON outputs, in fences and without."""
 
 import json
 
