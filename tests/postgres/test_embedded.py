@@ -1,4 +1,4 @@
-"""The embedded Postgres, by what happens to it: shared, killed, left half-made, put where it cannot work."""
+"""Tests of the embedded Postgres: shared, killed, interrupted while it is made, placed where it cannot work."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60
 AS_ROOT = os.geteuid() == 0
 
-# Starts, prints the URL, and leaves in good order once its standard input ends.
+# Starts the server, prints its URL, and stops when its standard input ends.
 USER = """
 import sys
 from pathlib import Path
@@ -37,7 +37,7 @@ with EmbeddedPostgres(Path(sys.argv[1])) as postgres:
 
 @contextmanager
 def another_process(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A Python process in a group of its own; whatever is left of it at the end is killed."""
+    """Starts a Python process in a group of its own; the group is killed at the end."""
     process = subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=ROOT,
@@ -99,7 +99,7 @@ def ask(url: str, query: str) -> str:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
-    """A data directory; a server that a test left running in it is ended."""
+    """Returns a data directory; a server that a test leaves running in it is stopped."""
     folder = tmp_path / "data"
     yield folder
     with suppress(FileNotFoundError, ProcessLookupError):

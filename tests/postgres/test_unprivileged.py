@@ -1,4 +1,4 @@
-"""What a command is left with when root runs it as another account."""
+"""Tests of the rights that a command keeps when root runs it as another account."""
 
 import os
 import subprocess
