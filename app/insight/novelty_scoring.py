@@ -1,36 +1,36 @@
-"""How much a passage adds to memories. Pure.
+"""Scores how much a passage adds to memories. Pure.
 
-Meaning, words and details are weighed against each other, because each of them alone is fooled: texts with one
-vocabulary are near in meaning whatever they state, and the same facts in other words share few of them.
+The score combines meaning, words and details, because each alone is misled: texts with one vocabulary have similar
+vectors whatever they state, and the same facts in other words share few words.
 """
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from app.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
-"""Cosine at which a text says what is stored, and at which it is about something else."""
+"""Cosines from which on a text says what is stored, and up to which it is about something else."""
 DETAIL_SHARE = 0.75
-"""Weight of new numbers and names against new meaning: the same vocabulary with other facts is near in meaning."""
+"""Weight of new numbers and names against new meaning: other facts in the same vocabulary are similar in meaning."""
 REWORDED = 0.2
-"""Share of a passage's words that stand in no known run of words, from which on it is not a copy."""
+"""Share of a passage's words outside known shingles from which on it is no copy."""
 ANCHORED = 0.6
-"""What known numbers and names, and no new ones, take from the weight of other words: the same facts retold."""
+"""Weight that new words lose if all numbers and names are known: the passage then retells the same facts."""
 ANCHORS = 2
-"""Known numbers and names that make it certain; one may be chance."""
+"""Known numbers and names that make a retelling certain; one may be chance."""
 OTHER_WORDS = (0.5, 0.7)
-"""Share of new words from which on near meaning is doubted, and at which it is not believed: measured on pairs in
-English, Russian and German, retold facts have 0.15 to 0.6 new words, other facts 0.6 to 0.9. The model puts any two
-Russian sentences at 0.5 to 0.7."""
+"""Share of new words from which on a similar meaning counts less, and at which it counts nothing. Measured on pairs in
+English, Russian and German: retold facts have 0.15 to 0.6 new words, other facts 0.6 to 0.9. The model gives any two
+Russian sentences a cosine of 0.5 to 0.7."""
 ALIKE = 0.3
-"""Share of new words up to which a "not" more or less makes the difference."""
+"""Share of new words up to which one negation more or less makes the passage new."""
 GERMAN_SHARE = 0.1
-"""Share of German's own small words from which on a text is German: capital letters then tell no names."""
+"""Share of German function words that makes a text German, in which capital letters mark no names."""
 
 NUMBER = re.compile(r"(\d+(?:[.,\u00a0\u202f]\d+)*)\s?(%|‰|°|[$€£¥₽]|[^\W\d_]+)?")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,\u00a0\u202f]\d{3})+")
@@ -38,41 +38,41 @@ SEPARATOR = re.compile(r"[.,\u00a0\u202f]")
 NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“«])\b[^\W\d_a-zа-яёäöüß][\w-]+", re.MULTILINE)
 GERMAN = frozenset({"der", "die", "das", "und", "ist", "mit", "für", "von", "den", "dem", "auf", "nach", "ein", "eine"})
 UNIT_LETTERS, NAME_LETTERS = 3, 4
-"""Letters by which a unit, and two words made of one name, are told."""
+"""First letters that identify a unit, and that two forms of one name share."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a text is compared by; each part is worked out once."""
+    """The properties that texts are compared by, each computed once."""
 
     text: str
 
     @cached_property
     def tokens(self) -> list[str]:
-        """Its words, in order."""
+        """The case-folded words in order."""
         return WORD.findall(self.text.casefold())
 
     @cached_property
-    def runs(self) -> list[str]:
-        """Every SHINGLE_WORDS words of it; of a shorter text all its words as one."""
+    def shingles(self) -> list[str]:
+        """The shingles in order; of a shorter text, all its words as one."""
         last = max(1, len(self.tokens) - SHINGLE_WORDS + 1)
         return [" ".join(self.tokens[at : at + SHINGLE_WORDS]) for at in range(last)] if self.tokens else []
 
     @cached_property
-    def run_set(self) -> frozenset[str]:
-        """The same without their order."""
-        return frozenset(self.runs)
+    def shingle_set(self) -> frozenset[str]:
+        """The shingles as a set."""
+        return frozenset(self.shingles)
 
     @cached_property
     def content(self) -> list[str]:
-        """Its words that carry content, each once."""
+        """The distinct words without stop words, numbers and single letters."""
         return [
             word for word in dict.fromkeys(self.tokens) if word not in STOP_WORDS and not word.isdigit() and word[1:]
         ]
 
     @cached_property
     def by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """Its content words by their first letters."""
+        """The content words by their first three letters."""
         found: dict[str, list[str]] = defaultdict(list)
         for word in self.content:
             found[word[:3]].append(word)
@@ -80,12 +80,12 @@ class Profile:
 
     @cached_property
     def numbers(self) -> frozenset[tuple[str, str]]:
-        """Its numbers, each with the beginning of the word or the sign after it."""
+        """The numbers, each with the first letters of the word or the sign after it (its unit)."""
         return frozenset((_value(value), unit.casefold()[:UNIT_LETTERS]) for value, unit in NUMBER.findall(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Its capitalised words within sentences, but not in German, which capitalises every noun."""
+        """The capitalised words within sentences; none in German, which capitalises every noun."""
         german = sum(word in GERMAN for word in self.tokens)
         if german > GERMAN_SHARE * len(self.tokens):
             return frozenset()
@@ -93,23 +93,23 @@ class Profile:
 
     @cached_property
     def negations(self) -> int:
-        """How often it denies."""
+        """The number of negations."""
         return len(NEGATION.findall(self.text))
 
     def has(self, word: str) -> bool:
-        """Whether it has this word in any form, as far as their beginnings tell."""
+        """Tells if the text has a form of this word, judged by their first letters."""
         return any(_same(word, other) for other in self.by_beginning.get(word[:3], ()))
 
-    def names_it(self, name: str) -> bool:
-        """Whether it has this name, or a word made of it: Norwegian and Norway, Лиона and Лион."""
+    def has_name(self, name: str) -> bool:
+        """Tells if the text has this name, or a word derived from it: Norwegian and Norway, Лиона and Лион."""
         return self.has(name) or any(
             _shared(name, other) >= NAME_LETTERS for other in self.by_beginning.get(name[:3], ())
         )
 
     def states(self, number: tuple[str, str]) -> bool:
-        """Whether it has this number of the same thing.
+        """Tells if the text has this number with the same unit.
 
-        The word after a number is its unit for certain where it comes after other numbers as well.
+        The word after a number counts as its unit if it also follows other numbers.
         """
         value, unit = number
         if number in self.numbers:
@@ -125,12 +125,12 @@ def _value(written: str) -> str:
 
 
 def _shared(one: str, other: str) -> int:
-    """With how many letters alike they begin."""
+    """Counts the equal first letters of two words."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _same(one: str, other: str) -> bool:
-    """Two forms of one word begin alike and differ by an ending: насос and насоса, leak and leaking."""
+    """Tells if two words may be forms of one: they differ only in the ending, as насос and насоса, leak and leaking."""
     shared = _shared(one, other)
     if one == other:
         return True
@@ -139,30 +139,34 @@ def _same(one: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """A passage's numbers and names: how many a memory has, and how many it lacks."""
+    """Counts of a passage's numbers or names."""
 
     known: int
+    """Details that a memory has."""
     new: int
+    """Details that it lacks."""
 
     @property
     def share(self) -> float:
-        """Of the new ones; 0 where there are none at all."""
+        """The share of new details, 0 to 1; 0 if there are none at all."""
         return self.new / (self.known + self.new) if self.new else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How much a passage adds: to all memories together, and to each, in their order."""
+    """How much a passage adds to memories, 0 to 1."""
 
     novelty: float
+    """Novelty against all memories together."""
     shares: tuple[float, ...]
+    """Novelty against each memory, in their order."""
 
 
 def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence[float | None], task: Profile) -> Score:
-    """How much a passage adds to these memories, 0 to 1; None is the similarity of a memory without a vector.
+    """Scores how much a passage adds to memories; the similarity of a memory without a vector is None.
 
-    What the task says is known: its words, numbers and names count neither for the passage nor against it. A passage
-    without a word says nothing, so it adds nothing.
+    The words, numbers and names of the task are known: they count neither for the passage nor against it. A passage
+    without words adds nothing.
     """
     if not passage.tokens:
         return Score(novelty=0.0, shares=(1.0,) * len(memories))
@@ -171,9 +175,10 @@ def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence
         _core(passage, memory, share, similarity, task)
         for memory, share, similarity in zip(memories, words, similarities, strict=True)
     ]
-    together = frozenset().union(task.run_set, *(memory.run_set for memory in memories))
-    shares = tuple(core * _unsaid(passage, memory.run_set) for core, memory in zip(cores, memories, strict=True))
-    return Score(novelty=min(cores, default=1.0) * _unsaid(passage, together), shares=shares)
+    known = [memory.shingle_set for memory in memories]
+    shares = tuple(core * _not_copied(passage, shingles) for core, shingles in zip(cores, known, strict=True))
+    together = frozenset().union(task.shingle_set, *known)
+    return Score(novelty=min(cores, default=1.0) * _not_copied(passage, together), shares=shares)
 
 
 def _core(passage: Profile, memory: Profile, words: float, similarity: float | None, task: Profile) -> float:
@@ -184,66 +189,64 @@ def _core(passage: Profile, memory: Profile, words: float, similarity: float | N
     if similarity is None:
         meaning = words * retold
     else:
-        meaning = _distance(similarity) * retold
-        details = max(details, _beyond(words, OTHER_WORDS) * (1 - anchored))
-    if words <= ALIKE and passage.negations != memory.negations and _of_one_length(passage, memory):
+        meaning = _ramp(similarity, KNOWN_SIMILARITY, UNRELATED_SIMILARITY) * retold
+        details = max(details, _ramp(words, *OTHER_WORDS) * (1 - anchored))
+    if words <= ALIKE and passage.negations != memory.negations and _of_similar_length(passage, memory):
         details = 1.0
     return 1 - (1 - meaning) * (1 - DETAIL_SHARE * details)
 
 
-def _distance(similarity: float) -> float:
-    return min(1.0, max(0.0, (KNOWN_SIMILARITY - similarity) / (KNOWN_SIMILARITY - UNRELATED_SIMILARITY)))
+def _ramp(value: float, start: float, end: float) -> float:
+    """Returns 0 at `start` and 1 at `end`, linear between them and constant beyond."""
+    return min(1.0, max(0.0, (value - start) / (end - start)))
 
 
-def _beyond(share: float, ends: tuple[float, float]) -> float:
-    return min(1.0, max(0.0, (share - ends[0]) / (ends[1] - ends[0])))
-
-
-def _of_one_length(one: Profile, other: Profile) -> bool:
+def _of_similar_length(one: Profile, other: Profile) -> bool:
     shorter, longer = sorted((len(one.tokens), len(other.tokens)))
     return shorter > 2 / 3 * longer
 
 
 def _new_words(passage: Profile, memories: Sequence[Profile], task: Profile) -> list[float]:
-    """The share of the passage's content words that each memory lacks, each weighed by how few memories have it."""
+    """Returns the share of the passage's content words that each memory lacks; rare words weigh more."""
     words = [word for word in passage.content if not task.has(word)]
     held = [[memory.has(word) for memory in memories] for word in words]
-    # A word that nobody has tells as much as one that a single memory has: it may only be another way to say it.
+    # A word that no memory has weighs as much as one that a single memory has: it may be a synonym.
     weights = [math.log1p((len(memories) + 1) / (max(1, sum(row)) + 0.5)) for row in held]
     total = sum(weights)
     if not words:
-        return [0.0 if _said_without_words(passage, memory, task) else 1.0 for memory in memories]
+        return [0.0 if _same_figures(passage, memory, task) else 1.0 for memory in memories]
     return [
         sum(weight for weight, row in zip(weights, held, strict=True) if not row[at]) / total
         for at in range(len(memories))
     ]
 
 
-def _said_without_words(passage: Profile, memory: Profile, task: Profile) -> bool:
-    """Of a text that has none: whether its figures, or its signs, are the memory's."""
+def _same_figures(passage: Profile, memory: Profile, task: Profile) -> bool:
+    """Tells if a memory has the numbers of a passage without content words, or, if it has none, the same text."""
     if passage.numbers:
         return all(memory.states(number) or task.states(number) for number in passage.numbers)
     return passage.text.strip() == memory.text.strip()
 
 
-def _unsaid(passage: Profile, known: frozenset[str]) -> float:
-    """0 where every word of the passage stands in a run of words that is known, as in a copy; 1 from REWORDED on."""
+def _not_copied(passage: Profile, known: frozenset[str]) -> float:
+    """Returns 0 if known shingles cover every word of the passage, as in a copy, rising to 1 at a share of REWORDED."""
     if not passage.tokens:
         return 1.0
     covered = [False] * len(passage.tokens)
-    for at, run in enumerate(passage.runs):
-        if run in known:
+    for at, shingle in enumerate(passage.shingles):
+        if shingle in known:
             covered[at : at + SHINGLE_WORDS] = [True] * len(covered[at : at + SHINGLE_WORDS])
     return min(1.0, (1 - sum(covered) / len(covered)) / REWORDED)
 
 
 def _numbers(passage: Profile, memory: Profile, task: Profile) -> Details:
-    asked = [number for number in passage.numbers if not task.states(number)]
-    known = sum(memory.states(number) for number in asked)
-    return Details(known=known, new=len(asked) - known)
+    return _details(memory.states(number) for number in passage.numbers if not task.states(number))
 
 
 def _names(passage: Profile, memory: Profile, task: Profile) -> Details:
-    asked = [name for name in passage.names if not task.names_it(name)]
-    known = sum(memory.names_it(name) for name in asked)
-    return Details(known=known, new=len(asked) - known)
+    return _details(memory.has_name(name) for name in passage.names if not task.has_name(name))
+
+
+def _details(known: Iterable[bool]) -> Details:
+    counts = Counter(known)
+    return Details(known=counts[True], new=counts[False])

@@ -1,4 +1,4 @@
-"""From what is stored to a job, and from its answer to a map."""
+"""Tests of the job that is made from stored data, and of the map that is made from its answer."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from app.index.models import StoredModel
 from app.insight.map.drawing import View, anchors_beyond, fingerprint_of, graph_of, job_of, known, places_of, usable
-from app.insight.map.messages import COMPUTED, PROJECTED, Layout
-from app.insight.map.values import Cluster, Known, Material, Point, Shown, StoredLayout
+from app.insight.map.process import Layout
+from app.insight.map.values import COMPUTED, PROJECTED, Cluster, Known, Material, Point, Shown, StoredLayout
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Which words set clusters apart."""
+"""Tests of the words that label clusters."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Places and clusters, computed here and not in a process of their own."""
+"""Tests of places and clusters, computed in the tests' own process."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from app.insight.map.layout import (
     sunflower,
     vectors_of,
 )
-from app.insight.map.messages import COMPUTED, PROJECTED
+from app.insight.map.values import COMPUTED, PROJECTED
 from app.models.protocols import Matrix
 from tests.insight.seeding import TOPICS
 from tests.insight.seeding import vectors_of as topic_vectors
@@ -32,13 +32,13 @@ small = st.integers(min_value=0, max_value=7)
 
 @pytest.fixture(scope="module")
 def vectors() -> Matrix:
-    """Of four topics, in turn."""
+    """Makes vectors of four topics, alternating."""
     return topic_vectors(NAMES)
 
 
 @pytest.fixture(scope="module")
 def fitted(vectors: Matrix) -> Placement:
-    """Their layout."""
+    """Computes the layout of the vectors."""
     return fresh(vectors)
 
 

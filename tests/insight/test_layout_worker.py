@@ -1,4 +1,4 @@
-"""The process that computes layouts: its life and its end."""
+"""Tests of the layout process: its start, its jobs and its end."""
 
 import asyncio
 import os
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from app.errors import GraphUnavailable
-from app.insight.map.messages import HEADER, Failure, Job, Layout, answer_of, encoded
-from app.insight.map.worker import InProgress, LayoutWorker
+from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encoded
+from app.insight.map.worker import LayoutWorker, SingleFlight
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def worker(tmp_path: Path, *, idle: float = 60, longest: float = 120) -> A
 
 
 def job(count: int, dimension: int = 3) -> Job:
-    """Memories that all are the same, so that UMAP is not needed."""
+    """Makes a job of equal memories, which need no UMAP."""
     header = dimension.to_bytes(2, "big") + b"\0\0"
     return Job(
         shown=count,
@@ -102,7 +102,7 @@ async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
         assert len((await made.compute(job(3))).clusters) == 3
 
 
-async def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
+async def test_closing_ends_the_job_in_progress(tmp_path: Path) -> None:
     made = LayoutWorker(tmp_path)
     asking = asyncio.create_task(made.compute(job(2)))
     await until(lambda: made.pid is not None)
@@ -153,7 +153,7 @@ def test_the_service_itself_loads_none_of_it() -> None:
 
 
 async def test_the_same_work_is_done_once() -> None:
-    in_progress: InProgress[int] = InProgress()
+    flight: SingleFlight[int] = SingleFlight()
     begun, go = [], asyncio.Event()
 
     async def work() -> int:
@@ -161,17 +161,17 @@ async def test_the_same_work_is_done_once() -> None:
         await go.wait()
         return len(begun)
 
-    asking = [asyncio.create_task(in_progress.once("a", work)) for _ in range(3)]
-    other = asyncio.create_task(in_progress.once("b", work))
+    asking = [asyncio.create_task(flight.once("a", work)) for _ in range(3)]
+    other = asyncio.create_task(flight.once("b", work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     go.set()
     assert await asyncio.gather(*asking, other) == [2, 2, 2, 2]
-    assert await in_progress.once("a", work) == 3
+    assert await flight.once("a", work) == 3
 
 
 async def test_an_error_reaches_all_and_is_forgotten() -> None:
-    in_progress: InProgress[int] = InProgress()
+    flight: SingleFlight[int] = SingleFlight()
 
     async def fail() -> int:
         await asyncio.sleep(0)
@@ -180,16 +180,16 @@ async def test_an_error_reaches_all_and_is_forgotten() -> None:
     async def succeed() -> int:
         return 1
 
-    found = await asyncio.gather(*(in_progress.once("a", fail) for _ in range(2)), return_exceptions=True)
+    found = await asyncio.gather(*(flight.once("a", fail) for _ in range(2)), return_exceptions=True)
     assert [type(error) for error in found] == [GraphUnavailable] * 2
-    assert await in_progress.once("a", succeed) == 1
+    assert await flight.once("a", succeed) == 1
 
 
 async def test_work_can_be_ended() -> None:
-    in_progress: InProgress[None] = InProgress()
-    pending = asyncio.create_task(in_progress.once("a", lambda: asyncio.sleep(60)))
+    flight: SingleFlight[None] = SingleFlight()
+    pending = asyncio.create_task(flight.once("a", lambda: asyncio.sleep(60)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    await in_progress.cancel()
+    await flight.cancel()
     with pytest.raises(asyncio.CancelledError):
         await pending

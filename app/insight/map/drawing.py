@@ -1,4 +1,4 @@
-"""Makes a job for the layout process of what is stored, and a map of its answer. Pure."""
+"""Makes a job for the layout process from stored data, and a map from its answer. Pure."""
 
 import hashlib
 import math
@@ -10,43 +10,43 @@ from datetime import datetime
 import numpy as np
 
 from app.index.models import StoredModel
-from app.insight.map.messages import COMPUTED, Job, Layout
-from app.insight.map.values import Cluster, Graph, Known, Material, Point, Shown, StoredLayout
+from app.insight.map.process import Job, Layout
+from app.insight.map.values import COMPUTED, Cluster, Graph, Known, Material, Point, Shown, StoredLayout
 
 VERSION = b"1"
-"""Version of the computation: another one is another fingerprint, so that no map of an older service is shown."""
+"""Version of the computation. It is part of the fingerprint, so that no map of an older service is shown."""
 DECIMALS = 4
-"""Decimals of a coordinate; a map is some 30 wide."""
+"""Decimal places of a coordinate; a map is some 30 units wide."""
 NOWHERE = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The part of the store that answers a question."""
+    """The stored data for a question, as of one moment."""
 
     model: StoredModel | None
     shown: tuple[Shown, ...]
     pending: int
-    """Memories of the workspace without a vector."""
+    """Memories of the workspace that have no vector yet."""
     fingerprint: bytes
     layout: StoredLayout | None
-    """A layout of the very same memories, or else the last one that the same question got."""
+    """The layout of exactly these memories, or else the latest one for the same question."""
     places: Mapping[Known, Point]
-    """The places of that layout."""
+    """The places in that layout."""
 
     @property
     def stored(self) -> bool:
-        """True where the stored layout is of just these memories."""
+        """True if the stored layout is that of exactly these memories."""
         return self.layout is not None and self.layout.fingerprint == self.fingerprint
 
 
 def known(item: Shown) -> Known:
-    """Returns the memory as layouts know it."""
+    """Returns the key of a memory in layouts."""
     return item.memory_id, item.content_hash
 
 
 def fingerprint_of(model: str, shown: Sequence[Shown]) -> bytes:
-    """Returns 16 bytes over what a layout depends on: the model and each memory's id and text, not its ratings."""
+    """Hashes the input of a layout to 16 bytes: the model, and each memory's id and text, but not its ratings."""
     digest = hashlib.blake2b(VERSION + b"\0" + model.encode(), digest_size=16)
     for identity in sorted(item.memory_id.bytes + item.content_hash for item in shown):
         digest.update(identity)
@@ -61,7 +61,7 @@ def usable(view: View) -> Mapping[Known, Point]:
 
 
 def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list[Known]:
-    """Returns memories that hold the map in place without being shown: none where every shown one has its place."""
+    """Selects the anchors that are not shown; none if every memory has its place already."""
     shown = set(wanted)
     if base.keys() >= shown:
         return []
@@ -69,7 +69,7 @@ def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list
 
 
 def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
-    """Returns the job that lays these memories out."""
+    """Makes the job that lays out these memories."""
     assert view.model is not None, "there are no vectors without a model"  # noqa: S101
     shown = [base.get(known(item)) for item in view.shown]
     by_id = {memory_id: point for (memory_id, _), point in base.items()}
@@ -87,7 +87,7 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
 
 
 def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, reason: str, now: datetime) -> Graph:
-    """Returns the map of a layout that was computed."""
+    """Makes the map of a computed layout."""
     nodes = tuple(zip(view.shown, points_of(layout), strict=True))
     sizes = Counter(layout.clusters)
     older = view.layout if layout.mode != COMPUTED else None
@@ -114,13 +114,13 @@ def points_of(layout: Layout) -> list[Point]:
 
 
 def projected_of(nodes: Sequence[tuple[Shown, Point]]) -> int:
-    """Returns how many memories were placed among others by a projection; where UMAP placed none, none was."""
+    """Counts the memories that a projection placed; 0 if UMAP placed none."""
     fitted = sum(point.fitted for _, point in nodes)
     return len(nodes) - fitted if fitted else 0
 
 
 def places_of(graph: Graph, base: Mapping[Known, Point]) -> dict[Known, Point]:
-    """Returns the places to keep: those shown, and those that UMAP gave to memories that may be shown again."""
+    """Selects the places to store: the shown ones, and those that UMAP gave to memories that may be shown again."""
     shown = {known(item): point for item, point in graph.nodes}
     if graph.mode == COMPUTED:
         return shown

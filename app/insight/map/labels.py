@@ -1,4 +1,4 @@
-"""What a cluster is about: the words that set its texts apart from the others', by class-based tf-idf. Pure."""
+"""Labels clusters with their most distinctive words, by class-based tf-idf. Pure."""
 
 import math
 import re
@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 Word = tuple[str, str]
-"""As most of its texts write it, and their language."""
+"""A word as most of its texts write it, and the language of these texts."""
 
 WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")
 SHORTEST, LONGEST = 2, 40
-"""Letters of a word that a person can read."""
+"""Letters of a word that counts."""
 CANDIDATES = 300
-"""Kept of a cluster: the largest list of stop words that Postgres has, twice, and what a label needs."""
+"""Words kept of a cluster: enough for a label even after all stop words of Postgres' largest list, twice."""
 TERMS = 5
-"""Of a label."""
+"""Words of a label."""
 
 
 def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> list[list[Word]]:
-    """For each cluster its words, the most distinctive first; `texts` are a language and a text each.
+    """Ranks each cluster's words, the most distinctive first; `texts` are pairs of language and text.
 
-    A word's weight is its share of the cluster's words times ln(1 + A / f), with A the mean number of words of a
-    cluster and f how often the word stands in all of them. Words of one text alone come last where a cluster has more.
+    A word's weight is its share of the cluster's words times ln(1 + A / f); A is the mean number of words of a cluster,
+    and f the word's frequency in all clusters. Words of only one text come last.
     """
     counted = _Counted(texts, clusters)
     mean = sum(words.total() for words in counted.by_cluster) / max(1, len(counted.by_cluster))
@@ -34,13 +34,13 @@ def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> li
 
 def _ranked(words: Counter[str], holders: Counter[str], overall: Counter[str], mean: float) -> list[str]:
     def place(word: str) -> tuple[bool, float, str]:
-        return holders[word] < 2, -words[word] * math.log1p(mean / overall[word]), word  # noqa: PLR2004 - one text alone
+        return holders[word] < 2, -words[word] * math.log1p(mean / overall[word]), word  # noqa: PLR2004 - only one text
 
     return sorted(words, key=place)[:CANDIDATES]
 
 
 class _Counted:
-    """Words of each cluster, case folded, and how they are written."""
+    """The case-folded words of each cluster, and their spellings."""
 
     def __init__(self, texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> None:
         count = max(clusters, default=-1) + 1
@@ -61,17 +61,17 @@ class _Counted:
         self.overall.update(folded)
 
     def shown(self, word: str) -> Word:
-        """The commonest form of a word; of equally common ones the first of the alphabet."""
+        """Returns the most frequent spelling of a word; of equally frequent ones, the first in the alphabet."""
         return min(self._forms[word].items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def words_of(text: str) -> list[str]:
-    """Words as a person reads them: without addresses, code and numbers."""
+    """Lists a text's words, without addresses, code and numbers."""
     return [word for word in WORD.findall(ADDRESS.sub(" ", text)) if SHORTEST <= len(word) <= LONGEST]
 
 
 def label(words: Iterable[tuple[str, str]]) -> list[str]:
-    """The first words, each with its lexeme: none without one (a stop word), none twice in other inflections."""
+    """Chooses the first words by their lexemes: no word without one (a stop word), no two with the same one."""
     chosen: dict[str, str] = {}
     for word, lexeme in words:
         if lexeme:

@@ -1,6 +1,6 @@
-"""Where memories stand and how they group: UMAP and KMeans over their vectors.
+"""Computes places and clusters of memories from their vectors, by UMAP and KMeans.
 
-Importing UMAP takes seconds and compiling it more, so nothing here is called outside the layout process.
+Importing UMAP takes seconds and compiling it more, so only the layout process calls these functions.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.insight.map.messages import COMPUTED, PROJECTED
+from app.insight.map.values import COMPUTED, PROJECTED
 from app.models.protocols import Matrix
 
 Flags = NDArray[np.bool_]
@@ -24,39 +24,41 @@ Numbers = NDArray[np.intp]
 SEED = 42
 MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
 LEAST_FOR_UMAP = 4
-"""UMAP raises for 2 and 3: its spectral start needs more points than dimensions and one."""
+"""Points that UMAP needs. It raises for 2 and 3, because its spectral start needs two points more than dimensions."""
 NEIGHBOURS = 15
-"""UMAP's own default."""
+"""Neighbours of each point; UMAP's own default."""
 EXACT_FROM = 4_096
-"""UMAP finds neighbours exactly below this many points. From here on it would compile its search for half a minute and
-find most of them, where the exact search of 5,000 takes a second."""
+"""Points from which on neighbours are searched here. Below, UMAP searches exactly itself; from here on it would compile
+an approximate search for half a minute, where an exact search of 5,000 points takes a second."""
 BLOCK = 1_000
-"""Rows whose distances are held at once: 40 MB for 5,000 points."""
+"""Rows whose distances are computed at once: 40 MB for 5,000 points."""
 LEAST_ANCHORED = 0.25
-"""Share of the shown memories that UMAP itself must have placed for more to be projected among them: beyond four times
-its size a store has topics that the old map has no room for."""
+"""Anchors that a projection needs, as a share of the shown memories. A store that has grown to more than four times the
+map's size has topics that the old map has no room for."""
 FEW_ANCHORS, MOST_ANCHORS = 1_000, 4_000
-"""Anchors that a projection takes along besides the nearest ones, and at most: 0.4 s and 15 s."""
+"""Anchors that a projection uses besides the nearest ones, and in all; they take 0.4 s and 15 s."""
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the shown memories stand."""
+    """The places of the shown memories."""
 
     mode: str
+    """COMPUTED or PROJECTED."""
     coordinates: Matrix
     fitted: Flags
+    """True for the memories that UMAP itself placed."""
 
 
 def vectors_of(sent: bytes, dimension: int) -> Matrix:
-    """The rows of concatenated `halfvec`s as pgvector sends them: four bytes of header, then big-endian halves."""
+    """Decodes concatenated `halfvec`s as pgvector sends them: a header of four bytes, then big-endian halves."""
     rows = np.frombuffer(sent, dtype=">u2").reshape(-1, dimension + 2)[:, 2:]
     return np.ascontiguousarray(rows).view(">f2").astype(np.float32)
 
 
 def place(vectors: Matrix, shown: int, before: Matrix, fitted: Flags) -> Placement:
-    """The first `shown` rows laid out; a place of `before` (not NaN) is kept while enough of the map is left."""
+    """Lays out the first `shown` rows; places of `before` that are not NaN stay, if enough anchors hold the map."""
     known = ~np.isnan(before[:, 0])
     new = ~known[:shown]
     anchors = np.flatnonzero(known & fitted)
@@ -70,12 +72,12 @@ def place(vectors: Matrix, shown: int, before: Matrix, fitted: Flags) -> Placeme
 
 
 def holds(anchors: Matrix, shown: int) -> bool:
-    """Whether these anchors carry a map of so many memories."""
+    """Tells if these anchors suffice for a map of so many memories."""
     return len(anchors) >= max(LEAST_FOR_UMAP, LEAST_ANCHORED * shown) and not _all_equal(anchors)
 
 
 def fresh(vectors: Matrix) -> Placement:
-    """A layout from nothing: UMAP's, or a sunflower where there is nothing to tell apart."""
+    """Computes a new layout by UMAP; memories that are too few or all equal form a sunflower."""
     count = len(vectors)
     if count < LEAST_FOR_UMAP or _all_equal(vectors):
         return Placement(COMPUTED, sunflower(count), np.zeros(count, dtype=np.bool_))
@@ -86,17 +88,17 @@ def fresh(vectors: Matrix) -> Placement:
 
 
 def sunflower(count: int) -> Matrix:
-    """The seeds of a sunflower: point i at the radius √(i + ½), turned by i golden angles; none hides another."""
+    """Places point i at the radius √(i + ½) and i golden angles, like a sunflower's seeds: none hides another."""
     places = np.arange(count, dtype=np.float64)
     radius, angle = np.sqrt(places + 0.5), places * GOLDEN_ANGLE
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(np.float32)
 
 
 def projected(anchors: Matrix, places: Matrix, new: Matrix) -> Matrix:
-    """Where new memories stand on a map whose anchors stay where they are.
+    """Places new memories on a map whose anchors keep their places.
 
-    UMAP is fitted to the anchors without a single epoch, given their places, and transforms the new ones: what a
-    stored reducer would answer, without storing one (docs/adr/0011).
+    UMAP is fitted to the anchors and their places in zero epochs, and then transforms the new memories. The result is
+    that of a stored reducer, and none needs to be stored (docs/adr/0011).
     """
     chosen = chosen_anchors(anchors, new)
     held = places[chosen].copy()
@@ -109,7 +111,7 @@ def projected(anchors: Matrix, places: Matrix, new: Matrix) -> Matrix:
 
 
 def chosen_anchors(anchors: Matrix, new: Matrix) -> Numbers:
-    """The nearest anchors of each new memory, which draw it, and an even choice of the rest, which push it away."""
+    """Chooses the nearest anchors of each new memory, which attract it, and evenly others, which repel it."""
     count = min(NEIGHBOURS, len(anchors))
     near = np.unique(neighbours(new, anchors, count)[0])
     rest = np.setdiff1d(np.arange(len(anchors)), near)
@@ -124,10 +126,10 @@ def _evenly(items: Numbers, most: int) -> Numbers:
 
 
 def neighbours_within(vectors: Matrix) -> tuple[Numbers, Matrix]:
-    """The nearest neighbours of each among all, itself first, as UMAP takes them."""
+    """Finds the nearest neighbours of each vector, itself first, as UMAP expects them."""
     indices, distances = neighbours(vectors, vectors, NEIGHBOURS + 1)
     for row, found in enumerate(indices):
-        # Of several equal vectors any may come first, and UMAP takes the first for the vector itself.
+        # UMAP takes the first neighbour for the vector itself, but any of several equal vectors can come first.
         itself = np.flatnonzero(found == row)
         last = int(itself[0]) if len(itself) else NEIGHBOURS
         indices[row, 1 : last + 1], distances[row, 1 : last + 1] = found[:last].copy(), distances[row, :last].copy()
@@ -136,7 +138,7 @@ def neighbours_within(vectors: Matrix) -> tuple[Numbers, Matrix]:
 
 
 def neighbours(asking: Matrix, among: Matrix, count: int) -> tuple[Numbers, Matrix]:
-    """Exactly the `count` nearest of `among` for each row, nearest first, with their Euclidean distances."""
+    """Finds the `count` nearest of `among` for each row, exactly, nearest first, with their Euclidean distances."""
     wide = among.astype(np.float64)
     squares = (wide * wide).sum(axis=1)
     blocks = [_nearest(asking[at : at + BLOCK], wide, squares, count) for at in range(0, len(asking), BLOCK)]
@@ -156,7 +158,7 @@ def _nearest(
 
 
 def cluster(vectors: Matrix, before: Numbers) -> Numbers:
-    """The cluster of each memory, numbered like the earlier ones (-1: none) that it shares most with."""
+    """Clusters the memories. `before` holds their earlier clusters (-1: none), whose numbers similar ones keep."""
     count = min(MOST_CLUSTERS, max(1, len(vectors) // MEMORIES_A_CLUSTER))
     if count == 1:
         return np.zeros(len(vectors), dtype=np.intp)
@@ -168,7 +170,7 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
 
 
 def numbered(found: Numbers, before: Numbers) -> Numbers:
-    """Clusters numbered from 0: as before where they share members, the others by their size."""
+    """Numbers clusters from 0: as before if they share members, the others by their size."""
     _, compact, sizes = np.unique(found, return_inverse=True, return_counts=True)
     names = _names(compact, before, sizes)
     free = iter(sorted(set(range(len(sizes))) - set(names.values())))
@@ -179,7 +181,7 @@ def numbered(found: Numbers, before: Numbers) -> Numbers:
 
 
 def _names(compact: Numbers, before: Numbers, sizes: Numbers) -> dict[int, int]:
-    """The earlier number of each cluster that has one: as many members as can be keep theirs."""
+    """Returns the earlier number of each cluster that has one, so that as many members as possible keep theirs."""
     from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second
 
     shared = np.zeros((len(sizes), len(sizes)), dtype=np.intp)
@@ -194,7 +196,7 @@ def _all_equal(vectors: Matrix) -> bool:
 
 
 def _umap(**options: Any) -> Any:  # noqa: ANN401 - UMAP has no types
-    with kept_when_compiled():
+    with compiled_code_cached():
         from umap import UMAP  # type: ignore[import-untyped]  # noqa: PLC0415 - takes up to 20 s
 
     return UMAP(n_components=2, random_state=SEED, low_memory=True, **options)
@@ -202,24 +204,25 @@ def _umap(**options: Any) -> Any:  # noqa: ANN401 - UMAP has no types
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """UMAP warns that a seed means one thread and a small store few neighbours; KMeans of equal vectors."""
+    """Silences UMAP's warnings of single threads and few neighbours, and KMeans' of equal vectors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 CACHE = "NUMBA_CACHE_DIR"
+"""Variable that names numba's folder for compiled code."""
 PARTS = ("umap-learn", "pynndescent", "numba")
 
 
 def versions() -> str:
-    """Name of a folder for what these versions compile: numba sees a change in a function, not in what it calls."""
+    """Names the versions that compiled code depends on: numba notices a change in a function, not in what it calls."""
     return "-".join(version(part) for part in PARTS)
 
 
 @contextmanager
-def kept_when_compiled() -> Iterator[None]:
-    """What is imported meanwhile keeps what it compiles, if a folder is named for it."""
+def compiled_code_cached() -> Iterator[None]:
+    """Makes modules that are imported meanwhile cache their compiled code, if CACHE names a folder."""
     if CACHE not in os.environ:
         yield
         return

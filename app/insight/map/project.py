@@ -25,8 +25,8 @@ from app.insight.map.drawing import (
     usable,
 )
 from app.insight.map.labels import label
-from app.insight.map.messages import COMPUTED, STORED, Layout
-from app.insight.map.values import Graph, Known, Material, Point, Shown, StoredLayout
+from app.insight.map.process import Layout
+from app.insight.map.values import COMPUTED, STORED, Graph, Known, Material, Point, Shown, StoredLayout
 from app.insight.map.worker import LayoutWorker
 from app.memories.memory import KINDS
 from app.models.protocols import EmbeddingProvider

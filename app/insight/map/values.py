@@ -1,24 +1,27 @@
-"""What a map of memories is."""
+"""The values that make up a map of memories."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+COMPUTED, PROJECTED, STORED = "computed", "projected", "stored"
+"""Origin of a layout: UMAP was fitted, new memories were placed into an older layout, or a stored one was unchanged."""
+
 Known = tuple[UUID, bytes]
-"""A memory and the hash of its text: with another text it is to be placed anew."""
+"""A memory's id and the hash of its text; a changed text gets a new place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A memory of the map, without its place."""
+    """A memory on the map, without its place."""
 
     memory_id: UUID
     content_hash: bytes
     kind: str
     title: str
-    """Of a memory without one, the beginning of its text."""
+    """The memory's title, or the beginning of its text."""
     task_type: str
-    """Of its observation or its run; "" where neither is known."""
+    """Task type of its observation or its run; "" if neither has one."""
     run_id: str | None
     quality: int
     final_score: float | None
@@ -35,17 +38,18 @@ class Point:
     y: float
     cluster: int
     fitted: bool
-    """Whether UMAP itself placed it, and not a later projection."""
+    """True if UMAP itself placed it, False if a later projection did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Memories that are near each other in meaning."""
+    """A group of memories of similar meaning."""
 
     number: int
     terms: tuple[str, ...]
     """The most distinctive words of its members, best first."""
     size: int
+    """Number of its members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +60,18 @@ class Graph:
     clusters: tuple[Cluster, ...]
     fingerprint: str
     computed_at: datetime | None
-    """When the map itself was computed; a projection leaves it. None where there is none."""
+    """When UMAP was fitted; a projection does not change it. None for an empty map."""
     mode: str
-    """`computed`, `projected` or `stored`."""
+    """COMPUTED, PROJECTED or STORED."""
     projected: int = 0
-    """How many of the memories were placed into an older map."""
+    """Number of memories that were placed into an older map."""
     reason: str = ""
-    """Why memories are missing; "" where none is."""
+    """Why memories are missing; "" if none is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLayout:
-    """A layout as it is kept, without its points."""
+    """A stored layout without its points."""
 
     kind: str
     node_limit: int
@@ -79,11 +83,11 @@ class StoredLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a layout is computed from."""
+    """The stored data that a layout is computed from."""
 
     ids: tuple[UUID, ...]
-    """Of the memories that are shown, then of those that hold the map in place."""
+    """The memories that are shown, then the anchors that hold the map in place."""
     vectors: bytes
-    """In the order of the ids, as pgvector sends them."""
+    """Vectors in the order of `ids`, as pgvector sends them."""
     texts: bytes
-    """JSON: language and beginning of the text of each that is shown."""
+    """JSON list: language and beginning of the text of each memory that is shown."""

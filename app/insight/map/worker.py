@@ -1,4 +1,8 @@
-"""The process that computes layouts, seen from the service: started when needed, ended when idle."""
+"""Starts the process that computes layouts when it is needed, and ends it when it is idle.
+
+Measured: with ProcessPoolExecutor or loky the worker process stays behind when the service is killed with -9, and gets
+the API key in its environment.
+"""
 
 import asyncio
 import os
@@ -12,20 +16,20 @@ import structlog
 
 from app.errors import GraphUnavailable
 from app.insight.map.layout import CACHE, versions
-from app.insight.map.messages import HEADER, Failure, Job, Layout, Message, answer_of, encoded
+from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encoded
 from app.insight.map.values import Graph
 
 T = TypeVar("T")
 
 
-class InProgress(Generic[T]):
-    """Work of which no piece is done twice at once; it goes on though a caller that waits for it leaves."""
+class SingleFlight(Generic[T]):
+    """Runs each piece of work at most once at a time. Work goes on when a caller that awaits it is cancelled."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
     async def once(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Returns the result of the work of that name: of the one in progress, or of `work`, begun now."""
+        """Awaits the work in progress under a key, or else starts `work`."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(work())
@@ -35,11 +39,11 @@ class InProgress(Generic[T]):
     def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
-            # Looked at, because the callers may all have left.
+            # All callers may be gone, and asyncio logs an exception that nobody reads.
             task.exception()
 
     async def cancel(self) -> None:
-        """End all of it."""
+        """Cancels all work in progress."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -47,59 +51,60 @@ class InProgress(Generic[T]):
 
 
 IDLE_SECONDS = 300.0
-"""UMAP, loaded and compiled, holds 400 MB, and takes about 15 s to become so again."""
+"""Seconds after the last job when the process ends. Loaded UMAP holds 400 MB, and loading it takes about 15 s."""
 LONGEST_SECONDS = 300.0
-"""5,000 memories take 20 s on two busy cores."""
+"""Seconds that a job may take; 5,000 memories take 20 s on two busy cores."""
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 logger = structlog.get_logger()
 
 
 class LayoutWorker:
-    """One process for one job at a time. Nothing is started before the first job."""
+    """A process that computes one job at a time. It starts with the first job."""
 
     def __init__(
         self, cache: Path, *, idle_seconds: float = IDLE_SECONDS, longest_seconds: float = LONGEST_SECONDS
     ) -> None:
-        self.in_progress: InProgress[Graph] = InProgress()
+        """`cache` is the folder for compiled machine code."""
+        self.in_progress: SingleFlight[Graph] = SingleFlight()
         self._cache, self._idle_seconds, self._longest_seconds = cache, idle_seconds, longest_seconds
         self._lock = asyncio.Lock()
         self._process: Process | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        """The id of the process, while there is one."""
+        """The pid of the process; None if there is none."""
         if self._process is None or self._process.returncode is not None:
             return None
         return self._process.pid
 
     async def compute(self, job: Job) -> Layout:
-        """Returns the layout of a job, computed by the process.
+        """Computes a layout in the process.
 
         Raises:
-            GraphUnavailable: it took too long, could not be computed, or its process ended.
+            GraphUnavailable: it took too long, or failed, or the process ended.
         """
         async with self._lock:
-            self._wake()
-            answer = await self._asked(job)
-            self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._rest)
+            self._stop_idle_timer()
+            answer = await self._answer(job)
+            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_later)
         if isinstance(answer, Failure):
             raise GraphUnavailable(f"the layout cannot be computed: {answer.reason}")
         return answer
 
     async def close(self) -> None:
-        """End the process and the work that waits for it."""
-        self._wake()
+        """Cancels the work in progress and ends the process."""
+        self._stop_idle_timer()
         await self.in_progress.cancel()
         async with self._lock:
             await self._end()
         if self._ending is not None:
             await self._ending
 
-    async def _asked(self, job: Job) -> Message:
-        """Returns the answer. A call that is interrupted leaves half of one behind, so the process ends."""
+    async def _answer(self, job: Job) -> Message:
+        """Sends a job and reads the answer; an interruption leaves half an answer behind, so it ends the process."""
         try:
             async with asyncio.timeout(self._longest_seconds):
                 return await _exchange(await self._started(), job)
@@ -129,12 +134,12 @@ class LayoutWorker:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        """Returns the process' environment: one thread, which leaves the other cores to requests, and no secrets."""
+        """Gives the process one thread, so that requests keep the other cores, and none of Priors' secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
-        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._kept()}
+        return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._cache_environment()}
 
-    def _kept(self) -> dict[str, str]:
-        """Names the folder of compiled code; numba finds one itself where the data directory is read-only."""
+    def _cache_environment(self) -> dict[str, str]:
+        """Names the folder for machine code; in a read-only data directory numba finds a folder of its own."""
         folder = self._cache / versions()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -142,13 +147,12 @@ class LayoutWorker:
             return {}
         return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
 
-    def _wake(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+    def _stop_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
-    def _rest(self) -> None:
-        """Ends a process that was idle for long enough: its memory is given back."""
+    def _end_later(self) -> None:
         self._ending = asyncio.create_task(self._end_if_idle())
 
     async def _end_if_idle(self) -> None:
@@ -157,7 +161,7 @@ class LayoutWorker:
                 await self._end()
 
     async def _end(self) -> int | None:
-        """Ends the process, if there is one; returns its exit code."""
+        """Ends the process if there is one, and returns its exit code."""
         process, self._process = self._process, None
         if process is None:
             return None
