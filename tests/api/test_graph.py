@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from app.insight.map.messages import Job, Layout
 
 from app.insight.map import store
+from app.insight.map.process import Job, Layout
 from app.insight.map.project import graph
 from app.insight.map.values import Graph
 from app.memories.memory import NewMemory
