@@ -1,0 +1,140 @@
+"""The laws of the house: floors, packages, tables, sessions, small modules, names, imports inside functions.
+
+`python -m tests.house` prints the figures that go with them.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.house import glossary, imports, sessions, statements
+from tests.house.floors import FLOOR, upward_imports
+from tests.house.source import DOORS, House, Module
+
+HOUSE = House(Path(__file__).parents[1])
+LIBRARIES = ("sqlalchemy", "psycopg")
+SEES_ALL_WORKSPACES = "worker"
+"""The door that opens sessions itself, across workspaces; the others call verbs only."""
+
+every_room = pytest.mark.parametrize("room", HOUSE.rooms)
+
+
+def _modules(room: str) -> list[Module]:
+    return [module for module in HOUSE.files if module.room == room]
+
+
+def _none(found: Iterable[str], law: str) -> None:
+    if listed := sorted(found):
+        pytest.fail("\n  ".join([law, *listed]), pytrace=False)
+
+
+@every_room
+def test_a_room_has_a_floor(room: str) -> None:
+    assert room in FLOOR, f"give the room {room} a floor in tests/house/floors.py"
+
+
+@every_room
+def test_imports_go_down(room: str) -> None:
+    _none(upward_imports(HOUSE, room), f"{room} imports from a floor above its own")
+
+
+def test_packages_have_no_cycle() -> None:
+    for cycle in imports.cycles(imports.package_graph(HOUSE)):
+        _none(imports.edges_within(HOUSE, cycle), f"{', '.join(cycle)} import each other")
+
+
+@pytest.mark.parametrize("table", sorted(statements.tables(HOUSE)))
+def test_one_room_writes_a_table(table: str) -> None:
+    found = [item for item in statements.writes(HOUSE) if item.table == table]
+    rooms = sorted({item.room for item in found})
+    if len(rooms) > 1:
+        _none({item.place for item in found}, f"{table} is written by {', '.join(rooms)}: let one room write it")
+
+
+def test_every_written_table_can_be_read_from_its_statement() -> None:
+    found = {item.place for item in statements.writes(HOUSE) if item.table == statements.UNKNOWN}
+    _none(found, "the name of the written table is computed: state it, or take it from a constant")
+
+
+def test_the_database_gives_two_kinds_of_session() -> None:
+    others = sessions.kinds(HOUSE) - {sessions.SESSION, sessions.ACROSS}
+    _none(others, "Database gives other connections than session(workspace) and across()")
+
+
+@every_room
+def test_statements_run_in_a_session_of_a_workspace(room: str) -> None:
+    allowed = {sessions.SESSION, sessions.ACROSS} if room in sessions.ACROSS_ROOMS else {sessions.SESSION}
+    found = [
+        f"{item.place}: {item.kind}"
+        for item in sessions.openings(HOUSE)
+        if item.room == room and (item.kind not in allowed or (item.kind == sessions.SESSION and not item.arguments))
+    ]
+    _none(found, f"{room} may open {' and '.join(sorted(allowed))} only, a session with its workspace")
+
+
+@pytest.mark.parametrize("room", sorted(DOORS & set(HOUSE.rooms)))
+def test_doors_state_no_sql_and_open_no_session(room: str) -> None:
+    openings = [item for item in sessions.openings(HOUSE) if item.room == room and room != SEES_ALL_WORKSPACES]
+    stated = [module.path for module in _modules(room) if statements.states_sql(module)]
+    _none([*(item.place for item in openings), *stated], f"{room} is a door: it calls verbs")
+
+
+@every_room
+def test_only_stores_import_the_database_libraries(room: str) -> None:
+    found = [
+        module.path
+        for module in _modules(room)
+        if any(imports.imports_of(HOUSE, module, library) for library in LIBRARIES)
+        if room not in sessions.CELLAR and (room in DOORS or not statements.states_sql(module))
+    ]
+    _none(
+        found, f"sqlalchemy and psycopg are for db/, postgres/ and the stores, which state SQL: not for these of {room}"
+    )
+
+
+@every_room
+def test_stores_take_a_session_and_open_none(room: str) -> None:
+    if room in sessions.CELLAR | sessions.ACROSS_ROOMS:
+        return
+    opening = {item.module: item.place for item in sessions.openings(HOUSE)}
+    found = [
+        opening[module.name] for module in _modules(room) if module.name in opening and statements.states_sql(module)
+    ]
+    _none(found, "a module that states SQL opens no session: the verb does")
+
+
+@every_room
+def test_a_small_module_has_two_importers_or_is_pure(room: str) -> None:
+    found = [
+        f"{module.path} ({len(module.lines)} lines) for {', '.join(HOUSE.importers[module.name])}"
+        for module in imports.small_and_lonely(HOUSE)
+        if module.room == room
+    ]
+    _none(found, f"under {imports.SMALL_MODULE} lines, with one importer and not pure: merge it with its neighbour")
+
+
+@every_room
+def test_names_are_the_glossarys(room: str) -> None:
+    _none(glossary.offences(HOUSE, room), "words that section 2 of the design replaces")
+
+
+@pytest.mark.parametrize(("room", "name"), sorted(glossary.ALLOWED))
+def test_an_exception_to_the_glossary_is_still_needed(room: str, name: str) -> None:
+    defined = {item.name for module in _modules(room) for item in glossary.names(module)}
+    assert name in defined, f"nothing in {room} is called {name}: remove it from ALLOWED"
+
+
+def test_files_and_folders_say_what_they_hold() -> None:
+    _none(glossary.empty_names(HOUSE), "names that say nothing")
+
+
+@every_room
+def test_imports_inside_functions_have_a_reason(room: str) -> None:
+    folder = (f"app/{room}/", f"app/{room}.py:")
+    found = [
+        f"{item.place}: {item.statement}"
+        for item in imports.inner_imports(HOUSE)
+        if item.place.startswith(folder) and not item.reason
+    ]
+    _none(found, "an import inside a function says beside it why it stands there")
