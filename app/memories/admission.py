@@ -1,12 +1,12 @@
 """What a memory must be to be stored."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, ObservationDetail
+from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, ObservationDetail, in_utc
 from app.workspaces.languages import unknown_language
 
 BODY_LIMIT = 200_000
@@ -113,9 +113,9 @@ def _number_reasons(memory: NewMemory) -> Iterator[str]:
 
 
 def in_calendar(moment: datetime) -> bool:
-    """Whether a database can hold the moment."""
+    """Returns whether a database can hold the moment."""
     try:
-        moment.astimezone(UTC)
+        in_utc(moment)
     except (OverflowError, ValueError):
         return False
     return True

@@ -1,24 +1,24 @@
-"""The verbs that show what is stored."""
+"""The verbs that show stored memories and their sources."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from app.db.database import Database
 from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound
-from app.memories import reads, sources, store
-from app.memories.filters import Filters, check, conditions
+from app.memories import sources, store
+from app.memories.filters import Filters, check, conditions_of_list, count, facets, neighbours, page
 from app.memories.memory import SOURCE_KINDS, Memory, Source
 from app.workspaces.workspace import Workspace
 
 LARGEST_PAGE = 200
 
 NEIGHBOURHOOD = 2
-"""Places in a source; as far as retrieval boosts neighbours."""
+"""Places before and after a memory in its source; retrieval boosts neighbours as far."""
 MOST_NEIGHBOURS = 20
 
 Place: TypeAlias = tuple[datetime, UUID]
@@ -62,7 +62,7 @@ async def with_memory(
         NotFound: the workspace has no such memory.
     """
     async with database.session(workspace, transaction=False) as session:
-        found = await reads.get(session, memory_id)
+        found = await store.get(session, memory_id)
         if found is None:
             raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
         yield session, found
@@ -82,10 +82,10 @@ async def list_memories(
     Raises:
         InvalidInput: a condition that cannot be met, or a limit out of range.
     """
-    page = await page_memories(
+    found = await page_memories(
         database, workspace=workspace, filters=filters, source_id=source_id, limit=limit, after=before, counted=False
     )
-    return list(page.memories)
+    return list(found.memories)
 
 
 async def page_memories(
@@ -107,23 +107,11 @@ async def page_memories(
     _check_limit(limit)
     check(filters, within="")
     async with database.session(workspace, transaction=False) as session:
-        clauses, values = await _conditions(session, filters, source_id)
-        found = await reads.page(session, clauses=clauses, values=values, order=order, after=after, limit=limit)
-        total = await reads.count(session, clauses=clauses, values=values) if counted else None
+        met = await conditions_of_list(session, filters, source_id)
+        found = await page(session, met, order=order, after=after, limit=limit)
+        total = await count(session, met) if counted else None
     end = (found[-1][1], found[-1][0].memory_id) if len(found) == limit else None
     return Page(memories=tuple(memory for memory, _ in found), end=end, total=total)
-
-
-async def _conditions(
-    session: Session, filters: Filters, source_id: UUID | None
-) -> tuple[Sequence[str], dict[str, Any]]:
-    clauses, values = conditions(filters)
-    if source_id is not None:
-        clauses, values = [*clauses, "m.source_id = %(source_id)s"], {**values, "source_id": source_id}
-    tagged = await reads.few_tagged(session, filters.tags) if filters.tags else None
-    if tagged is not None:
-        clauses, values = [*clauses, "m.memory_id = ANY(%(tagged)s::uuid[])"], {**values, "tagged": tagged}
-    return clauses, values
 
 
 async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Memory]:
@@ -133,7 +121,7 @@ async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: 
         NotFound: the workspace has no such memory.
     """
     async with with_memory(database, workspace, memory_id) as (session, _):
-        return await reads.neighbours(session, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS)
+        return await neighbours(session, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS)
 
 
 async def list_sources(
@@ -158,7 +146,7 @@ def _check_limit(limit: int) -> None:
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
 MOST_VALUES = 200
-"""Values of each facet: more is no choice any more."""
+"""Values of each facet: nobody chooses from more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +162,7 @@ class Facets:
 async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
     """Returns the values that memories can be filtered by."""
     async with database.session(workspace, transaction=False) as session:
-        found = await reads.facets(session, limit=MOST_VALUES)
+        found = await facets(session, limit=MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})
 
 

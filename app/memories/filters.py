@@ -1,14 +1,17 @@
-"""Which memories a recall may bring or a list shows, and the SQL that says so."""
+"""Conditions that select memories, and the SQL that lists and counts the memories that meet them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
+from app.db.session import Session
 from app.errors import InvalidInput, told_apart
-from app.memories.admission import unstorable
-from app.memories.memory import KINDS, in_utc
+from app.memories.admission import in_calendar, unstorable
+from app.memories.memory import DELETED, KINDS, QUARANTINED, Memory, in_utc
+from app.memories.store import JOINED, SHOWN, SHOWN_COLUMNS, memory_of
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64
@@ -18,12 +21,74 @@ OBSERVED = """EXISTS (
     SELECT 1 FROM observations seen WHERE seen.workspace_id = m.workspace_id AND seen.memory_id = m.memory_id
         AND seen.{column} = ANY(%({column}s)s::text[])
 )"""
-RANGES = {
+CLAUSES = {
+    "kinds": "m.kind = ANY(%(kinds)s::text[])",
+    "source": "s.uri ~ %(source)s",
+    "tags": "m.tags @> %(tags)s::text[]",
+    "since": "coalesce(m.occurred_at, m.created_at) >= %(since)s",
+    "until": "coalesce(m.occurred_at, m.created_at) < %(until)s",
+    "task_types": OBSERVED.format(column="task_type"),
+    "verdicts": OBSERVED.format(column="verdict"),
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
     "max_score": "m.final_score <= %(max_score)s::real",
 }
+"""The SQL of each filter, by its name."""
+
+LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
+RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
+LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"
+TO_REVIEW = f"""
+SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted
+"""  # noqa: S608 - constants
+
+SORT_KEYS = {
+    "created": ("m.created_at", "timestamptz"),
+    "occurred": ("coalesce(m.occurred_at, m.created_at)", "timestamptz"),
+    "score": ("coalesce(m.final_score, {unjudged})", "real"),
+    "quality": ("m.quality::real", "real"),
+}
+"""The expression and the type of each order."""
+UNJUDGED = {"desc": -1, "asc": 11}
+"""The score that puts unjudged memories last."""
+MOST_COUNTED = 10_001
+
+FEW_TAGGED = 1_000
+"""Memories that a list looks up by their tag; of more it finds enough on its way through the workspace."""
+# Row-level security keeps the index of tags from the statement of a session: this function reads it.
+TAGGED = "SELECT priors_tagged(%(tags)s::text[], %(most)s)"
+
+FACETS = """
+WITH live AS MATERIALIZED (
+    SELECT m.workspace_id, m.memory_id, m.kind, m.tags FROM memories m
+    WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
+), seen AS MATERIALIZED (
+    SELECT o.task_type, o.verdict FROM observations o JOIN live USING (workspace_id, memory_id)
+    WHERE o.workspace_id = %(workspace_id)s
+), counted AS (
+    SELECT 'kinds' AS facet, kind AS value, count(*) AS n FROM live GROUP BY kind
+    UNION ALL SELECT 'task_types', task_type, count(*) FROM seen WHERE task_type <> '' GROUP BY task_type
+    UNION ALL SELECT 'verdicts', verdict, count(*) FROM seen WHERE verdict <> '' GROUP BY verdict
+    UNION ALL SELECT 'tags', tag, count(*) FROM live CROSS JOIN unnest(tags) AS tag GROUP BY tag
+), ranked AS (
+    SELECT facet, value, n, row_number() OVER (PARTITION BY facet ORDER BY n DESC, value) AS place FROM counted
+)
+SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, place
+"""
+
+NEIGHBOURS = f"""
+SELECT {SHOWN_COLUMNS} FROM {SHOWN} JOIN memories c ON c.workspace_id = m.workspace_id AND c.source_id = m.source_id
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(memory_id)s AND m.memory_id <> c.memory_id
+    AND m.valid_until IS NULL
+    AND m.ordinal BETWEEN c.ordinal::bigint - %(distance)s AND c.ordinal::bigint + %(distance)s
+ORDER BY m.ordinal, m.memory_id LIMIT %(limit)s
+"""  # noqa: S608 - constants
+
+Conditions: TypeAlias = tuple[Sequence[str], dict[str, Any]]
+"""SQL over `memories m LEFT JOIN sources s`, and its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +102,9 @@ class Filters:
     tags: tuple[str, ...] = ()
     """All of these tags."""
     since: datetime | None = None
-    """At or after; of what happened where that is known, else of when it was stored."""
+    """The earliest moment, itself included: when it occurred, or when it was stored if that is not known."""
     until: datetime | None = None
-    """Before."""
+    """The latest moment, itself excluded."""
     task_types: tuple[str, ...] = ()
     """An observation of any of these task types."""
     verdicts: tuple[str, ...] = ()
@@ -47,16 +112,26 @@ class Filters:
     min_quality: int | None = None
     max_quality: int | None = None
     min_score: float | None = None
-    """Judged, and at least so."""
+    """The lowest score; memories without a score do not meet it."""
     max_score: float | None = None
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The filters that are not empty, by name."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value not in ((), "", None)}
+
     def __bool__(self) -> bool:
-        """Whether anything is filtered."""
-        return any(getattr(self, name) not in ((), "", None) for name in self.__slots__)
+        """Returns True if anything is filtered."""
+        return bool(self.given)
 
 
 def check(filters: Filters, *, within: str = "filters.") -> None:
-    """Raises InvalidInput where a condition can never be met, or not be asked; `within` stands before its name."""
+    """Checks that the conditions can be asked and met.
+
+    Raises:
+        InvalidInput: one cannot; `within` is put before its name.
+    """
     for name, message in _reasons(filters):
         raise InvalidInput(f"{within}{name}", message)
 
@@ -71,69 +146,130 @@ def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
     if len(filters.source) > GLOB_LIMIT:
         yield "source", f"has more than {GLOB_LIMIT} characters"
     yield from _time_reasons(filters)
-    yield from _range_reasons(filters)
+    yield from _range_reasons("quality", filters.min_quality, filters.max_quality, -3, 3)
+    yield from _range_reasons("score", filters.min_score, filters.max_score, 0, 10)
     yield from map(told_apart, unstorable({name: getattr(filters, name) for name in TEXTS}))
 
 
 def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:
     for name in ("since", "until"):
         moment = getattr(filters, name)
-        try:
-            if moment is not None:
-                in_utc(moment)
-        except (OverflowError, ValueError):
+        if moment is not None and not in_calendar(moment):
             yield name, "is outside the years 1 to 9999"
     if filters.since and filters.until and in_utc(filters.since) >= in_utc(filters.until):
         yield "until", "must be after since"
 
 
-def _range_reasons(filters: Filters) -> Iterator[tuple[str, str]]:
-    for name, least, most in (("quality", -3, 3), ("score", 0, 10)):
-        low, high = getattr(filters, f"min_{name}"), getattr(filters, f"max_{name}")
-        for end, value in (("min", low), ("max", high)):
-            if value is not None and not least <= value <= most:
-                yield f"{end}_{name}", f"must be from {least} to {most}"
-        if low is not None and high is not None and low > high:
-            yield f"max_{name}", f"must not be below min_{name}"
+def _range_reasons(
+    name: str, low: float | None, high: float | None, least: int, most: int
+) -> Iterator[tuple[str, str]]:
+    for end, value in (("min", low), ("max", high)):
+        if value is not None and not least <= value <= most:
+            yield f"{end}_{name}", f"must be from {least} to {most}"
+    if low is not None and high is not None and low > high:
+        yield f"max_{name}", f"must not be below min_{name}"
 
 
-def conditions(filters: Filters) -> tuple[Sequence[str], dict[str, Any]]:
-    """SQL conditions over `memories m LEFT JOIN sources s` as psycopg takes them, and their values."""
-    clauses: list[str] = []
-    values: dict[str, Any] = {}
-    if filters.kinds:
-        clauses.append("m.kind = ANY(%(kinds)s::text[])")
-        values["kinds"] = list(filters.kinds)
-    if filters.source:
-        clauses.append("s.uri ~ %(source_pattern)s")
-        values["source_pattern"] = glob_pattern(filters.source)
-    if filters.tags:
-        clauses.append("m.tags @> %(tags)s::text[]")
-        values["tags"] = list(filters.tags)
-    if filters.since:
-        clauses.append("coalesce(m.occurred_at, m.created_at) >= %(since)s")
-        values["since"] = in_utc(filters.since)
-    if filters.until:
-        clauses.append("coalesce(m.occurred_at, m.created_at) < %(until)s")
-        values["until"] = in_utc(filters.until)
-    _add_judgement(filters, clauses, values)
-    return clauses, values
+def conditions(filters: Filters) -> Conditions:
+    """Returns the SQL of the filters, and its values."""
+    given = filters.given
+    return [CLAUSES[name] for name in given], {name: _as_value(value) for name, value in given.items()}
 
 
-def _add_judgement(filters: Filters, clauses: list[str], values: dict[str, Any]) -> None:
-    for column, wanted in (("task_type", filters.task_types), ("verdict", filters.verdicts)):
-        if wanted:
-            clauses.append(OBSERVED.format(column=column))
-            values[f"{column}s"] = list(wanted)
-    for name, clause in RANGES.items():
-        if getattr(filters, name) is not None:
-            clauses.append(clause)
-            values[name] = getattr(filters, name)
+def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
+    match value:
+        case str():
+            return glob_pattern(value)
+        case tuple():
+            return list(value)
+        case datetime():
+            return in_utc(value)
+    return value
 
 
 def glob_pattern(glob: str) -> str:
-    """The regular expression, as Postgres reads it, of a glob over paths."""
+    """Returns the regular expression of Postgres for a glob over paths."""
     pieces = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/?|\*|\?)", glob.lstrip("/"))
     body = "".join("(.*/)?" if part == "**/" else pieces.get(part) or re.escape(part) for part in parts)
     return f"(^|/){body}$"
+
+
+async def conditions_of_list(session: Session, filters: Filters, source_id: UUID | None) -> Conditions:
+    """Returns the conditions of a list of live memories; with `source_id` only of that source."""
+    clauses, values = conditions(filters)
+    clauses = [LIVE, *clauses]
+    if source_id is not None:
+        clauses.append("m.source_id = %(source_id)s")
+        values["source_id"] = source_id
+    if filters.tags:
+        tagged = await session.column(TAGGED, {"tags": values["tags"], "most": FEW_TAGGED + 1})
+        if len(tagged) <= FEW_TAGGED:
+            clauses.append("m.memory_id = ANY(%(tagged)s::uuid[])")
+            values["tagged"] = tagged
+    return clauses, values
+
+
+async def page(
+    session: Session, met: Conditions, *, order: tuple[str, str], after: tuple[Any, UUID] | None, limit: int
+) -> list[tuple[Memory, Any]]:
+    """Returns memories that meet the conditions in an order, each with its value in that order.
+
+    `after` is the value and id of the memory before the first one.
+    """
+    (name, direction), (clauses, values) = order, met
+    key, kind = SORT_KEYS[name]
+    key, beyond = key.format(unjudged=UNJUDGED[direction]), ">" if direction == "asc" else "<"
+    if after is not None:
+        clauses = [*clauses, f"({key}, m.memory_id) {beyond} (%(after)s::{kind}, %(after_id)s)"]
+        values = {**values, "after": after[0], "after_id": after[1]}
+    statement = (
+        f"SELECT {SHOWN_COLUMNS}, {key} AS place FROM {SHOWN} WHERE {' AND '.join(clauses)}"  # noqa: S608 - constants
+        f" ORDER BY {key} {direction}, m.memory_id {direction} LIMIT %(limit)s"
+    )
+    return [(memory_of(row), row.place) for row in await session.rows(statement, {**values, "limit": limit})]
+
+
+async def count(session: Session, met: Conditions) -> int:
+    """Returns how many memories meet the conditions, counted up to MOST_COUNTED."""
+    clauses, values = met
+    statement = f"SELECT count(*) FROM (SELECT 1 FROM {JOINED} WHERE {' AND '.join(clauses)} LIMIT %(limit)s) AS met"  # noqa: S608 - constants
+    return int(await session.value(statement, {**values, "limit": MOST_COUNTED}))
+
+
+async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, int]]]:
+    """Returns the values of each facet of live memories and their counts, the most frequent first."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for row in await session.rows(FACETS, {"limit": limit}):
+        found.setdefault(row.facet, []).append((row.value, row.n))
+    return found
+
+
+async def neighbours(session: Session, memory_id: UUID, *, distance: int, limit: int) -> list[Memory]:
+    """Returns the live memories around one in its source, in their order."""
+    values = {"memory_id": memory_id, "distance": distance, "limit": limit}
+    return [memory_of(row) for row in await session.rows(NEIGHBOURS, values)]
+
+
+async def retired_as(session: Session, reason: str, limit: int) -> list[Memory]:
+    """Returns memories that are retired for this reason, the latest first."""
+    return await _listed(
+        session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", {"reason": reason, "limit": limit}
+    )
+
+
+async def low(session: Session, *, quality: int, final_score: float, limit: int) -> list[Memory]:
+    """Returns live memories of at most this quality, or below this score and rated down; the worst first."""
+    values = {"quality": quality, "final_score": final_score, "limit": limit}
+    return await _listed(session, LOW, "m.quality, m.final_score NULLS LAST", values)
+
+
+async def _listed(session: Session, condition: str, order: str, values: Mapping[str, Any]) -> list[Memory]:
+    statement = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE {condition} ORDER BY {order}, m.memory_id LIMIT %(limit)s"  # noqa: S608 - constants
+    return [memory_of(row) for row in await session.rows(statement, values)]
+
+
+async def count_to_review(session: Session, *, quality: int, final_score: float) -> Mapping[str, int]:
+    """Returns how many memories `low` and `retired_as` would return without a limit, by the name of their list."""
+    row = await session.one(TO_REVIEW, {"quality": quality, "final_score": final_score})
+    return dict(row._asdict())

@@ -9,7 +9,7 @@ from app.db.database import Database
 from app.db.session import Across, Session
 from app.errors import InvalidInput, told_apart
 from app.index.indexing import index_memories
-from app.memories import changes, reads, store
+from app.memories import changes, filters, store
 from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, Memory
 from app.safety.secrets import masked
@@ -136,36 +136,32 @@ def _tag(tag: str, *, mask: bool) -> str:
 async def quarantined(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
     """Returns memories that the injection scan took out, newest first, each with its findings."""
     async with database.session(workspace, transaction=False) as session:
-        return await reads.retired_as(session, QUARANTINED, limit)
+        return await filters.retired_as(session, QUARANTINED, limit)
 
 
 async def deleted(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
     """Returns memories in the trash, newest first."""
     async with database.session(workspace, transaction=False) as session:
-        return await reads.retired_as(session, DELETED, limit)
+        return await filters.retired_as(session, DELETED, limit)
 
 
 async def prune_candidates(database: Database, *, workspace: Workspace, limit: int = 200) -> list[PruneCandidate]:
     """Returns memories of quality -2 or less, and those rated down below a score of 6; the worst first."""
     async with database.session(workspace, transaction=False) as session:
-        found = await reads.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit)
-    return [PruneCandidate(memory=memory, reason=_why(memory)) for memory in found]
+        found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit)
+    return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
+
+
+def _reason_to_prune(memory: Memory) -> str:
+    if memory.quality <= LOW_QUALITY:
+        return f"rated down to a quality of {memory.quality}"
+    return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
 
 
 async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCounts:
     """Returns how many memories somebody should look at."""
     async with database.session(workspace, transaction=False) as session:
-        return ReviewCounts(
-            prune_candidates=await reads.count_low(session, quality=LOW_QUALITY, final_score=LOW_SCORE),
-            quarantined=await reads.count_retired_as(session, QUARANTINED),
-            deleted=await reads.count_retired_as(session, DELETED),
-        )
-
-
-def _why(memory: Memory) -> str:
-    if memory.quality <= LOW_QUALITY:
-        return f"rated down to a quality of {memory.quality}"
-    return f"its score is {memory.final_score:.1f}, below {LOW_SCORE:g}, and its quality {memory.quality}, below 0"
+        return ReviewCounts(**await filters.count_to_review(session, quality=LOW_QUALITY, final_score=LOW_SCORE))
 
 
 async def empty_trash(across: Across, *, days: int) -> int:

@@ -1,4 +1,4 @@
-"""The SQL that writes memories and their fields as observations, retires them, and counts those that were refused."""
+"""The SQL that gets and writes memories and their fields as observations, retires them, and counts refusals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,16 @@ import psycopg
 
 from app.db.session import Row, Session
 from app.index import pending, vectors
-from app.memories.memory import GONE, Identity, MemoryRow, NewMemory, ObservationDetail, new_id
+from app.memories.memory import (
+    GONE,
+    Identity,
+    Memory,
+    MemoryRow,
+    NewMemory,
+    ObservationDetail,
+    StoredObservation,
+    new_id,
+)
 
 COLUMNS = """
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
@@ -19,6 +28,17 @@ COLUMNS = """
     m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings
 """
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
+SHOWN = f"{JOINED} LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id"
+SHOWN_COLUMNS = f"""{COLUMNS},
+    CASE WHEN o.memory_id IS NOT NULL THEN jsonb_build_object(
+        'task', o.task, 'task_type', o.task_type, 'narrative', o.narrative, 'facts', o.facts,
+        'output_path', o.output_path, 'verdict', o.verdict, 'compressor', o.compressor, 'model', o.model,
+        'superseded_by', o.superseded_by
+    ) END AS observation
+"""
+"""All columns of a memory as people see it; COLUMNS are those that a recall returns."""
+
+GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
 
 FIND_KNOWN = """
 SELECT m.memory_id, m.content_hash, m.kind, m.source_id, m.ordinal, m.tags, m.metadata, m.run_id, m.final_score,
@@ -163,6 +183,19 @@ def word_limit() -> Iterator[None]:
         yield
     except psycopg.errors.ProgramLimitExceeded as error:
         raise TooManyWords from error
+
+
+async def get(session: Session, memory_id: UUID) -> Memory | None:
+    """Returns a memory, live or retired."""
+    row = await session.row(GET, {"memory_id": memory_id})
+    return None if row is None else memory_of(row)
+
+
+def memory_of(row: Row) -> Memory:
+    """Returns the value of a row that has SHOWN_COLUMNS."""
+    values = {name: getattr(row, name) for name in Memory.__slots__}
+    observation = msgspec.convert(row.observation, StoredObservation | None)
+    return Memory(**{**values, "tags": tuple(row.tags), "observation": observation})
 
 
 async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identity, Row]:

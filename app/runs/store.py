@@ -10,7 +10,7 @@ from app.db.session import Row, Session
 from app.memories import changes
 from app.memories.changes import Judgement
 from app.memories.memory import DELETED, Memory, in_utc
-from app.memories.reads import SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 from app.runs.run import DELETED_SINCE, Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
 
 NAMES = tuple(Run.__slots__)

@@ -9,7 +9,7 @@ import msgspec
 
 from app.db.session import Session
 from app.memories.memory import DELETED, Memory, new_id
-from app.memories.reads import SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 from app.runs import store as runs
 from app.runs.observations.observation import Outcome
 
