@@ -23,8 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from app.index.backfill import embed_pending
-from app.index.lexical import refresh_all_statistics
+from app.index.backfill import embed_pending, refresh_all_statistics
 from app.links.find import link_pending
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from app.db.database import Database
 from app.db.queue import LINK
-from app.index.backfill import build_indexes, lacks_an_index
-from app.index.lexical import STALE_AT_WRITES, refresh_all_statistics
+from app.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
+from app.index.indexing import STALE_AT_WRITES
 from app.links.find import many_pending
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember

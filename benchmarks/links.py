@@ -10,9 +10,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.links.find import link_pending
-from app.links.give import MOST_AT_ONCE, give_links, links_of
+from app.links.give import MOST_AT_ONCE, give_links
 from app.links.link import DERIVED_FROM, Link
-from app.memories.browse import get_memory
+from app.memories.browse import get_memory, links_of
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
 from app.retrieval.search import find

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from app.index.lexical import refresh_all_statistics
+from app.index.backfill import refresh_all_statistics
 from app.links.find import link_pending
 from app.models.tokenizer import bundled_file, load_tokenizer
 from benchmarks.figures import Figure, percentile, report

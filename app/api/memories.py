@@ -22,9 +22,17 @@ from app.api.schemas import (
     place_of,
     sorted_place_of,
 )
-from app.links.give import MOST_AT_ONCE, give_links, links_of, take_back_link
+from app.links.give import MOST_AT_ONCE, give_links, take_back_link
 from app.links.link import GIVEN, LEAST_WEIGHT, Link
-from app.memories.browse import LARGEST_PAGE, get_memory, list_facets, list_sources, neighbours_of, page_memories
+from app.memories.browse import (
+    LARGEST_PAGE,
+    get_memory,
+    links_of,
+    list_facets,
+    list_sources,
+    neighbours_of,
+    page_memories,
+)
 from app.memories.filters import GLOB_LIMIT, Filters
 
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]

@@ -244,6 +244,28 @@ async def again_after_deadlock(attempt: Callable[[], Awaitable[T]]) -> T:
     return await attempt()
 
 
+class LockedByOthers(Exception):
+    """Others hold what a transaction has to lock, and did not let go of it in time."""
+
+
+async def again_while_locked(attempt: Callable[[], Awaitable[T]], *, attempts: int, pause: float) -> T:
+    """Makes `attempt`, which is one transaction with a lock_timeout, again where others are in its way.
+
+    `pause` are the seconds between two attempts.
+
+    Raises:
+        LockedByOthers: none of the attempts got its locks.
+    """
+    for left in reversed(range(attempts)):
+        try:
+            return await attempt()
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            if not left:
+                raise LockedByOthers from error
+        await asyncio.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
 def _first_line(error: BaseException | None) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 

@@ -1,4 +1,4 @@
-"""The verbs that give memories their vectors, and large workspaces their vector index."""
+"""The verbs that give memories their vectors, and workspaces their statistics and vector indexes."""
 
 import math
 import time
@@ -7,18 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-import psycopg
 import structlog
 
 from app.db.database import Database, again_after_deadlock
 from app.db.queue import EMBED
 from app.db.session import Across
-from app.index import models, pending, vectors
+from app.index import indexing, models, pending, vectors
 from app.index.following import pinned
 from app.index.models import StoredModel
 from app.index.pending import PendingText
 from app.index.vectors import embedded_text
 from app.models.protocols import EmbeddingProvider
+from app.workspaces import store as workspaces
 from app.workspaces.workspace import UNMADE, Workspace
 
 BATCH = 256
@@ -174,7 +174,7 @@ async def lacks_an_index(across: Across) -> bool:
 async def _unless_moved() -> AsyncIterator[None]:
     try:
         yield
-    except psycopg.errors.UndefinedTable:
+    except vectors.ModelDropped:
         logger.info("the store moved to another model while its indexes were built")
 
 
@@ -199,3 +199,25 @@ async def queue_lacking(across: Across) -> bool:
         await pending.queue_lacking_of_all(session, model.partition)
         await session.enqueue(EMBED)
     return True
+
+
+async def refresh_workspace_statistics(
+    database: Database, workspace_id: int, *, across: Across, stale: float = indexing.STALE
+) -> bool:
+    """Take a workspace's document frequencies and lengths anew if they have become so stale; returns whether they had.
+
+    The planner learns of tables that have grown, too.
+    """
+    async with across(transaction=False) as session:
+        await indexing.inform_planner(session)
+    async with database.session(workspace_id) as session:
+        return await indexing.refresh_statistics(session, stale=stale)
+
+
+async def refresh_all_statistics(database: Database, *, across: Across, stale: float = indexing.STALE) -> int:
+    """Take the statistics of every workspace anew where they are so stale. Returns in how many they were."""
+    async with across() as session:
+        ids = await workspaces.ids_of_all(session)
+    return sum(
+        [await refresh_workspace_statistics(database, workspace_id, across=across, stale=stale) for workspace_id in ids]
+    )

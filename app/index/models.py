@@ -1,6 +1,9 @@
 """The SQL of embedding models: which one is served, which one the store moves to, and which ones retire."""
 
+from contextlib import suppress
 from dataclasses import dataclass
+
+import psycopg
 
 from app.db.session import Row, Session
 from app.errors import ConfigurationError
@@ -183,8 +186,9 @@ async def try_move(session: Session) -> bool:
 
 
 async def end_move(session: Session) -> None:
-    """Give the lock back."""
-    await session.execute(END_MOVE)
+    """Give the lock back; a connection that was lost has given it back by that."""
+    with suppress(psycopg.Error):
+        await session.execute(END_MOVE)
 
 
 async def is_moving(session: Session) -> bool:

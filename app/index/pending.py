@@ -1,6 +1,6 @@
 """The SQL of the queues: memories that are pending for a vector, and those that are pending for links."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -45,6 +45,15 @@ SELECT e.workspace_id, e.memory_id, %(step)s FROM embeddings e JOIN embedding_mo
 WHERE m.active ORDER BY e.workspace_id, e.memory_id
 ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
 """
+LEAVE_LINKS = """
+DELETE FROM pending_links p USING unnest(%(ids)s::uuid[], %(asked)s::integer[]) AS read(memory_id, asked)
+WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = read.memory_id AND p.asked = read.asked
+RETURNING p.memory_id
+"""
+FORGET = tuple(
+    f"DELETE FROM {table} WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])"  # noqa: S608 - constants
+    for table in ("pending_links", "pending_embeddings")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +142,19 @@ async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -
         await session.enqueue(LINK)
 
 
-async def compare_all_anew(session: Session) -> None:
-    """Have all memories of all workspaces linked by the served model's vectors: nearness was another model's."""
-    await session.execute("DELETE FROM links WHERE relation = 'similar'")
+async def queue_all_for_links(session: Session) -> None:
+    """Queue all memories of all workspaces to be linked by the served model's vectors."""
     await session.execute(QUEUE_ALL_FOR_LINKS, {"step": VECTORS})
     await session.enqueue(LINK)
+
+
+async def leave_links(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
+    """Take linked memories off the queue, unless they were queued again since they were read; returns those."""
+    given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
+    return set(await session.column(LEAVE_LINKS, given))
+
+
+async def forget(session: Session, ids: Sequence[UUID]) -> None:
+    """Take retired memories off both queues."""
+    for statement in FORGET:
+        await session.execute(statement, {"ids": list(ids)})

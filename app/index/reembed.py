@@ -2,17 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
 from uuid import UUID
 
-import psycopg
 import structlog
 
-from app.db.database import Database
+from app.db.database import Database, LockedByOthers, again_while_locked
 from app.db.queue import EMBED
 from app.db.session import Across, Session
 from app.errors import ConfigurationError
@@ -20,7 +19,7 @@ from app.index import models, vectors
 from app.index.backfill import BATCH
 from app.index.following import FOLLOW_SECONDS
 from app.index.models import StoredModel
-from app.index.pending import PendingText, compare_all_anew, queue_lacking_of_all
+from app.index.pending import PendingText, queue_all_for_links, queue_lacking_of_all
 from app.index.vectors import embedded_text
 from app.models.protocols import EmbeddingProvider
 
@@ -37,6 +36,8 @@ ATTEMPTS_TO_BEGIN = 10
 T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 """Called with (memories that have the new vector, memories)."""
+ForgetSimilar = Callable[[Session], Awaitable[None]]
+"""Removes the links by vectors of all workspaces, in the transaction that drops the vectors."""
 
 logger = structlog.get_logger()
 
@@ -80,6 +81,7 @@ async def reembed(
     provider: EmbeddingProvider,
     *,
     across: Across,
+    forget_similar: ForgetSimilar,
     grace_seconds: float = GRACE_SECONDS,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> int:
@@ -106,11 +108,11 @@ async def reembed(
             logger.info("switched", model=candidate.name)
         if await models.retired(held, for_seconds=0):
             await asyncio.sleep(grace_seconds)
-            await _drop_all(across, held, for_seconds=0, attempts=PATIENCE)
+            await _drop_all(across, held, forget_similar, for_seconds=0, attempts=PATIENCE)
     return done
 
 
-async def drop_retired(across: Across) -> int:
+async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
     """Drop the vectors of models that are no longer served, after a move that was killed. Returns how many models.
 
     While a store is being moved the move itself drops them.
@@ -119,7 +121,7 @@ async def drop_retired(across: Across) -> int:
         if not await models.try_move(held):
             return 0
         async with _given_back(held):
-            return await _drop_all(across, held, for_seconds=GRACE_SECONDS, attempts=1)
+            return await _drop_all(across, held, forget_similar, for_seconds=GRACE_SECONDS, attempts=1)
 
 
 @asynccontextmanager
@@ -145,25 +147,20 @@ async def _destination(session: Session) -> str:
 
 @asynccontextmanager
 async def _given_back(held: Session) -> AsyncIterator[None]:
-    """Gives the lock back at the end; a connection that was lost has given it back by that."""
     try:
         yield
     finally:
-        with suppress(psycopg.Error):
-            await models.end_move(held)
+        await models.end_move(held)
 
 
 async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], attempts: int = PATIENCE) -> T:
     """Does `work` in a transaction that never makes others wait for long, again while others are in its way."""
-    for left in reversed(range(attempts)):
-        try:
-            async with across() as session:
-                return await work(session)
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            if not left:
-                raise
-        await asyncio.sleep(PAUSE_SECONDS)
-    raise AssertionError("the last attempt returns or raises")
+
+    async def attempt() -> T:
+        async with across() as session:
+            return await work(session)
+
+    return await again_while_locked(attempt, attempts=attempts, pause=PAUSE_SECONDS)
 
 
 async def _registered(provider: EmbeddingProvider, session: Session) -> StoredModel:
@@ -183,13 +180,15 @@ async def _build_indexes(across: Across, candidate: StoredModel) -> None:
             await vectors.build_index(session, candidate, workspace_id)
 
 
-async def _drop_all(across: Across, held: Session, *, for_seconds: float, attempts: int) -> int:
+async def _drop_all(
+    across: Across, held: Session, forget_similar: ForgetSimilar, *, for_seconds: float, attempts: int
+) -> int:
     """Drop what retires; a table that others hold on to is left for the next time."""
     dropped = 0
     for model in await models.retired(held, for_seconds=for_seconds):
         try:
-            await _patiently(across, partial(_dropped, model), attempts)
-        except psycopg.errors.LockNotAvailable:
+            await _patiently(across, partial(_dropped, model, forget_similar), attempts)
+        except LockedByOthers:
             logger.warning("vectors of a former model are still in use, and dropped later", model=model.name)
             continue
         dropped += 1
@@ -197,9 +196,10 @@ async def _drop_all(across: Across, held: Session, *, for_seconds: float, attemp
     return dropped
 
 
-async def _dropped(model: StoredModel, session: Session) -> None:
-    # Before the table is locked, and undone where it cannot be.
-    await compare_all_anew(session)
+async def _dropped(model: StoredModel, forget_similar: ForgetSimilar, session: Session) -> None:
+    # Before the table is locked, and undone where it cannot be: nearness was another model's.
+    await forget_similar(session)
+    await queue_all_for_links(session)
     await models.drop_model(session, model)
     served = await models.active_model(session)
     if served is not None:

@@ -1,10 +1,12 @@
 """The SQL of vectors, one partition a model, and of the HNSW indexes of large workspaces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from uuid import UUID
 
 import msgspec
 import numpy as np
+import psycopg
 
 from app.db.arrays import HALFVEC_TYPE, ids_of, vectors_of
 from app.db.session import Session
@@ -149,10 +151,27 @@ async def vector_bytes(session: Session) -> int:
     return 0 if model is None else int(await session.value(BYTES, {"partition": model.partition}))
 
 
+class ModelDropped(Exception):
+    """The vectors of this model have just been dropped: the store has moved to another."""
+
+
+@contextmanager
+def _unless_dropped() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as error:
+        raise ModelDropped from error
+
+
 async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
-    """Returns those of all workspaces that have grown beyond the exact scan and have no vector index yet."""
+    """Returns those of all workspaces that have grown beyond the exact scan and have no vector index yet.
+
+    Raises:
+        ModelDropped: there is no such model any more.
+    """
     statement = f"SELECT workspace_id FROM {model.partition} GROUP BY 1 HAVING count(*) >= {INDEXED_FROM}"  # noqa: S608 - numbers
-    crowded = await session.column(statement)
+    with _unless_dropped():
+        crowded = await session.column(statement)
     indexed = await indexed_workspaces(session, model)
     return [workspace_id for workspace_id in crowded if workspace_id not in indexed]
 
@@ -160,7 +179,9 @@ async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
 async def indexed_workspaces(session: Session, model: StoredModel) -> frozenset[int]:
     """Returns the workspaces whose vectors have a valid HNSW index."""
     given = {"partition": model.partition, "pattern": f"{model.partition}\\_%\\_hnsw"}
-    return frozenset(int(name.split("_")[2]) for name in await session.column(INDEXES, given))
+    with _unless_dropped():
+        names = await session.column(INDEXES, given)
+    return frozenset(int(name.split("_")[2]) for name in names)
 
 
 async def build_index(session: Session, model: StoredModel, workspace_id: int) -> bool:
@@ -168,6 +189,9 @@ async def build_index(session: Session, model: StoredModel, workspace_id: int) -
 
     The session sees all workspaces and has no transaction. Returns False, and does nothing, where somebody else builds
     it at this moment or just has.
+
+    Raises:
+        ModelDropped: there is no such model any more.
     """
     name = model.index_name(workspace_id)
     if not await session.value(TRY_BUILD, {"name": name}):
@@ -176,10 +200,11 @@ async def build_index(session: Session, model: StoredModel, workspace_id: int) -
         if workspace_id in await indexed_workspaces(session, model):
             return False
         await session.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        await session.execute(
-            f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
-            f" WHERE workspace_id = {workspace_id:d}"
-        )
+        with _unless_dropped():
+            await session.execute(
+                f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
+                f" WHERE workspace_id = {workspace_id:d}"
+            )
         return True
     finally:
         await session.execute(END_BUILD, {"name": name})

@@ -12,7 +12,7 @@ from uuid import UUID
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across
 from app.index import models, vectors
-from app.index.pending import VECTORS, WORDS
+from app.index.pending import VECTORS, WORDS, leave_links
 from app.links import lookup, store
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR, Link
 from app.links.lookup import Phrase, Text
@@ -254,7 +254,7 @@ def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
 async def _write(database: Database, workspace_id: int, found: _Found) -> None:
     """Write the links, but those of a text that has changed meanwhile, which is queued again."""
     async with database.session(workspace_id) as session:
-        current = await lookup.done(session, found.asked, step=WORDS)
+        current = await leave_links(session, found.asked, step=WORDS)
         changed = found.asked.keys() - current
         mentions = {memory_id: others for memory_id, others in found.mentions.items() if memory_id not in changed}
         links = [Link(memory_id, other, MENTIONS) for memory_id, others in mentions.items() for other in others]
@@ -277,7 +277,7 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
 
     async def attempt() -> None:
         async with database.session(workspace_id) as session:
-            changed = asked.keys() - await lookup.done(session, asked, step=VECTORS)
+            changed = asked.keys() - await leave_links(session, asked, step=VECTORS)
             await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
 
     await again_after_deadlock(attempt)

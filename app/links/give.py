@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound
 from app.links import store
-from app.links.link import GIVEN, LEAST_WEIGHT, RELATIONS, Link, Linked
-from app.memories.browse import with_memory
+from app.links.link import GIVEN, LEAST_WEIGHT, RELATIONS, Link
 from app.workspaces.workspace import Workspace
 
 MOST_AT_ONCE = 10_000
@@ -76,18 +74,3 @@ def _check(place: int, link: Link) -> None:
         raise InvalidInput(f"links[{place}].to_id", "is the memory itself; link two different ones")
     if not LEAST_WEIGHT <= link.weight <= 1:
         raise InvalidInput(f"links[{place}].weight", f"must be from {LEAST_WEIGHT} to 1")
-
-
-MOST_SHOWN = 200
-
-
-async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:
-    """Returns the live memories that a memory is linked with, at most MOST_SHOWN.
-
-    The memories before and after it in its source come first (`next`), then what callers said, then what was found.
-
-    Raises:
-        NotFound: the workspace has no such memory.
-    """
-    async with with_memory(database, workspace, memory_id) as (session, _):
-        return await store.links_of(session, memory_id, MOST_SHOWN)

@@ -7,8 +7,10 @@ from uuid import UUID
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR = "next", "mentions", "same_entity", "similar"
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
 GIVEN = (DERIVED_FROM, SUPERSEDES)
-"""The relations that callers set; the others are found, and a caller's word would not outlive the next finding."""
-RELATIONS = (NEXT, *GIVEN, MENTIONS, SAME_ENTITY, SIMILAR)
+"""The relations that callers set; others are found, and a caller's word would not outlive the next finding."""
+FOUND = (MENTIONS, SAME_ENTITY, SIMILAR)
+"""The relations that are found, in texts and by vectors."""
+RELATIONS = (NEXT, *GIVEN, *FOUND)
 """All relations, in the order in which they are shown."""
 
 

@@ -1,6 +1,6 @@
 """The SQL that linking reads: the queue, the texts of memories, which of them have a phrase, which vectors are near."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -60,12 +60,6 @@ SELECT memory_id, asked FROM pending_links
 WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
 """
 
-DONE = """
-DELETE FROM pending_links p USING unnest(%(ids)s::uuid[], %(asked)s::integer[]) AS read(memory_id, asked)
-WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = read.memory_id AND p.asked = read.asked
-RETURNING p.memory_id
-"""
-
 TEXTS = """
 SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
@@ -115,12 +109,6 @@ async def pending_texts(session: Session, limit: int) -> list[Text]:
 async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
     """Returns memories that are pending to be linked by vectors, oldest first, with how often each was queued."""
     return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
-
-
-async def done(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
-    """Take memories off the queue that were not queued again since they were read; returns those."""
-    given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
-    return set(await session.column(DONE, given))
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, Text]:

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.db.session import Session
 from app.index.pending import VECTORS, queue_for_links
 from app.links import titles
-from app.links.link import MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
+from app.links.link import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 
 # A text that named an earlier title no longer means the memory.
 RENAMED = """
@@ -149,6 +149,17 @@ DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
 """
 
 
+# They are found again when it comes back; until then they would count as names and stand in the way of live ones.
+FORGET_MEMORIES = (
+    """
+DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation = ANY(%(found)s)
+    AND (from_id = ANY(%(ids)s::uuid[]) OR to_id = ANY(%(ids)s::uuid[]))
+""",
+    "DELETE FROM titles WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])",
+)
+FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
+
+
 async def write_mentions(session: Session, texts: Collection[UUID], links: Collection[Link]) -> None:
     """Replace what these texts mention by `links`."""
     named = [link for link in links if link.relation == MENTIONS]
@@ -165,8 +176,18 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
     The links of those who mention one are kept: its title may be the same.
     """
     await queue_for_links(session, ids, step=VECTORS)
-    given = {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR]}
-    await session.execute(FORGET_FOUND, {**given, "outward": [MENTIONS, SAME_ENTITY, SIMILAR]})
+    await session.execute(FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR], "outward": list(FOUND)})
+
+
+async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
+    """Remove the found links and the titles of memories that are retired; what callers linked stays."""
+    for statement in FORGET_MEMORIES:
+        await session.execute(statement, {"ids": list(ids), "found": list(FOUND)})
+
+
+async def forget_similar_of_all(session: Session) -> None:
+    """Remove the links by vectors of all workspaces: another model decides which memories are near."""
+    await session.execute(FORGET_SIMILAR, {"similar": SIMILAR})
 
 
 def _columns(links: Collection[Link]) -> dict[str, Any]:

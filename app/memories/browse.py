@@ -10,6 +10,8 @@ from uuid import UUID
 from app.db.database import Database
 from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound
+from app.links import store as links
+from app.links.link import Linked
 from app.memories import sources, store
 from app.memories.filters import Filters, check, conditions_of_list, count, facets, neighbours, page
 from app.memories.memory import SOURCE_KINDS, Memory, Source
@@ -20,6 +22,7 @@ LARGEST_PAGE = 200
 NEIGHBOURHOOD = 2
 """Places before and after a memory in its source; retrieval boosts neighbours as far."""
 MOST_NEIGHBOURS = 20
+MOST_LINKED = 200
 
 Place: TypeAlias = tuple[datetime, UUID]
 """The end of a page: the creation time and id of its last item."""
@@ -122,6 +125,18 @@ async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: 
     """
     async with with_memory(database, workspace, memory_id) as (session, _):
         return await neighbours(session, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS)
+
+
+async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:
+    """Returns the live memories that a memory is linked with, at most MOST_LINKED.
+
+    The memories before and after it in its source come first (`next`), then what callers said, then what was found.
+
+    Raises:
+        NotFound: the workspace has no such memory.
+    """
+    async with with_memory(database, workspace, memory_id) as (session, _):
+        return await links.links_of(session, memory_id, MOST_LINKED)
 
 
 async def list_sources(

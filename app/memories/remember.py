@@ -9,17 +9,18 @@ from itertools import accumulate
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+import numpy as np
+
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
-from app.index import indexing as given_vectors
-from app.index.models import active_model
+from app.index.models import StoredModel, active_model
 from app.index.vectors import embedded_text
 from app.memories import sources
 from app.memories.echoes import note_echoes
 from app.memories.gate import INVALID, Objection, Screened, screened
-from app.memories.memory import MemoryRow, NewMemory, Rejection, Remembered, row_of
+from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered, row_of
 from app.memories.store import TooManyWords, add_refusals, word_limit
-from app.memories.write import Counts, write
+from app.memories.write import NUMBER, Counts, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces import store as workspaces
 from app.workspaces.languages import configuration
@@ -165,8 +166,30 @@ async def _noted(door: Door, batch: Sequence[Screened]) -> list[Screened]:
     noted = await note_echoes(door.database, door.provider, door.workspace, batch)
     if any(item.memory.embedding is not None for item in noted):
         async with door.database.session(door.workspace, transaction=False) as session:
-            noted = given_vectors.checked(noted, await active_model(session))
+            model = await active_model(session)
+        noted = [_with_comparable_vector(item, model) for item in noted]
     return noted
+
+
+def _with_comparable_vector(item: Screened, model: StoredModel | None) -> Screened:
+    """Returns the memory, with an objection where its vector cannot be compared with those of `model`."""
+    given = item.memory.embedding
+    reason = None if given is None or item.objection is not None else _incomparable(given, model)
+    return item if reason is None else replace(item, objection=Objection(message=f"embedding.{reason}", code=INVALID))
+
+
+def _incomparable(given: GivenVector, model: StoredModel | None) -> str | None:
+    if model is None:
+        return "model: no model's vectors are served, so none are taken; leave the embedding out"
+    if given.model != model.name:
+        return f"model: is not {model.name}, whose vectors are served; embed by that model, or leave the embedding out"
+    if len(given.numbers) != model.dimension * NUMBER.itemsize:
+        found = len(given.numbers) / NUMBER.itemsize
+        return f"vector: has {found:g} numbers; {model.name} has {model.dimension}"
+    numbers = np.frombuffer(given.numbers, NUMBER)
+    if not np.isfinite(numbers).all() or not numbers.any():
+        return "vector: has no direction: every number must be finite, and one at least not zero"
+    return None
 
 
 def _together(parts: Sequence[Remembered]) -> Remembered:

@@ -10,7 +10,8 @@ import msgspec
 import psycopg
 
 from app.db.session import Row, Session
-from app.index import pending, vectors
+from app.index.indexing import forget_memories
+from app.links import store as links
 from app.memories.memory import (
     GONE,
     Identity,
@@ -91,16 +92,6 @@ MARK = """
 UPDATE memories SET retired_as = %(reason)s, valid_until = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 """
-
-# They are found again when it comes back; until then they would count as names and stand in the way of live ones.
-FORGET_FOUND_LINKS = """
-DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation IN ('mentions', 'same_entity', 'similar')
-    AND (from_id = ANY(%(ids)s::uuid[]) OR to_id = ANY(%(ids)s::uuid[]))
-"""
-UNINDEX = tuple(
-    f"DELETE FROM {table} WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])"  # noqa: S608 - constants
-    for table in ("lexical", "titles", "pending_links")
-)
 
 INSERT_GIVEN = """
 INSERT INTO observations AS o (
@@ -237,14 +228,10 @@ async def retire(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -
     """Take memories out of retrieval; returns how many were live. They keep their row, ratings and provenance."""
     if not ids:
         return 0
-    given = {"ids": sorted(ids)}
     await lock(session, ids)
-    retired = await session.execute(RETIRE, {**given, "reason": reason})
-    await session.execute(FORGET_FOUND_LINKS, given)
-    for statement in UNINDEX:
-        await session.execute(statement, given)
-    await vectors.drop(session, ids)
-    await pending.leave_queue(session, ids)
+    retired = await session.execute(RETIRE, {"ids": list(ids), "reason": reason})
+    await links.forget_memories(session, ids)
+    await forget_memories(session, ids)
     return retired
 
 

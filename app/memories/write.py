@@ -6,15 +6,22 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 from uuid import UUID
 
+import numpy as np
+
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
-from app.index import lexical as lexical_index
-from app.index.indexing import complete, given_with, index_memories
+from app.index import vectors
+from app.index.indexing import NewVectors, index_memories, index_words
+from app.index.models import StoredModel, active_model
+from app.index.pending import pending_among
 from app.memories import store
-from app.memories.memory import Identity, MemoryRow, NewMemory, in_utc
+from app.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_utc
+from app.models.protocols import Matrix
 
 ATTEMPTS = 3
 """Times to find or insert what others insert and retire at the same moment."""
+NUMBER = np.dtype("<f4")
+"""A number of a given vector."""
 
 T = TypeVar("T")
 
@@ -71,9 +78,10 @@ async def _write(
     if fresh:
         inserted = list(fresh.values())
         await store.insert_observations(session, inserted)
-        given = await given_with(session, inserted)
+        model = await _model_of(session, inserted)
+        given = None if model is None else _new_vectors(model, inserted)
         await index_memories(session, sorted(row.memory_id for row in inserted), given)
-    await complete(session, [row for _, row in again], ids)
+    await _complete(session, [row for _, row in again], ids)
     counts.add(Counts(len(fresh), len(updated), len(rows) - len(fresh) - len(updated)))
     return ids
 
@@ -107,7 +115,7 @@ async def _update(
     await store.lock(session, [row.memory_id for row in changed])
     changed = _changed(rows, await store.find_known(session, changed), known_first=known_first)
     await store.update(session, changed)
-    await lexical_index.index(session, [row.memory_id for row in changed])
+    await index_words(session, [row.memory_id for row in changed])
     return {row.memory_id for row in changed}
 
 
@@ -168,3 +176,37 @@ def _changeable(memory: "NewMemory | Row") -> tuple[Any, ...]:
     score = None if memory.final_score is None else round(memory.final_score, 4)
     moment = None if memory.occurred_at is None else in_utc(memory.occurred_at)
     return tuple(memory.tags), dict(memory.metadata), memory.run_id, score, moment
+
+
+async def _complete(session: Session, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]) -> None:
+    """Gives known memories that are still pending for a vector the one that was given now."""
+    model = await _model_of(session, rows)
+    if model is None:
+        return
+    known = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    lacking = await pending_among(session, list(known))
+    ready = {memory_id: vector for memory_id, vector in known.items() if memory_id in lacking}
+    if ready:
+        literals = vectors.as_literals(_as_matrix(list(ready.values())))
+        await vectors.write(session, model, list(ready), literals)
+
+
+async def _model_of(session: Session, rows: Sequence[MemoryRow]) -> StoredModel | None:
+    """Returns the model of the vectors given with these memories; None where there are none, or it is not served."""
+    names = {row.memory.embedding.model for row in rows if row.memory.embedding is not None}
+    model = await active_model(session, held=True) if names else None
+    return model if model is not None and names == {model.name} else None
+
+
+def _new_vectors(model: StoredModel, rows: Sequence[MemoryRow]) -> NewVectors:
+    given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    return NewVectors(model, list(given), _as_matrix(list(given.values())))
+
+
+def _as_matrix(given: Sequence[GivenVector]) -> Matrix:
+    """Returns checked vectors as rows of unit length."""
+    rows = np.stack([np.frombuffer(item.numbers, NUMBER) for item in given]).astype(np.float64)
+    # Divided by the largest first, so that no square is beyond a number.
+    rows /= np.abs(rows).max(axis=1, keepdims=True)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.astype(np.float32)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from app.db.database import Database
+from app.db.session import Across
 from app.index import backfill as index
 from app.index import reembed as moving
-from app.index.lexical import refresh_all_statistics
+from app.links.store import forget_similar_of_all
 from app.models.protocols import EmbeddingProvider
 
 
@@ -19,7 +20,7 @@ async def backfill(
     """
     await provider.start()
     done = await index.embed_all_pending(database, provider, across=database.across, on_progress=on_progress)
-    await refresh_all_statistics(database, across=database.across)
+    await index.refresh_all_statistics(database, across=database.across)
     await index.build_indexes(database.across)
     return done
 
@@ -36,7 +37,14 @@ async def reembed(
         ConfigurationError: the provider is switched off, or the store is being moved already.
         EmbeddingUnavailable: it does not answer; what was embedded stays, and running it again goes on.
     """
-    return await moving.reembed(database, provider, across=database.across, on_progress=on_progress)
+    return await moving.reembed(
+        database, provider, across=database.across, forget_similar=forget_similar_of_all, on_progress=on_progress
+    )
+
+
+async def drop_retired(across: Across) -> int:
+    """Drop the vectors of models that are no longer served, and the links by them. Returns how many models."""
+    return await moving.drop_retired(across, forget_similar=forget_similar_of_all)
 
 
 async def build_indexes(database: Database) -> int:

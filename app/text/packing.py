@@ -59,7 +59,7 @@ def packed(pieces: Sequence[str], counts: Sequence[int], room: int, separator: s
 
 
 def split_prose(text: str, room: int, counter: Counter) -> list[str]:
-    """Cuts `text` into slices of at most `room` tokens: at paragraphs, sentences, words, and only then within a word."""
+    """Cuts `text` into slices of at most `room` tokens: at paragraphs, sentences, words, and last within a word."""
     splitter = TextSplitter.from_callback(counter.count, room)
     return [chunk for part in _parts(text) for chunk in splitter.chunks(part)]
 

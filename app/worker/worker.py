@@ -19,12 +19,17 @@ from app.db.queue import COMPRESS, EMBED, INDEX, LINK, STATISTICS
 from app.db.roles import SERVICE
 from app.errors import Unavailable
 from app.index import backfill
-from app.index.backfill import embed_all_pending, queue_lacking
+from app.index.backfill import (
+    embed_all_pending,
+    queue_lacking,
+    refresh_all_statistics,
+    refresh_workspace_statistics,
+)
 from app.index.following import FollowingProvider
-from app.index.lexical import STALE_AT_WRITES, refresh_all_statistics, refresh_workspace_statistics
-from app.index.reembed import drop_retired
+from app.index.indexing import STALE_AT_WRITES
 from app.links.find import link_slice, many_pending
 from app.memories.lifecycle import empty_trash
+from app.operations.maintenance import drop_retired
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_waiting
 from app.wiring import Services

@@ -1,5 +1,8 @@
 """The SQL of workspaces. Finding one by its name goes through functions that see all of them."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from app.db.session import Row, Session
 from app.workspaces.workspace import Workspace
 
@@ -11,6 +14,24 @@ UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(la
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
 SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
+IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
+
+FIRST_LENGTH = """
+UPDATE workspaces SET mean_length = greatest(1, (
+    SELECT avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body))))
+    FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[])
+))
+WHERE workspace_id = %(workspace_id)s AND mean_length = 0
+"""
+# NO KEY, so that writers of memories go on.
+STATISTICS = """
+SELECT document_count, mean_length, statistics_at < now() - interval '1 day' AS old
+FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE
+"""
+NOTE_COUNT = """
+UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE workspace_id = %(workspace_id)s
+"""
+SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
 
 
 async def find(session: Session, name: str) -> Workspace | None:
@@ -40,6 +61,31 @@ async def set_language(session: Session, workspace: Workspace, language: str) ->
     """Change the language of memories and queries that name none. Stored memories keep theirs."""
     await session.execute(SET_LANGUAGE, {"language": language})
     await add_languages(session, workspace, {language})
+
+
+async def ids_of_all(session: Session) -> list[int]:
+    """Returns the ids of all workspaces."""
+    return await session.column(IDS_OF_ALL)
+
+
+async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
+    """Take the mean length of these memories for the workspace's, where it has none yet."""
+    await session.execute(FIRST_LENGTH, {"ids": list(ids)})
+
+
+async def locked_statistics(session: Session) -> Row:
+    """Returns the workspace's number of documents, its mean length, and whether they are old; locks its row."""
+    return await session.one(STATISTICS)
+
+
+async def note_count(session: Session, count: int) -> None:
+    """Note the number of documents, counted now."""
+    await session.execute(NOTE_COUNT, {"count": count})
+
+
+async def set_mean_length(session: Session, mean_length: float) -> None:
+    """Set the mean length of a document, in terms."""
+    await session.execute(SET_MEAN_LENGTH, {"mean_length": mean_length})
 
 
 def _workspace_of(row: Row) -> Workspace:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from app.api.context import Metrics
 from app.db.database import Database
 from app.errors import ConfigurationError, EmbeddingUnavailable
 from app.index import models as stored
+from app.index import reembed as moves
 from app.index import vectors
 from app.index.backfill import embed_all_pending, pending_count, queue_lacking
 from app.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
-from app.index.reembed import drop_retired, move_state, reembed
+from app.index.reembed import move_state
 from app.intake.reports.ingest import ingest
 from app.links.find import link_pending
+from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
@@ -27,6 +30,9 @@ from app.retrieval.recall import Recall
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in
+
+reembed = partial(moves.reembed, forget_similar=forget_similar_of_all)
+drop_retired = partial(moves.drop_retired, forget_similar=forget_similar_of_all)
 
 
 class Turned:

@@ -9,7 +9,7 @@ import pytest
 from app.db.database import Database
 from app.index.backfill import embed_pending
 from app.links.find import link_pending
-from app.links.give import links_of
+from app.memories.browse import links_of
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter

@@ -12,8 +12,7 @@ from app.db.database import Database
 from app.db.queue import EMBED
 from app.errors import InvalidInput, NotFound
 from app.index import models, vectors
-from app.index.backfill import embed_pending
-from app.index.lexical import refresh_all_statistics
+from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.pending import pending_texts
 from app.links.find import link_pending
 from app.links.lookup import pending_vectors

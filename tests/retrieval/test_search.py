@@ -13,12 +13,10 @@ import pytest
 from app.context.history import history
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
-from app.index.backfill import embed_pending
-from app.index.lexical import refresh_all_statistics
+from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.vectors import as_literal
-from app.links.give import links_of
 from app.memories.admission import LARGEST_ORDINAL
-from app.memories.browse import neighbours_of
+from app.memories.browse import links_of, neighbours_of
 from app.memories.filters import Filters, conditions
 from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory, SourceReference

@@ -7,9 +7,8 @@ from uuid import UUID
 from app.db.database import Database, again_after_deadlock
 from app.db.queue import EMBED
 from app.db.session import Session
-from app.index import lexical as lexical_index
 from app.index import vectors
-from app.index.indexing import enqueue_statistics
+from app.index.indexing import enqueue_statistics, index_words
 from app.index.models import StoredModel
 from app.index.pending import queue_for_vectors
 from app.intake.reports import store
@@ -147,7 +146,7 @@ async def _carry_out(
     await memories.update(session, kept, revive=True)
     await memories.insert(session, plan.new)
     live = [row for row in plan.new if not row.quarantined]
-    await lexical_index.index(session, [row.memory_id for row in (*kept, *live)])
+    await index_words(session, [row.memory_id for row in (*kept, *live)])
     await links.add(session, [Link(newer, older, SUPERSEDES) for newer, older in plan.replaced])
     return await _store_vectors(session, [*revived, *live], model, literals)
 

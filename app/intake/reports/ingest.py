@@ -9,8 +9,8 @@ import structlog
 
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
-from app.index import lexical as lexical_index
 from app.index.backfill import embed_pending
+from app.index.indexing import refresh_statistics
 from app.intake.reports import store
 from app.intake.reports.log import log_ingestion
 from app.intake.reports.outcome import FAILED, MOVED, RETIRED, UNCHANGED, FileOutcome, Ingestion
@@ -240,7 +240,7 @@ async def _retire(state: IngestionState, missing: Sequence[KnownFile]) -> None:
 async def _settle(state: IngestionState) -> None:
     """Do at once what a worker would do soon for this workspace, so that it is at its best when the command ends."""
     async with state.database.session(state.workspace) as session:
-        await lexical_index.refresh_statistics(session)
+        await refresh_statistics(session)
     if state.retitled:
         try:
             await embed_pending(state.database, state.provider, workspace=state.workspace, ids=state.retitled)

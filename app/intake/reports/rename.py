@@ -13,6 +13,7 @@ from app.intake.reports.chunking import readable
 from app.intake.reports.prepare import path_tags
 from app.intake.reports.scan import ReportFile
 from app.intake.reports.store import LiveChunk
+from app.links.store import forget_found
 from app.memories import sources
 from app.memories.memory import NewMemory, content_hash
 from app.memories.sources import KnownFile, Retitled
@@ -61,6 +62,7 @@ async def rename(
         if ids:
             await sources.retitle_chunks(session, retitled)
             await reindex_memories(session, ids)
+            await forget_found(session, ids)
     return Renamed(retitled=tuple(ids), retired=retired)
 
 

@@ -8,6 +8,7 @@ from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
 from app.index.indexing import reindex_memories
 from app.index.vectors import embedded_text
+from app.links.store import forget_found
 from app.memories import changes
 from app.memories.memory import NewMemory, content_hash
 from app.models.protocols import TokenCounter
@@ -81,4 +82,5 @@ async def _learnt(
         facts=[*(fact for fact in known if fact not in old), *issues],
     )
     await reindex_memories(session, [memory.memory_id])
+    await forget_found(session, [memory.memory_id])
     return True

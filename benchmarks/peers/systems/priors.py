@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from app.index.lexical import refresh_all_statistics
+from app.index.backfill import refresh_all_statistics
 from app.models.protocols import Matrix
 from benchmarks.corpus import until_indexed, until_linked, vacuum
 from benchmarks.history import Client
