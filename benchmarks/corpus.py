@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.db.database import Database
-from app.db.queue import LINK
+from app.db.session import LINK
 from app.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
 from app.index.indexing import STALE_AT_WRITES
 from app.links.find import many_pending

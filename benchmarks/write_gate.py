@@ -9,7 +9,7 @@ from app.context.history import history
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
-from app.operations.readiness import store_statistics
+from app.operations.status import store_statistics
 from app.retrieval.query import Query
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation

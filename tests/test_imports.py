@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 FLOORS = [
-    {"settings", "errors", "panel", "aside"},
+    {"settings", "errors", "panel"},
     {"text", "safety", "db", "postgres", "models"},
     {"workspaces"},
     {"memories", "index", "links"},

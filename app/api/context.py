@@ -12,7 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from app.db.database import Database
 from app.index.reembed import Move
 from app.memories.memory import Remembered
-from app.operations.readiness import Gauges
+from app.operations.status import Gauges
 from app.retrieval.recall import Recall
 from app.wiring import Services
 from app.workspaces.resolve import resolve

@@ -17,8 +17,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import converted
 from app.errors import DatabaseUnavailable
 from app.intake.reports.log import LARGEST_PAGE, list_ingestions
-from app.operations.readiness import gauges, readiness
-from app.operations.status import workspace_status
+from app.operations.status import gauges, readiness, workspace_status
 from app.settings import VERSION
 
 

@@ -11,7 +11,7 @@ from app.cli.running import JsonOption, WorkspaceOption, in_workspace, run_until
 from app.settings import from_environment
 
 if TYPE_CHECKING:
-    from app.operations.readiness import WorkspaceStatistics
+    from app.operations.status import WorkspaceStatistics
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
 
@@ -106,7 +106,7 @@ def stats(*, as_json: JsonOption = False) -> None:
     """
 
     async def work(services: "Services") -> None:
-        from app.operations.readiness import store_statistics  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.operations.status import store_statistics  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
         found = await store_statistics(services.database)
         if as_json:

@@ -9,7 +9,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.aside import aside
 from app.context.prefix import ShownBlock, continued, remade, shown_as
 from app.context.section import Block, fitted, frame_tokens, is_long, markdown_of, section
 from app.db.database import Database
@@ -58,7 +57,7 @@ async def history(
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
     made = partial(section, finding.hits, budget=budget_tokens, counter=counter)
-    markdown, tokens, shown = await aside(made, long=is_long(finding.hits))
+    markdown, tokens, shown = await asyncio.to_thread(made) if is_long(finding.hits) else made()
     recall = await log(database, finding, hits=shown, tokens=tokens)
     return History(markdown=markdown, tokens=tokens, recall=recall)
 
@@ -96,7 +95,7 @@ async def continued_history(
         DatabaseUnavailable: the database does not answer.
     """
     fit = partial(fitted, finding.hits, budget=budget_tokens, counter=counter)
-    found = await aside(fit, long=is_long(finding.hits))
+    found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
     room = budget_tokens - frame_tokens(counter)
     finding = await placed(database, finding)
     async with CALLS.setdefault((id(database), finding.workspace.name, finding.query.run_id), asyncio.Lock()):
@@ -111,7 +110,8 @@ async def continued_history(
 async def _before(database: Database, finding: Finding) -> _Before:
     recall_id, shown, live, passing = await _read(database, finding)
     large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
-    blocks, broken = await aside(partial(remade, shown, live, passing), long=large)
+    made = partial(remade, shown, live, passing)
+    blocks, broken = await asyncio.to_thread(made) if large else made()
     return _Before(recall_id=recall_id, was_shown=bool(shown), blocks=blocks, broken=broken)
 
 

@@ -13,7 +13,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-import app.db.arrays  # noqa: F401 - it teaches psycopg the form of arrays, before the first connection
 from app.db.roles import OWNER, SERVICE, TAKE_SERVICE
 from app.db.session import Scope, Session, Workspace
 from app.db.wire import Command, Wire

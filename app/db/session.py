@@ -8,6 +8,7 @@ from collections import namedtuple
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
@@ -15,7 +16,6 @@ import psycopg
 from psycopg.pq.abc import PGresult
 from psycopg.types.numeric import Int8
 
-from app.db.queue import ALONE, PRIORITIES
 from app.db.roles import OWNER
 from app.db.wire import Command, Values, Wire
 
@@ -30,6 +30,15 @@ OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 ENQUEUE = """
 SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(arguments)s::jsonb, %(after)s::float8)
 """
+
+# Jobs that a transaction may ask a worker for; `app/worker` says what each of them does.
+STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
+COMPRESS, LINK = "compress", "link_waiting"
+PRIORITIES = MappingProxyType({STATISTICS: 40, EMBED: 30, INDEX: 20, COMPRESS: 10, LINK: 0})
+"""The greatest is fetched first: short tasks before those that a language model may take minutes for; links last."""
+ALONE = frozenset({STATISTICS, EMBED, INDEX, LINK})
+"""Tasks of which two with one lock would do the same work: the second is not fetched before the first has ended, so it
+takes no worker's place."""
 
 
 class Workspace(Protocol):

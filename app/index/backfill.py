@@ -10,8 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.db.database import Database, again_after_deadlock
-from app.db.queue import EMBED
-from app.db.session import Across
+from app.db.session import EMBED, Across
 from app.index import indexing, models, pending, vectors
 from app.index.following import pinned
 from app.index.models import StoredModel

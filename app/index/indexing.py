@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from app.db.queue import EMBED, INDEX, STATISTICS
-from app.db.session import Session
+from app.db.session import EMBED, INDEX, STATISTICS, Session
 from app.index import pending, vectors
 from app.index.models import StoredModel
 from app.index.pending import VECTORS, WORDS, queue_for_links, queue_for_vectors

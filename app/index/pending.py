@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db.queue import LINK
-from app.db.session import Session
+from app.db.session import LINK, Session
 
 WORDS, VECTORS = "words", "vectors"
 """The steps of linking: by a memory's words at once, by its vector when that is there."""

@@ -12,8 +12,7 @@ from uuid import UUID
 import structlog
 
 from app.db.database import Database, LockedByOthers, again_while_locked
-from app.db.queue import EMBED
-from app.db.session import Across, Session
+from app.db.session import EMBED, Across, Session
 from app.errors import ConfigurationError
 from app.index import models, vectors
 from app.index.backfill import BATCH

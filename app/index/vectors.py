@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import psycopg
 
-from app.db.arrays import HALFVEC_TYPE, ids_of, vectors_of
 from app.db.session import Session
+from app.db.wire import HALFVEC_TYPE, ids_of, vectors_of
 from app.index.models import StoredModel, active_model, is_served
 from app.index.pending import VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.models.protocols import Matrix, Vector

@@ -18,7 +18,7 @@ from app.retrieval.rank.presets import CLOSEST
 from app.retrieval.recall import VECTOR as VECTOR_ARM
 from app.retrieval.recall import Hit
 from app.retrieval.search import find
-from app.text.packing import passages, shares, spread, tokens_about
+from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace
 
 COMPARED = 12

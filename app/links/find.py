@@ -17,14 +17,14 @@ from app.links import lookup, store
 from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR, Link
 from app.links.lookup import Phrase, Text
 from app.links.titles import Mention, mentioned, possible_mentions, title_key, without_brackets
-from app.text import names
+from app.text import words
 
 BATCH, BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
 up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
 RARE_TITLE = 1_000
 """Memories that may have the rarest word of a title which earlier texts are searched for: as many take 1 ms."""
-RARE_NAME = 2 * names.BEARERS
+RARE_NAME = 2 * words.BEARERS
 """The same for a name; twice what links, because statistics are a little old, and count the word in lower case."""
 NEAREST = 5
 """Neighbours of a memory that are kept as `similar`."""
@@ -164,7 +164,7 @@ def _read(batch: Sequence[Text]) -> _Read:
     return _Read(
         keys={item.memory_id: title_key(item.title, item.kind) for item in batch},
         possible={item.memory_id: list(possible_mentions(item.body)) for item in batch},
-        names={item.memory_id: names.names(_spoken(item), item.language) for item in batch},
+        names={item.memory_id: words.names(_spoken(item), item.language) for item in batch},
     )
 
 
@@ -195,7 +195,7 @@ def _compared(
     named: Mapping[str, Sequence[UUID]], shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]
 ) -> _Others:
     having = _having(shared, texts)
-    rare = {link for ids in having.values() if len(ids) <= names.BEARERS for link in _pairs(ids)}
+    rare = {link for ids in having.values() if len(ids) <= words.BEARERS for link in _pairs(ids)}
     return _Others(naming=_naming(named, texts), sharing=rare, common=set(_common(having, rare, texts)))
 
 
@@ -228,7 +228,7 @@ async def _mentions(
 def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
     """Returns for each name the memories that have it in this spelling, oldest first."""
     return {
-        name: sorted(ident for ident in ids if ident in texts and names.says(_spoken(texts[ident]), name))
+        name: sorted(ident for ident in ids if ident in texts and words.says(_spoken(texts[ident]), name))
         for name, ids in shared.items()
     }
 
@@ -241,14 +241,14 @@ def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
 def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
     """Yields pairs that a name has linked before so many had it, where they share no other name."""
     for name, ids in having.items():
-        if len(ids) > names.BEARERS:
+        if len(ids) > words.BEARERS:
             yield from (link for link in _pairs(ids) if link not in rare and not _share_another(link, name, texts))
 
 
 def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
     one, other = texts[link.from_id], texts[link.to_id]
-    others = (found for found in names.names(_spoken(one), one.language) if found != name)
-    return any(names.says(_spoken(other), found) for found in others)
+    others = (found for found in words.names(_spoken(one), one.language) if found != name)
+    return any(words.says(_spoken(other), found) for found in others)
 
 
 async def _write(database: Database, workspace_id: int, found: _Found) -> None:

@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from app.text.names import BEFORE, SENTENCE_BEGINS
-from app.text.words import content_words
+from app.text.words import BEFORE, SENTENCE_BEGINS, content_words
 
 BEARERS = 3
 """Live memories that may share a title: two men of one name are told apart by what else the text says; the sections

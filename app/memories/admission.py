@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, ObservationDetail, in_utc
-from app.workspaces.languages import unknown_language
+from app.workspaces.workspace import unknown_language
 
 BODY_LIMIT = 200_000
 """Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""

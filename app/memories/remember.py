@@ -23,9 +23,8 @@ from app.memories.store import TooManyWords, add_refusals, word_limit
 from app.memories.write import NUMBER, Counts, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces import store as workspaces
-from app.workspaces.languages import configuration
 from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import Workspace, configuration
 
 BATCH = 2_000
 """Memories a transaction: the word index takes so many at a third of what it takes for 500 (0.3 s of the server's time

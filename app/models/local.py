@@ -19,7 +19,7 @@ from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, write_onnx
 from app.models.bundled import DIMENSION as DEFAULT_DIMENSION
 from app.models.protocols import Matrix, TokenCounter, Vector
 from app.models.tokenizer import BundledTokenCounter, well_formed
-from app.text.packing import batches
+from app.text.pieces import batches
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

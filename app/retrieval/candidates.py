@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from app.db.arrays import Ids
 from app.db.session import Session
+from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.links.link import SIMILAR, SUPERSEDES
 from app.memories.filters import conditions

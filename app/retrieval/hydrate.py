@@ -1,12 +1,12 @@
 """Turns the best of a ranking into hits: reads their texts, orders them anew by these, and leaves doubles out."""
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import islice
 from uuid import UUID
 
-from app.aside import aside
 from app.db.session import Session
 from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
@@ -54,7 +54,7 @@ async def hits_of(
         chosen += following
         memories |= await bodies(session, [item.candidate.memory_id for item in following])
         large = sum(len(memory.body) for memory in memories.values()) > READ_AT_ONCE
-        hits = await aside(read, long=large)
+        hits = await asyncio.to_thread(read) if large else read()
     return hits
 
 

@@ -10,7 +10,7 @@ from app.memories.filters import Filters
 from app.memories.memory import in_utc
 from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
-from app.workspaces.languages import check_language
+from app.workspaces.workspace import check_language
 
 QUERY_LIMIT = 300_000
 """Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted

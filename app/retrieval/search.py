@@ -3,10 +3,8 @@
 import asyncio
 import time
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
-from app.aside import aside
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.index.following import speaking
@@ -24,8 +22,7 @@ from app.retrieval.rank.rank import ranked
 from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
 from app.retrieval.store import Survey, survey
 from app.safety.secrets import masked_values
-from app.workspaces.languages import configuration
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import Workspace, configuration
 
 MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: as many take 0.03 ms, and 0.5 ms, at worst 4, where they are
@@ -100,7 +97,9 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
     """Returns the query as it may be stored. A long one is masked in a thread."""
     if not mask:
         return query
-    return await aside(partial(masked_values, query), long=len(query.text) > MASKED_AT_ONCE)
+    if len(query.text) > MASKED_AT_ONCE:
+        return await asyncio.to_thread(masked_values, query)
+    return masked_values(query)
 
 
 class _Call(NamedTuple):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from app.db.arrays import Ids
 from app.db.session import Row, Session
+from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.store import JOINED

@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from app.text.false_dates import PLACEHOLDER, without_false_dates
-
 READ_CHARACTERS = 1_000
 """Characters of a query that are read. A question names its time in a sentence; a pasted text has dates of its own."""
 AFTERMATH = timedelta(days=7)
@@ -233,10 +231,6 @@ def _part(match: Found, reading: _Reading) -> Period:
     return Period(since, since + length, yearly=date.yearly)
 
 
-def _date(match: Found, reading: _Reading) -> Period:
-    return reading.date(match)
-
-
 def _ago(match: Found, reading: _Reading) -> Period:
     """Reads `three weeks ago`: that day, with half a unit before and after it."""
     days = DAYS[match.group("unit")]
@@ -326,10 +320,77 @@ RELATIVE = _compiled(
     (rf"(?:{COUNT}|\b(?P<the>the|last|that|next) )(?:{UNIT}|{WEEKDAY}) (?P<side>before|after) {DATE}", _offset),
     (rf"\b(?P<place>{'|'.join(PARTS)})(?: (?P<part>week|half|part|third))? (?:of|in) {DATE}", _part),
     (rf"\b(?P<side>before|until|till|by|since|after) {DATE}", _open),
-    (DATE, _date),
+    (DATE, lambda match, reading: reading.date(match)),
     (rf"{COUNT}{UNIT} (?:ago|back)\b", _ago),
     (rf"\b(?:last|past|previous) {COUNT}{UNIT}", _last_few),
     (rf"\b(?P<which>last|past|previous|this|current) (?:{UNIT}|{WEEKDAY}|{MONTH}|{SEASON})", _latest),
     (rf"\b(?:{'|'.join(NEAR_DAYS)})\b", _near_day),
 )
 """Periods relative to a calendar date or to the reference moment, and their readers, in the order of use."""
+
+PLACEHOLDER = "~"
+"""Replaces a false date, so that no date is read across its place."""
+
+AFTER_A_MONTH = (
+    "of|and|or|to|until|till|through|the|an?|we|she|he|they|it|i|you|did|was|were|is|are|had|when|that|which|who|what|"
+    "where|with|for|from|by|on|at|in|this|last|next|year|before|after|since|about|but|how|why|there|our|my|his|her|"
+    "their|its|between|during|because|while|than"
+)
+"""Words that follow the month May. After the verb `may` comes another verb or an adverb."""
+NUMBERED_THINGS = (
+    "steps?|phases?|stages?|parts?|versions?|nodes?|items?|workers?|shards?|options?|levels?|cases?|rules?|points?|"
+    "layers?|tasks?|jobs?|runs?|tests?|lines?|pages?|rows?|columns?|replicas?|attempts?|no|nr|number|chapters?|"
+    "sections?|figures?|tables?|tiers?|groups?|batch|class|type"
+)
+UNITS = (
+    "tokens?|rows?|[kmgt]i?b|bytes?|bits?|ms|msecs?|milliseconds?|secs?|seconds?|minutes?|hours?|px|pixels?|char(?:acter)?s?|"
+    "lines?|words?|rpm|qps|rps|k?hz|[mg]hz|kg|km|mm|cm|met(?:er|re)s|miles?|usd|eur|dollars?|euros?|dimensions?|"
+    "iterations?|epochs?|times|percent"
+)
+COUNTED_THINGS = (
+    "users?|customers?|requests?|records?|files?|items?|steps?|tests?|memories|documents?|pages?|points?|samples?|entries|"
+    "messages?|workers?|threads?|calls?|queries|retries|connections?|jobs|runs|nodes?|features?|columns?|chunks?|events?|"
+    "results?|vectors?|questions|keys?|values?|elements?|objects?|images?|units?|people|errors?|matches|candidates?|hits|"
+    "examples?|cells?|clients?|sessions?|tasks|texts|titles|links|edges|vertices|parameters?|slots?|partitions?|batches"
+)
+SIZES = (
+    "limits?|budget|size|timeout|port|length|width|height|window|maximum|minimum|max|min|count|threshold|capacity|"
+    "dimensions?|resolution|buffer|ttl|total|seed|batch|quota|depth|offset"
+)
+NUMBER = r"(?:19|20)[0-9][0-9]\b"
+SPRING_THINGS = (
+    "boot|data|security|cloud|batch|framework|mvc|webflux|beans?|context|config|integration|cleaning|constants?|loaded|"
+    "force|tension|water|rolls?|onions?"
+)
+FALL_THINGS = "detection|damage|risks?|prevention|asleep|victim|foul|flat|prey|guards?"
+PARTICLES = "back|off|apart|behind|short|over|down|out|under|up|into"
+SEASON_OR_DATE = (
+    "(?:the )?(?:spring|summer|autumn|winter|[a-z]{3,9} [0-9]|[0-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+)
+
+FALSE_DATES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # The verb "may", or "MAY" in a standard: neither an end nor a word that follows a month comes after it.
+        rf"\b(?:may|MAY)\b(?!\s*$|\s*[^\w\s'’]|\s+(?:[0-9]|(?i:{AFTER_A_MONTH})\b))",
+        rf"\b(?:may|MAY)(?=\s+[0-9]{{1,2}}\s+(?!(?i:{AFTER_A_MONTH})\b|(?:19|20)[0-9]{{2}}\b)[a-z])",
+        r"\b[Tt]his may\b(?!\s*(?:$|[?.!;:)]))",
+        r"\bMay(?=\s+(?:be|have|not|never|also|need)\b)",
+        rf"\b(?i:{NUMBERED_THINGS})\s+[0-9]+\s+(?i:may|march)\b",
+        # The framework Spring, mechanical springs, and the verb "fall".
+        rf"\b(?:Spring|Fall|SPRING|FALL)(?=\s+[A-Z][A-Za-z])|\b(?i:spring)(?=[ -](?i:{SPRING_THINGS})\b)",
+        rf"\b(?i:spring|fall)s?(?=[ -]?(?i:{PARTICLES})\b)|\b(?i:fall)(?=[ -](?i:through)\b(?! (?i:{SEASON_OR_DATE})))",
+        rf"\b(?i:fall)(?=[ -](?i:{FALL_THINGS})\b)",
+        # Quantities.
+        rf"\b(?:{NUMBER}\s+(?:to|and|or)\s+)?{NUMBER}(?=[ -]?(?i:{UNITS})\b|[ ]?%)",
+        rf"\b(?i:to|by|of)\s+(?:{NUMBER}\s+(?:to|and|or)\s+)?{NUMBER}(?=\s+(?i:{COUNTED_THINGS})\b)",
+        rf"\b(?i:{SIZES})\s+(?:(?:is|was|set)\s+)?(?:from\s+{NUMBER}\s+)?(?:of|to|by|from|at|until)\s+{NUMBER}(?![-/.][0-9])",
+    )
+)
+
+
+def without_false_dates(text: str) -> str:
+    """Replaces each false date by PLACEHOLDER. The text must have its original case."""
+    for pattern in FALSE_DATES:
+        text = pattern.sub(PLACEHOLDER, text)
+    return text

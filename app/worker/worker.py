@@ -15,8 +15,8 @@ from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
 from app.db.database import libpq_url
-from app.db.queue import COMPRESS, EMBED, INDEX, LINK, STATISTICS
 from app.db.roles import SERVICE
+from app.db.session import COMPRESS, EMBED, INDEX, LINK, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import (

@@ -5,8 +5,7 @@ from dataclasses import replace
 from app.db.database import Database
 from app.errors import NotFound
 from app.workspaces import store
-from app.workspaces.languages import check_language, configuration
-from app.workspaces.workspace import UNMADE, Workspace, checked_name
+from app.workspaces.workspace import UNMADE, Workspace, check_language, checked_name, configuration
 
 
 async def resolve(database: Database, name: str, *, language: str) -> Workspace:

@@ -1,4 +1,4 @@
-"""The tenant as every verb takes it, and the names that it may have."""
+"""The tenant as every verb takes it, the names that it may have, and the languages of its texts."""
 
 import re
 from dataclasses import dataclass
@@ -32,3 +32,51 @@ def checked_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InvalidInput("X-Workspace", "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores")
     return name
+
+
+CONFIGURATIONS = frozenset({
+    "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
+    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
+    "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+})  # fmt: skip
+"""The text search configurations that every Postgres from 16 on carries."""
+
+CODES = {
+    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "da": "danish", "nl": "dutch",
+    "en": "english", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi",
+    "hu": "hungarian", "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali",
+    "no": "norwegian", "nb": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+"""The same by their ISO 639-1 codes."""
+
+CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
+"""The beginning of an ISO 639 code, whatever region or script follows."""
+
+UNKNOWN = "simple"
+"""No stemming and no stop words: right for any language, if not best."""
+
+
+def unknown_language(language: str) -> str | None:
+    """Returns why this is no language, with those that are known; None if it is one.
+
+    A code of two or three letters always is: of languages that Postgres has no configuration for, UNKNOWN serves.
+    """
+    name = language.strip().lower()
+    if not name or name in CONFIGURATIONS or CODE.match(name):
+        return None
+    return f"{language!r} is none; there are ISO codes (de, pt-BR, …) and {', '.join(sorted(CONFIGURATIONS))}"
+
+
+def check_language(language: str | None) -> None:
+    """Raise InvalidInput where a language is named that is none."""
+    if reason := unknown_language(language or ""):
+        raise InvalidInput("language", reason)
+
+
+def configuration(language: str) -> str:
+    """Returns the text search configuration of a name or an ISO 639-1 code (`Russian`, `ru`, `ru-RU`), or `simple`."""
+    name = language.strip().lower()
+    if name in CONFIGURATIONS:
+        return name
+    return CODES.get(name.replace("_", "-").split("-")[0], UNKNOWN)

@@ -14,11 +14,10 @@ import pytest_asyncio
 
 from app.db import database as database_module
 from app.db import wire as wire_module
-from app.db.arrays import HALFVEC_TYPE, Ids, ids_of, vectors_of
 from app.db.database import Database, again_after_deadlock, libpq_url
 from app.db.migrations import upgrade
 from app.db.session import Session
-from app.db.wire import compiled
+from app.db.wire import HALFVEC_TYPE, Ids, compiled, ids_of, vectors_of
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 STATE = """

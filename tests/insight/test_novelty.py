@@ -14,7 +14,7 @@ from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider
 from app.runs.feedback.rate import rate
-from app.text.packing import passages, shares, spread, tokens_about
+from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace
 from tests.insight.novelty_pairs import KEPT_APART, PAIRS, UNRELATED
 

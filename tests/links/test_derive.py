@@ -12,7 +12,7 @@ from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
 from app.links.store import forget_found
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
-from app.text import names
+from app.text import words
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."
@@ -128,7 +128,7 @@ async def test_a_rare_name_in_common_links_each_pair(store: Linked) -> None:
 
 async def test_a_name_that_many_have_links_none(store: Linked) -> None:
     ids = await store.add(
-        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(names.BEARERS + 1))
+        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(words.BEARERS + 1))
     )
     assert [await store.links(memory_id) for memory_id in ids] == [[]] * len(ids)
 
@@ -137,9 +137,9 @@ async def test_a_name_that_becomes_common_unlinks_those_it_linked(store: Linked)
     ids = await store.add(
         NewMemory(kind="note", body="Again the Zephyrine proxy met Quillon."),
         NewMemory(kind="note", body="Nobody told Quillon where the Zephyrine proxy was."),
-        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(names.BEARERS - 2)),
+        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(words.BEARERS - 2)),
     )
-    assert len(await store.links(ids[0])) == names.BEARERS - 1
+    assert len(await store.links(ids[0])) == words.BEARERS - 1
     await store.notes({"last": "One more on the Zephyrine proxy."})
     assert [link[2] for link in await store.links(ids[0])] == [ids[1]]
     assert await store.links(ids[-1]) == []

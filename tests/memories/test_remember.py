@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.db.database import Database
-from app.db.queue import EMBED
+from app.db.session import EMBED
 from app.errors import InvalidInput, NotFound
 from app.index import models, vectors
 from app.index.backfill import embed_pending, refresh_all_statistics

@@ -15,7 +15,7 @@ from app.models.bundled import FOLDER, is_whole, write_onnx
 from app.models.local import RETRY_SECONDS, LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.tokenizer import bundled_file, load_tokenizer, well_formed
-from app.text.packing import batches
+from app.text.pieces import batches
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
 

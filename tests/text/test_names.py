@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text.names import LONGEST_NAME, MOST_NAMES, SHORTEST_NAME, names, says
+from app.text.words import LONGEST_NAME, MOST_NAMES, SHORTEST_NAME, names, says
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.text.names import named
+from app.text.words import named
 
 
 @pytest.mark.parametrize(

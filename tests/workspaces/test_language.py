@@ -12,9 +12,8 @@ from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation
-from app.workspaces.languages import CODES, CONFIGURATIONS, configuration, unknown_language
 from app.workspaces.resolve import resolve, set_language
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import CODES, CONFIGURATIONS, Workspace, configuration, unknown_language
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
-from app.db.queue import EMBED
-from app.db.session import Session
+from app.db.session import EMBED, Session
 from app.index import vectors
 from app.index.indexing import enqueue_statistics, index_words
 from app.index.models import StoredModel

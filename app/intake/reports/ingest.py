@@ -23,9 +23,8 @@ from app.memories import sources
 from app.memories.admission import too_long_uri, unstorable
 from app.memories.sources import KnownFile
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.workspaces.languages import check_language, configuration
 from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import Workspace, check_language, configuration
 
 logger = structlog.get_logger()
 

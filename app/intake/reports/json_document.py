@@ -13,7 +13,7 @@ from app.errors import InvalidInput
 from app.intake.reports.chunk import Chunk, fitted
 from app.intake.reports.facts import found_date, found_score, is_plot, plot_summary
 from app.models.protocols import TokenCounter
-from app.text.packing import packed, says_something, shortened, split_prose
+from app.text.pieces import packed, says_something, shortened, split_prose
 
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from app.intake.reports.chunk import Chunk, fitted
 from app.intake.reports.facts import found_date, found_score
 from app.models.protocols import TokenCounter
-from app.text.packing import lines_of, packed, says_something, shortened, split_prose
+from app.text.pieces import lines_of, packed, says_something, shortened, split_prose
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Blocks only: nothing inside a line is looked at, and parsing that takes half of the time."""

@@ -10,7 +10,7 @@ from app.retrieval.rank.presets import Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
 from app.retrieval.rank.texts import Reading, Text, TextFeatures, readings
 from app.text.dates import closeness, periods
-from app.text.names import named
+from app.text.words import named
 
 SECONDS_A_DAY = 86_400
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from app.text.names import named
-from app.text.words import STOP_WORDS
+from app.text.words import STOP_WORDS, named
 
 READ_CHARACTERS = 4_000
 """Read of each text and of the query: what matters stands early, and the answer waits."""

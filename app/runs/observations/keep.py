@@ -21,8 +21,7 @@ from app.runs.observations.observation import Compressed
 from app.runs.observations.request import JOINED, REFUSED, STORED, Recorded
 from app.runs.observations.store import Asked, Sibling
 from app.workspaces import store as workspaces
-from app.workspaces.languages import configuration
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import Workspace, configuration
 
 logger = structlog.get_logger()
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from app.db.database import Database
-from app.db.queue import COMPRESS
-from app.db.session import Across, Session
+from app.db.session import COMPRESS, Across, Session
 from app.errors import NotFound, Refused, check
 from app.memories import store as memories
 from app.memories.admission import unstorable
@@ -21,9 +20,8 @@ from app.runs.observations.store import Asked
 from app.runs.record import check_run
 from app.runs.run import DELETED_SINCE, NewRun
 from app.safety.secrets import masked_values
-from app.workspaces.languages import check_language
 from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import Workspace, check_language
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
 MOST_FAILURES = 5
