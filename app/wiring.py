@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
@@ -46,25 +47,33 @@ class Services:
         )
 
 
-@asynccontextmanager
-async def opened_database(settings: Settings) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]] | None]]:
-    """Yields the database's URL, and a function that revives the embedded Postgres.
+class Address(NamedTuple):
+    """How to reach the database."""
 
-    That runs for as long as this is open, where no other database is configured.
+    url: str
+    admin_url: str
+    """The URL of a role that may migrate."""
+    revive: Callable[[], Awaitable[object]] | None = None
+    """Starts the embedded Postgres should it have died; None where another database is used."""
+
+
+@asynccontextmanager
+async def opened_database(settings: Settings) -> AsyncIterator[Address]:
+    """Yields the address of the database. The embedded Postgres runs for as long as this is open.
 
     Raises:
         ConfigurationError: the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
     if settings.database_url:
-        yield settings.database_url, None
+        yield Address(settings.database_url, settings.database_url)
         return
     from app.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where nothing names a database
 
     embedded = EmbeddedPostgres(settings.data_dir)
-    url = await asyncio.to_thread(embedded.start)
+    admin_url = await asyncio.to_thread(embedded.start)
     try:
-        yield url, lambda: asyncio.to_thread(embedded.start)
+        yield Address(embedded.service_url, admin_url, lambda: asyncio.to_thread(embedded.start))
     finally:
         await asyncio.to_thread(embedded.stop)
 
@@ -81,8 +90,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     from app.models.factory import counter, reranker_from  # noqa: PLC0415 - the same
 
     async with AsyncExitStack() as stack:
-        url, revive = await stack.enter_async_context(opened_database(settings))
-        database = Database(url, pool_size=settings.pool_size)
+        address = await stack.enter_async_context(opened_database(settings))
+        database = Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)
         stack.push_async_callback(database.close)
         provider = following_provider(settings)
         stack.push_async_callback(provider.close)
@@ -102,5 +111,5 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             layouts=layouts,
             reranker=reranker,
             chat=chat,
-            revive=revive,
+            revive=address.revive,
         )

@@ -45,8 +45,8 @@ async def _migrate(*, check: bool) -> bool:
     from app.db.migrations import current, head, lacking, upgrade  # noqa: PLC0415
     from app.wiring import opened_database  # noqa: PLC0415
 
-    async with opened_database(from_environment()) as (url, _):
-        database = Database(url, pool_size=1)
+    async with opened_database(from_environment()) as address:
+        database = Database(address.url, admin_url=address.admin_url, pool_size=1)
         before = await current(database)
         await database.close()
         mend = lacking(before)
@@ -56,7 +56,7 @@ async def _migrate(*, check: bool) -> bool:
         if check:
             typer.echo(mend)
             return True
-        await asyncio.to_thread(upgrade, url)
+        await asyncio.to_thread(upgrade, address.admin_url)
         typer.echo(f"from {before or 'nothing'} to {head()}")
         return False
 

@@ -88,7 +88,7 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
 
         async with open_services(settings) as services:
             if not settings.database_url and await current(services.database) is None:
-                await asyncio.to_thread(upgrade, services.database.url)
+                await asyncio.to_thread(upgrade, services.database.admin_url)
             await check_migrated(services)
             return await work(services)
 

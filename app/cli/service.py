@@ -122,7 +122,7 @@ async def _bring_up(services: "Services") -> None:
 
     if await current(services.database) != head():
         typer.echo("applying migrations …")
-        await asyncio.to_thread(upgrade, services.database.url)
+        await asyncio.to_thread(upgrade, services.database.admin_url)
     workspace = await workspace_of(services)
     if EXAMPLES.is_dir() and not await list_memories(services.database, workspace=workspace, limit=1):
         await _take_in_examples(services, workspace)

@@ -66,8 +66,10 @@ def libpq_url(url: str) -> str:
 class Database:
     """One pool of connections to one database. Each runs as the role that serves and owns nothing."""
 
-    def __init__(self, url: str, *, pool_size: int, application_name: str = "priors") -> None:
+    def __init__(self, url: str, *, pool_size: int, admin_url: str = "", application_name: str = "priors") -> None:
         self.url = url
+        self.admin_url = admin_url or url
+        """The URL of a role that may migrate: the embedded Postgres has one of its own for it."""
         self._engine = create_async_engine(
             sqlalchemy_url(url),
             isolation_level="AUTOCOMMIT",

@@ -59,9 +59,9 @@ async def current(database: Database) -> str | None:
 
 
 async def _current_for_login(database: Database) -> str | None:
-    """Asks as the role of the URL itself: until 0016 the owner's role, which may be there, owns nothing."""
+    """Asks as the role that migrates: before 0016 the owner's role may exist, but owns nothing."""
     try:
-        async with await psycopg.AsyncConnection.connect(libpq_url(database.url)) as connection:
+        async with await psycopg.AsyncConnection.connect(libpq_url(database.admin_url)) as connection:
             row = await (await connection.execute(REVISION)).fetchone()
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(f"the role of PRIORS_DATABASE_URL may not read the database: {error}") from error

@@ -40,8 +40,8 @@ async def diagnose(settings: Settings) -> list[Finding]:
     """Check everything; it never raises on account of what it finds."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
-        async with opened_database(settings) as (url, _):
-            database = Database(url, pool_size=2)
+        async with opened_database(settings) as address:
+            database = Database(address.url, admin_url=address.admin_url, pool_size=2)
             try:
                 findings += [finding async for finding in _database_findings(database, settings)]
             finally:

@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from app.db.roles import LOGIN
 from app.postgres.cluster import SUPERUSER, SYNC_METHOD, Cluster
 
 MIB = 1 << 20
@@ -27,7 +28,7 @@ def settings_files(cluster: Cluster, socket_folder: Path) -> dict[str, str]:
     return {
         "priors.conf": "\n".join(["# Written by Priors at every start. Use ALTER SYSTEM: it wins.", *lines, ""]),
         _HBA: f"local all all {who}\nlocal replication all {who}\n",
-        _IDENT: f"priors root {SUPERUSER}\n",
+        _IDENT: f"priors root {SUPERUSER}\npriors root {LOGIN}\n",
     }
 
 

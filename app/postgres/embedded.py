@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from app.db.roles import LOGIN
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres.cluster import ELSEWHERE, Cluster
 from app.postgres.postmaster import Postmaster
@@ -42,7 +43,7 @@ class EmbeddedPostgres:
         self._pid = os.getpid()
 
     def start(self) -> str:
-        """Takes a share, starts the server and makes the database, each unless done; returns the database's libpq URL.
+        """Takes a share, starts the server and makes the database, each unless done; returns the superuser's URL.
 
         A second call in the same process restarts a killed server and returns the same URL.
 
@@ -63,6 +64,17 @@ class EmbeddedPostgres:
                         with suppress(DatabaseUnavailable):
                             self._leave()
                     raise
+
+    @property
+    def service_url(self) -> str:
+        """The libpq URL of the role that serves: it is no superuser and owns nothing.
+
+        Raises:
+            DatabaseUnavailable: the server was not started.
+        """
+        if self._postmaster is None:
+            raise DatabaseUnavailable("the embedded Postgres was not started")
+        return self._postmaster.url(self._database, role=LOGIN)
 
     def stop(self) -> None:
         """Gives up this process' share; the last process to do so stops the server. Does nothing without a share.

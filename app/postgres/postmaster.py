@@ -16,6 +16,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from app.db.roles import MAKE_LOGIN
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason
 from app.postgres.configuration import settings_files
@@ -86,7 +87,7 @@ class Postmaster:
             time.sleep(pause)
             pause = min(pause * 1.5, 0.5)
         self._drop_output()
-        return self._url(database)
+        return self.url(database)
 
     def shut_down(self) -> None:
         """Stops the server by a fast shutdown: open transactions are rolled back, committed ones are on disk.
@@ -111,16 +112,18 @@ class Postmaster:
                 raise DatabaseUnavailable("Postgres is still writing its last checkpoint; it ends by itself")
             time.sleep(0.01)
 
-    def _url(self, database: str) -> str:
+    def url(self, database: str, *, role: str = SUPERUSER) -> str:
+        """Returns the libpq URL of a database for this role."""
         host = quote(str(self._socket_folder), safe="")
-        return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?host={host}&port=5432"
+        return f"postgresql://{role}@/{quote(database, safe='')}?host={host}&port=5432"
 
     def _refusal(self, database: str) -> str | None:
         """Makes the database if it is missing, and returns None; returns the reason if the server answers no query."""
         self._find_running_socket()
         try:
-            with psycopg.connect(self._url(SUPERUSER), autocommit=True, connect_timeout=10) as connection:
+            with psycopg.connect(self.url(SUPERUSER), autocommit=True, connect_timeout=10) as connection:
                 _make_database(connection, database)
+                connection.execute(MAKE_LOGIN)
         except psycopg.Error as error:
             # Without an SQLSTATE the connection failed; 57P is the class of a server that is shutting down.
             if error.sqlstate and not error.sqlstate.startswith("57P"):

@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from app.db.database import sqlalchemy_url
+from app.db.roles import OWNER, SERVICE
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres.embedded import EmbeddedPostgres
 
@@ -319,6 +320,7 @@ def test_a_failing_initdb_says_why_and_leaves_nothing(data_dir: Path) -> None:
 import resource, sys
 from pathlib import Path
 from app.postgres.embedded import EmbeddedPostgres
+from app.db.roles import OWNER, SERVICE
 from app.errors import DatabaseUnavailable
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -364,3 +366,16 @@ def test_users_locked_by_another_program(data_dir: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(DatabaseUnavailable, match=r"postgres\.users"):
             EmbeddedPostgres(data_dir).start()
+
+
+def test_the_service_logs_in_as_a_role_that_is_no_superuser_and_may_take_both_roles(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres, psycopg.connect(postgres.service_url, autocommit=True) as connection:
+        assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = session_user").fetchone() == (False,)
+        for role in (SERVICE, OWNER):
+            connection.execute(f"SET ROLE {role}")
+            assert connection.execute("SELECT current_user").fetchone() == (role,)
+
+
+def test_there_is_no_url_for_the_service_before_the_start(data_dir: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match="not started"):
+        _ = EmbeddedPostgres(data_dir).service_url
