@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.index.backfill import embed_pending, refresh_all_statistics
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.retrieval.query import Query

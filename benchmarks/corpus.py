@@ -12,7 +12,7 @@ from app.db.database import Database
 from app.db.session import LINK
 from app.index.backfill import build_indexes, lacks_an_index, refresh_all_statistics
 from app.index.indexing import STALE_AT_WRITES
-from app.links.find import many_pending
+from app.links.linking import many_pending
 from app.memories.memory import GivenVector, NewMemory, SourceReference
 from app.memories.remember import remember
 from app.wiring import Services

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.links.find import link_pending
-from app.links.give import MOST_AT_ONCE, give_links
-from app.links.link import DERIVED_FROM, Link
+from app.links.linking import MOST_AT_ONCE, give_links, link_pending
+from app.links.relations import DERIVED_FROM, Link
 from app.memories.browse import get_memory, links_of
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from app.index.backfill import refresh_all_statistics
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA, service, stage
 

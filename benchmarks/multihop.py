@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from app.index.backfill import refresh_all_statistics
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
 from benchmarks.stage import SHARED_DATA, service, stage

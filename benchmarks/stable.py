@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from app.index.backfill import refresh_all_statistics
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from app.models.tokenizer import bundled_file, load_tokenizer
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store

@@ -22,8 +22,8 @@ from app.api.schemas import (
     place_of,
     sorted_place_of,
 )
-from app.links.give import MOST_AT_ONCE, give_links, take_back_link
-from app.links.link import GIVEN, LEAST_WEIGHT, Link
+from app.links.linking import MOST_AT_ONCE, give_links, take_back_link
+from app.links.relations import GIVEN, LEAST_WEIGHT, Link
 from app.memories.browse import (
     LARGEST_PAGE,
     get_memory,

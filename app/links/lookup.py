@@ -1,32 +1,18 @@
 """The SQL that linking reads: the queue, the texts of memories, which of them have a phrase, which vectors are near."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from app.db.session import Session
 from app.index.models import StoredModel
 from app.index.pending import VECTORS, WORDS
+from app.links.relations import Text
 
 OTHERS_AT_MOST = 64
 """Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
 READ_CHARACTERS = 10_000
 """Characters that are read of a text: what it names after as many is another subject. A chunk has 1,500 at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """The text by which a memory is linked."""
-
-    memory_id: UUID
-    kind: str
-    title: str
-    body: str
-    """Its first READ_CHARACTERS."""
-    language: str
-    asked: int = 0
-    """The times that it had been queued when it was read."""
 
 
 class Phrase(NamedTuple):

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from app.db.session import Session
 from app.index.pending import VECTORS, queue_for_links
-from app.links import titles
-from app.links.link import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
+from app.links import relations
+from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 
 # A text that named an earlier title no longer means the memory.
 RENAMED = """
@@ -61,7 +61,7 @@ async def write_titles(session: Session, keys: Mapping[UUID, str | None]) -> Non
     await session.execute(RENAMED, {**given, "mentions": MENTIONS})
     await session.execute(ADD_TITLES, given)
     counted = {"keys": sorted({key for key in keys.values() if key is not None})}
-    await session.execute(CROWDED, {**counted, "mentions": MENTIONS, "bearers": titles.BEARERS})
+    await session.execute(CROWDED, {**counted, "mentions": MENTIONS, "bearers": relations.TITLE_BEARERS})
 
 
 async def has_titles(session: Session) -> bool:
@@ -201,7 +201,7 @@ def _columns(links: Collection[Link]) -> dict[str, Any]:
 
 async def forget_famous(session: Session, ids: Collection[UUID]) -> None:
     """Remove the mentions of those of these memories that too many texts name: their titles are common from now on."""
-    given = {"tos": list(ids), "mentions": MENTIONS, "mentioned": titles.MENTIONED}
+    given = {"tos": list(ids), "mentions": MENTIONS, "mentioned": relations.MENTIONED}
     await session.execute(FAMOUS, given)
 
 

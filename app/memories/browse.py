@@ -11,7 +11,7 @@ from app.db.database import Database
 from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound
 from app.links import store as links
-from app.links.link import Linked
+from app.links.relations import Linked
 from app.memories import sources, store
 from app.memories.filters import Filters, check, conditions_of_list, count, facets, neighbours, page
 from app.memories.memory import SOURCE_KINDS, Memory, Source

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from app.db.session import Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
-from app.links.link import SIMILAR, SUPERSEDES
+from app.links.relations import SIMILAR, SUPERSEDES
 from app.memories.filters import conditions
 from app.memories.store import JOINED
 from app.retrieval.lexical import LexicalQuery

@@ -107,9 +107,6 @@ MOST_LINKING = 2
 """Of them between two words of a name: "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Characters."""
-BEARERS = 4
-"""Memories with a name in common, of which each pair is linked: a name that more have is no rare one. On the dev sets
-4 finds as much as 8, with a third of the links."""
 MOST_NAMES = 32
 """Names of a text that are looked up, the first ones."""
 NOUNS_HAVE_CAPITALS = frozenset({"german"})

@@ -12,7 +12,7 @@ from app.db.database import Database
 from app.index import backfill
 from app.index import vectors as store
 from app.index.backfill import build_indexes, pending_count, pouring, serving_model, vector_bytes
-from app.links.find import link_pending, many_pending
+from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter

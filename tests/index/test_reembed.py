@@ -19,7 +19,7 @@ from app.index.backfill import embed_all_pending, pending_count, queue_lacking
 from app.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.index.reembed import move_state
 from app.intake.reports.ingest import ingest
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
 from app.memories.remember import remember

@@ -8,7 +8,7 @@ import pytest
 
 from app.db.database import Database
 from app.index.backfill import embed_pending
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from app.memories.browse import links_of
 from app.memories.memory import NewMemory
 from app.memories.remember import remember

@@ -7,12 +7,11 @@ import pytest
 from app.db.database import Database
 from app.index.indexing import reindex_memories
 from app.index.pending import WORDS, leave_links, queue_for_links
-from app.links import lookup, titles
-from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
+from app.links import lookup
+from app.links.relations import MENTIONED, MENTIONS, NAME_BEARERS, SAME_ENTITY, SIMILAR, TITLE_BEARERS
 from app.links.store import forget_found
 from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
 from app.memories.memory import NewMemory, SourceReference
-from app.text import words
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."
@@ -71,12 +70,12 @@ async def test_a_title_that_many_bear_names_none_of_them(store: Linked) -> None:
             source=SourceReference(kind="report", uri=f"{number}.md"),
             ordinal=0,
         )
-        for number in range(titles.BEARERS + 1)
+        for number in range(TITLE_BEARERS + 1)
     ]
     (text_id,) = await store.notes({"x": "He read the Market Overview first."})
     await store.add(*chunks[:-1])
     assert {link[0] for link in await store.links(text_id)} == {MENTIONS, SAME_ENTITY}
-    assert len([link for link in await store.links(text_id) if link[0] == MENTIONS]) == titles.BEARERS
+    assert len([link for link in await store.links(text_id) if link[0] == MENTIONS]) == TITLE_BEARERS
     await store.add(chunks[-1])
     assert await store.links(text_id) == []
     (later,) = await store.notes({"y": "She skipped the Market Overview entirely."})
@@ -85,8 +84,8 @@ async def test_a_title_that_many_bear_names_none_of_them(store: Linked) -> None:
 
 async def test_a_title_that_many_texts_name_is_common(store: Linked) -> None:
     (alice,) = await store.notes({"Alice": "She leads the team."})
-    await store.add(*(NewMemory(kind="note", body=f"Item {n}: ask Alice again.") for n in range(titles.MENTIONED)))
-    assert len(await store.links(alice)) == titles.MENTIONED
+    await store.add(*(NewMemory(kind="note", body=f"Item {n}: ask Alice again.") for n in range(MENTIONED)))
+    assert len(await store.links(alice)) == MENTIONED
     await store.add(NewMemory(kind="note", body="One more time they asked Alice too."))
     assert await store.links(alice) == []
     (later,) = await store.notes({"z": "Nobody told Alice about it."})
@@ -95,7 +94,7 @@ async def test_a_title_that_many_texts_name_is_common(store: Linked) -> None:
 
 async def test_a_text_that_is_replaced_again_and_again_names_once(store: Linked) -> None:
     (gateway,) = await store.notes({"Kestrel Gateway": GATEWAY})
-    for version in range(titles.MENTIONED + 2):
+    for version in range(MENTIONED + 2):
         (status,) = await store.notes({f"Status {version}": f"Version {version} of the Kestrel Gateway is late."})
         assert await mentions(store, gateway) == [("in", status)]
         await delete_memories(store.database, workspace=store.workspace, ids=[status])
@@ -128,7 +127,7 @@ async def test_a_rare_name_in_common_links_each_pair(store: Linked) -> None:
 
 async def test_a_name_that_many_have_links_none(store: Linked) -> None:
     ids = await store.add(
-        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(words.BEARERS + 1))
+        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(NAME_BEARERS + 1))
     )
     assert [await store.links(memory_id) for memory_id in ids] == [[]] * len(ids)
 
@@ -137,9 +136,9 @@ async def test_a_name_that_becomes_common_unlinks_those_it_linked(store: Linked)
     ids = await store.add(
         NewMemory(kind="note", body="Again the Zephyrine proxy met Quillon."),
         NewMemory(kind="note", body="Nobody told Quillon where the Zephyrine proxy was."),
-        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(words.BEARERS - 2)),
+        *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(NAME_BEARERS - 2)),
     )
-    assert len(await store.links(ids[0])) == words.BEARERS - 1
+    assert len(await store.links(ids[0])) == NAME_BEARERS - 1
     await store.notes({"last": "One more on the Zephyrine proxy."})
     assert [link[2] for link in await store.links(ids[0])] == [ids[1]]
     assert await store.links(ids[-1]) == []

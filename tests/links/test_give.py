@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.errors import InvalidInput, NotFound
-from app.links.give import LinksGiven, give_links, take_back_link
-from app.links.link import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
+from app.links.linking import LinksGiven, give_links, take_back_link
+from app.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
 from app.memories.lifecycle import delete_memories
 from app.workspaces.resolve import resolve
 from tests.links.conftest import Linked

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.links.titles import LONGEST_TITLE, MOST_MENTIONS, WORD, mentioned, possible_mentions, title_key
+from app.links.relations import LONGEST_TITLE, MOST_MENTIONS, WORD, mentioned, possible_mentions, title_key
 
 WORDS = st.lists(st.sampled_from(["Pump", "pump", "seven", "Seven", "7", "the", "of", "Kestrel", "—", "(", ")", "."]))
 

@@ -14,7 +14,7 @@ from app.errors import InvalidInput, NotFound
 from app.index import models, vectors
 from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.pending import pending_texts
-from app.links.find import link_pending
+from app.links.linking import link_pending
 from app.links.lookup import pending_vectors
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR
+from app.links.relations import MENTIONS, SAME_ENTITY, SIMILAR
 from app.retrieval.rank.fusion import SPREADING, Blend, Edge, Evidence, relevances, spread
 
 EDGES = st.builds(

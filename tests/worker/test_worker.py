@@ -11,7 +11,7 @@ import pytest
 from app.errors import EmbeddingUnavailable
 from app.index import backfill
 from app.index.backfill import pending_count
-from app.links import find
+from app.links import linking
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
@@ -144,7 +144,7 @@ async def test_long_work_gives_way_and_comes_to_its_end(
     monkeypatch.setattr(backfill, "BATCH", 3)
     monkeypatch.setattr(backfill, "POURING_SECONDS", 0.1)
     for name, value in {"BATCH": 3, "VECTOR_BATCH": 3, "MANY": 5}.items():
-        monkeypatch.setattr(find, name, value)
+        monkeypatch.setattr(linking, name, value)
     await note(own_services, *(f"Finding {number} of the judge" for number in range(10)))
     async with working(own_services):
         await until_settled(own_services)

@@ -15,7 +15,7 @@ from app.intake.reports.matching import Matching, matched
 from app.intake.reports.outcome import CHANGED, NEW, UNCHANGED, FileOutcome
 from app.intake.reports.prepare import Prepared
 from app.links import store as links
-from app.links.link import SUPERSEDES, Link
+from app.links.relations import SUPERSEDES, Link
 from app.memories import sources
 from app.memories import store as memories
 from app.memories.memory import QUARANTINED, MemoryRow

@@ -7,7 +7,7 @@ from math import sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.links.link import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
+from app.links.relations import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
 
 SOURCE_STRIDE = 2**33
 """Beyond the largest ordinal (2**31 - 1) and its neighbours, so that no two sources touch."""

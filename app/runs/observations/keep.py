@@ -9,7 +9,7 @@ import structlog
 
 from app.db.session import Session
 from app.links import store as links
-from app.links.link import SUPERSEDES, Link
+from app.links.relations import SUPERSEDES, Link
 from app.memories import changes
 from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Screened, says_no_more

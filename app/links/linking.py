@@ -1,9 +1,9 @@
-"""The verbs that find links: by words as soon as a memory is stored, by vectors when it has one."""
+"""The verbs that link memories as callers say, and that find links: by words at once, by vectors later."""
 
 import asyncio
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -11,20 +11,35 @@ from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across
+from app.errors import InvalidInput, NotFound
 from app.index import models, vectors
 from app.index.pending import VECTORS, WORDS, leave_links
 from app.links import lookup, store
-from app.links.link import MENTIONS, SAME_ENTITY, SIMILAR, Link
-from app.links.lookup import Phrase, Text
-from app.links.titles import Mention, mentioned, possible_mentions, title_key, without_brackets
-from app.text import words
+from app.links.lookup import Phrase
+from app.links.relations import (
+    GIVEN,
+    LEAST_WEIGHT,
+    MENTIONS,
+    NAME_BEARERS,
+    RELATIONS,
+    SIMILAR,
+    Link,
+    Others,
+    Reading,
+    Text,
+    compared,
+    mentioned,
+    read,
+    without_brackets,
+)
+from app.workspaces.workspace import Workspace
 
 BATCH, BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
 up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
 RARE_TITLE = 1_000
 """Memories that may have the rarest word of a title which earlier texts are searched for: as many take 1 ms."""
-RARE_NAME = 2 * words.BEARERS
+RARE_NAME = 2 * NAME_BEARERS
 """The same for a name; twice what links, because statistics are a little old, and count the word in lower case."""
 NEAREST = 5
 """Neighbours of a memory that are kept as `similar`."""
@@ -34,33 +49,8 @@ MANY = 2_000
 """Pending steps: about 10 s of work."""
 VECTOR_BATCH = 100
 """Memories compared in one statement: below the vector index's size each takes up to 5 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The titles, possible mentions and names in the texts of a batch."""
-
-    keys: Mapping[UUID, str | None]
-    """Titles for the dictionary; None where one names nothing."""
-    possible: Mapping[UUID, Sequence[Mention]]
-    names: Mapping[UUID, Sequence[str]]
-
-
-class _Naming(NamedTuple):
-    """A text that may name titles."""
-
-    own: str | None
-    """Its memory's own title, as the dictionary has it."""
-    possible: Sequence[Mention]
-
-
-class _Others(NamedTuple):
-    """Other texts' relations to a batch."""
-
-    naming: Mapping[UUID, _Naming]
-    sharing: Collection[Link]
-    common: Collection[Link]
-    """Pairs whose name has become common."""
+MOST_AT_ONCE = 10_000
+"""Links that are given at once."""
 
 
 class _Found(NamedTuple):
@@ -69,7 +59,7 @@ class _Found(NamedTuple):
     asked: Mapping[UUID, int]
     """The times that each of its memories had been queued when it was read."""
     mentions: Mapping[UUID, Sequence[UUID]]
-    others: _Others
+    others: Others
 
 
 class LinkedSlice(NamedTuple):
@@ -141,13 +131,13 @@ async def _unindexed(across: Across) -> Collection[int]:
 async def _link_by_words(database: Database, workspace_id: int) -> int:
     async with database.session(workspace_id, transaction=False) as session:
         batch = _together(await lookup.pending_texts(session, BATCH))
-    read = await asyncio.to_thread(_read, batch)
+    readings = await asyncio.to_thread(read, batch)
     # Committed before texts are searched: of two that are linked at once, one finds the other.
-    await again_after_deadlock(lambda: _write_titles(database, workspace_id, read.keys))
-    others = await _others(database, workspace_id, batch, read)
+    await again_after_deadlock(lambda: _write_titles(database, workspace_id, readings))
+    others = await _others(database, workspace_id, batch, readings)
     found = _Found(
         asked={item.memory_id: item.asked for item in batch},
-        mentions=await _mentions(database, workspace_id, read, others.naming),
+        mentions=await _mentions(database, workspace_id, {**others.naming, **readings}),
         others=others,
     )
     await again_after_deadlock(lambda: _write(database, workspace_id, found))
@@ -160,61 +150,30 @@ def _together(pending: Sequence[Text]) -> Sequence[Text]:
     return pending[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
 
 
-def _read(batch: Sequence[Text]) -> _Read:
-    return _Read(
-        keys={item.memory_id: title_key(item.title, item.kind) for item in batch},
-        possible={item.memory_id: list(possible_mentions(item.body)) for item in batch},
-        names={item.memory_id: words.names(_spoken(item), item.language) for item in batch},
-    )
-
-
-def _spoken(item: Text) -> str:
-    """Returns the text of a memory that may have names; a message's title, its speaker, is none of it."""
-    return item.body if item.kind == "message" else f"{item.title}\n{item.body}"
-
-
-async def _write_titles(database: Database, workspace_id: int, keys: Mapping[UUID, str | None]) -> None:
+async def _write_titles(database: Database, workspace_id: int, readings: Mapping[UUID, Reading]) -> None:
     async with database.session(workspace_id) as session:
-        await store.write_titles(session, keys)
+        await store.write_titles(session, {memory_id: reading.own for memory_id, reading in readings.items()})
 
 
-async def _others(database: Database, workspace_id: int, batch: Sequence[Text], read: _Read) -> _Others:
+async def _others(
+    database: Database, workspace_id: int, batch: Sequence[Text], readings: Mapping[UUID, Reading]
+) -> Others:
     """Returns which texts, of all that are stored, name a title of the batch, and which share a rare name with it."""
-    titled = {key: item for item in batch if (key := read.keys[item.memory_id]) is not None}
-    spoken = sorted({name for found in read.names.values() for name in found})
+    titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
+    spoken = sorted({name for reading in readings.values() for name in reading.names})
     phrases = [Phrase(without_brackets(item.title), RARE_TITLE) for item in titled.values()]
     async with database.session(workspace_id, transaction=False) as session:
         found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
         texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
     named = dict(zip(titled, found[: len(phrases)], strict=True))
     shared = dict(zip(spoken, found[len(phrases) :], strict=True))
-    return await asyncio.to_thread(_compared, named, shared, texts)
-
-
-def _compared(
-    named: Mapping[str, Sequence[UUID]], shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]
-) -> _Others:
-    having = _having(shared, texts)
-    rare = {link for ids in having.values() if len(ids) <= words.BEARERS for link in _pairs(ids)}
-    return _Others(naming=_naming(named, texts), sharing=rare, common=set(_common(having, rare, texts)))
-
-
-def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[UUID, _Naming]:
-    """Returns the texts that may name one of these titles: the search has found their words in any spelling."""
-    found: dict[UUID, _Naming] = {}
-    for key, ids in named.items():
-        for item in (texts[memory_id] for memory_id in ids if memory_id in texts and memory_id not in found):
-            possible = list(possible_mentions(item.body))
-            if any(mention.key == key for mention in possible):
-                found[item.memory_id] = _Naming(own=title_key(item.title, item.kind), possible=possible)
-    return found
+    return await asyncio.to_thread(compared, named, shared, texts)
 
 
 async def _mentions(
-    database: Database, workspace_id: int, read: _Read, naming: Mapping[UUID, _Naming]
+    database: Database, workspace_id: int, texts: Mapping[UUID, Reading]
 ) -> Mapping[UUID, Sequence[UUID]]:
-    """Returns what the texts of the batch, and those that name its titles, mention, whichever was stored first."""
-    texts = {**naming, **{ident: _Naming(read.keys[ident], possible) for ident, possible in read.possible.items()}}
+    """Returns what these texts mention: those of a batch and those that name its titles, whichever was stored first."""
     wanted = {mention.key for item in texts.values() for mention in item.possible}
     async with database.session(workspace_id, transaction=False) as session:
         any_titles = await store.has_titles(session)
@@ -223,32 +182,6 @@ async def _mentions(
         memory_id: [other for other in mentioned(item.possible, known, own=item.own) if other != memory_id]
         for memory_id, item in texts.items()
     }
-
-
-def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
-    """Returns for each name the memories that have it in this spelling, oldest first."""
-    return {
-        name: sorted(ident for ident in ids if ident in texts and words.says(_spoken(texts[ident]), name))
-        for name, ids in shared.items()
-    }
-
-
-def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
-    """Returns a link for every two of them; the newer one, whose id is the greater, points to the older."""
-    return (Link(newer, older, SAME_ENTITY) for place, newer in enumerate(ids) for older in ids[:place])
-
-
-def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
-    """Yields pairs that a name has linked before so many had it, where they share no other name."""
-    for name, ids in having.items():
-        if len(ids) > words.BEARERS:
-            yield from (link for link in _pairs(ids) if link not in rare and not _share_another(link, name, texts))
-
-
-def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
-    one, other = texts[link.from_id], texts[link.to_id]
-    others = (found for found in words.names(_spoken(one), one.language) if found != name)
-    return any(words.says(_spoken(other), found) for found in others)
 
 
 async def _write(database: Database, workspace_id: int, found: _Found) -> None:
@@ -281,3 +214,67 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
             await store.add(session, [link for link in similar if changed.isdisjoint(link[:2])])
 
     await again_after_deadlock(attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksGiven:
+    """The outcome of links that were given: each is in one of the three counts."""
+
+    created: int
+    updated: int
+    """Known links with another weight."""
+    unchanged: int
+
+
+async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
+    """Link memories, all in one transaction; a link that is there takes the new weight, so a call may be repeated.
+
+    Of a link given twice the last one counts.
+
+    Raises:
+        InvalidInput: a relation that is found and not given, a memory linked with itself, a weight out of range.
+        NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
+    """
+    if not 1 <= len(links) <= MOST_AT_ONCE:
+        raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
+    for place, link in enumerate(links):
+        _check(place, link)
+    wanted = {link[:3]: link for link in links}
+
+    async def attempt() -> LinksGiven:
+        async with database.session(workspace) as session:
+            ids = {memory_id for link in links for memory_id in link[:2]}
+            if missing := ids - await store.known(session, ids):
+                raise NotFound(f"there is no memory {min(missing)} in workspace {workspace.name}, so nothing is linked")
+            created, updated = await store.add(session, list(wanted.values()))
+            return LinksGiven(created=created, updated=updated, unchanged=len(links) - created - updated)
+
+    return await again_after_deadlock(attempt)
+
+
+async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
+    """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored anew.
+
+    Raises:
+        InvalidInput: a relation that is not stored.
+        NotFound: there is no such link.
+    """
+    if link.relation not in RELATIONS[1:]:
+        raise InvalidInput("relation", f"{link.relation!r} is not stored; there are {', '.join(RELATIONS[1:])}")
+    async with database.session(workspace) as session:
+        if not await store.remove(session, [link]):
+            raise NotFound(
+                f"{link.from_id} has no link {link.relation!r} to {link.to_id} in workspace {workspace.name}"
+            )
+
+
+def _check(place: int, link: Link) -> None:
+    if link.relation not in GIVEN:
+        raise InvalidInput(
+            f"links[{place}].relation",
+            f"{link.relation!r} cannot be given; {' and '.join(GIVEN)} can, others are found",
+        )
+    if link.from_id == link.to_id:
+        raise InvalidInput(f"links[{place}].to_id", "is the memory itself; link two different ones")
+    if not LEAST_WEIGHT <= link.weight <= 1:
+        raise InvalidInput(f"links[{place}].weight", f"must be from {LEAST_WEIGHT} to 1")

@@ -1,0 +1,237 @@
+"""Links between memories and their relations, and what makes texts mention titles and share names. Pure.
+
+A title names its memory where it is specific enough. What decides is in this file, but for two counts that the store
+takes: a title that more than TITLE_BEARERS memories have ("Introduction") or more than MENTIONED texts name ("Alice",
+where everybody speaks of her) is common, and links nothing.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from app.text.words import BEFORE, SENTENCE_BEGINS, content_words, names, says
+
+NEXT, MENTIONS, SAME_ENTITY, SIMILAR = "next", "mentions", "same_entity", "similar"
+DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
+GIVEN = (DERIVED_FROM, SUPERSEDES)
+"""The relations that callers set; others are found, and a caller's word would not outlive the next finding."""
+FOUND = (MENTIONS, SAME_ENTITY, SIMILAR)
+"""The relations that are found, in texts and by vectors."""
+RELATIONS = (NEXT, *GIVEN, *FOUND)
+"""All relations, in the order in which they are shown."""
+
+
+class Link(NamedTuple):
+    """A stored link: `from_id` mentions, is derived from, supersedes … `to_id`."""
+
+    from_id: UUID
+    to_id: UUID
+    relation: str
+    weight: float = 1.0
+    """The link's strength, above 0 and at most 1."""
+
+
+LEAST_WEIGHT = 0.001
+"""The smallest weight of a link: with less it changes no score visibly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    """A memory at the other end of a link, as the one that was asked for sees it."""
+
+    relation: str
+    direction: str
+    """`out` where the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
+    memory_id: UUID
+    title: str
+    kind: str
+    weight: float
+
+
+TITLE_BEARERS = 3
+"""Live memories that may share a title: two men of one name are told apart by what else the text says; the sections
+of a hundred reports that are called the same are no subject."""
+NAME_BEARERS = 4
+"""Memories with a name in common, of which each pair is linked: a name that more have is no rare one. On the dev sets
+4 finds as much as 8, with a third of the links."""
+MENTIONED = 32
+"""Texts that may name a title; HotpotQA's most famous has 9 of 994 paragraphs."""
+MOST_MENTIONS = 16
+"""Titles that one text links to, the first ones: a list of contents is about none of them."""
+LONGEST_TITLE = 8
+"""Words: a longer title is a sentence, which no other text repeats."""
+LONGEST_KEY = 200
+"""Characters."""
+SHORTEST_WORD = 3
+"""Letters of a title that is one word."""
+TITLELESS_KINDS = frozenset({"message"})
+"""A message's title is who speaks, not what it is about."""
+
+WORD = re.compile(r"\w+")
+BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+
+T = TypeVar("T")
+
+
+class Mention(NamedTuple):
+    """A place where a text may name something."""
+
+    at: int
+    """The place of its first word among the text's."""
+    words: int
+    key: str
+
+
+def title_key(title: str, kind: str) -> str | None:
+    """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
+
+    None where the title is too little or too much to name one memory: nothing but stop words or digits, a single
+    word of fewer than SHORTEST_WORD letters, more than LONGEST_TITLE words, or the speaker of a message.
+    """
+    if kind in TITLELESS_KINDS:
+        return None
+    words = WORD.findall(without_brackets(title).casefold())
+    if not 1 <= len(words) <= LONGEST_TITLE or (len(words) == 1 and len(words[0]) < SHORTEST_WORD):
+        return None
+    key = " ".join(words)
+    return key if len(key) <= LONGEST_KEY and content_words(key) else None
+
+
+def without_brackets(title: str) -> str:
+    """Returns a title as texts write it: "Big Stone Gap (film)" is called Big Stone Gap."""
+    return BRACKETS.sub("", title)
+
+
+def possible_mentions(text: str) -> Iterator[Mention]:
+    """Yields every run of words in the text that may be a title, longest first at each place.
+
+    A title is written as a name is: it begins with a capital, a digit, or a sign of a script without capitals. One word
+    alone is none where it begins a sentence, for there every word has a capital.
+    """
+    found = list(WORD.finditer(text))
+    words = [match.group().casefold() for match in found]
+    for at, match in enumerate(found):
+        if not _begins_a_name(match.group()):
+            continue
+        shortest = 2 if SENTENCE_BEGINS.search(text[max(0, match.start() - BEFORE) : match.start()]) else 1
+        for count in range(min(LONGEST_TITLE, len(words) - at), shortest - 1, -1):
+            yield Mention(at, count, " ".join(words[at : at + count]))
+
+
+def mentioned(possible: Sequence[Mention], known: Mapping[str, Collection[T]], *, own: str | None) -> list[T]:
+    """Returns what the text names, in the order of the text, at most MOST_MENTIONS; the longest title wins its place.
+
+    `known` are the bearers of each title that names one; `own` is the title of the memory whose text it is.
+    """
+    named: dict[T, None] = {}
+    behind = 0
+    for mention in possible:
+        if mention.at < behind or mention.key not in known:
+            continue
+        behind = mention.at + mention.words
+        if mention.key != own:
+            named |= dict.fromkeys(known[mention.key])
+    return list(named)[:MOST_MENTIONS]
+
+
+def _begins_a_name(word: str) -> bool:
+    first = word[0]
+    return first.isupper() or first.isdigit() or first.lower() == first.upper()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The text by which a memory is linked."""
+
+    memory_id: UUID
+    kind: str
+    title: str
+    body: str
+    """The first characters of it."""
+    language: str
+    asked: int = 0
+    """The times that it had been queued when it was read."""
+
+
+class Reading(NamedTuple):
+    """A text, read for what it names."""
+
+    own: str | None
+    """Its memory's own title, as the dictionary has it; None where it names nothing."""
+    possible: Sequence[Mention]
+    names: Sequence[str] = ()
+
+
+class Others(NamedTuple):
+    """The relations of other texts to a batch."""
+
+    naming: Mapping[UUID, Reading]
+    """Texts that may name a title of the batch."""
+    sharing: Collection[Link]
+    common: Collection[Link]
+    """Pairs whose name has become common."""
+
+
+def read(batch: Sequence[Text]) -> Mapping[UUID, Reading]:
+    """Reads the titles, possible mentions and names in the texts of a batch."""
+    return {item.memory_id: _read(item)._replace(names=names(_spoken(item), item.language)) for item in batch}
+
+
+def _read(item: Text) -> Reading:
+    return Reading(own=title_key(item.title, item.kind), possible=list(possible_mentions(item.body)))
+
+
+def _spoken(item: Text) -> str:
+    """Returns the text of a memory that may have names; a message's title, its speaker, is none of it."""
+    return item.body if item.kind == "message" else f"{item.title}\n{item.body}"
+
+
+def compared(
+    named: Mapping[str, Sequence[UUID]], shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]
+) -> Others:
+    """Compares a batch with other texts, whose words have been found in any spelling.
+
+    `named` has the texts with the words of each title of the batch, `shared` those with the words of each name.
+    """
+    having = _having(shared, texts)
+    rare = {link for ids in having.values() if len(ids) <= NAME_BEARERS for link in _pairs(ids)}
+    return Others(naming=_naming(named, texts), sharing=rare, common=set(_common(having, rare, texts)))
+
+
+def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[UUID, Reading]:
+    """Returns the texts that may name one of these titles."""
+    found: dict[UUID, Reading] = {}
+    for key, ids in named.items():
+        for memory_id in (ident for ident in ids if ident in texts and ident not in found):
+            reading = _read(texts[memory_id])
+            if any(mention.key == key for mention in reading.possible):
+                found[memory_id] = reading
+    return found
+
+
+def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
+    """Returns for each name the memories that have it in this spelling, oldest first."""
+    return {
+        name: sorted(ident for ident in ids if ident in texts and says(_spoken(texts[ident]), name))
+        for name, ids in shared.items()
+    }
+
+
+def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
+    """Returns a link for every two of them; the newer one, whose id is the greater, points to the older."""
+    return (Link(newer, older, SAME_ENTITY) for place, newer in enumerate(ids) for older in ids[:place])
+
+
+def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
+    """Yields pairs that a name has linked before so many had it, where they share no other name."""
+    for name, ids in having.items():
+        if len(ids) > NAME_BEARERS:
+            yield from (link for link in _pairs(ids) if link not in rare and not _share_another(link, name, texts))
+
+
+def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
+    one, other = texts[link.from_id], texts[link.to_id]
+    others = (found for found in names(_spoken(one), one.language) if found != name)
+    return any(says(_spoken(other), found) for found in others)
