@@ -1,9 +1,8 @@
-"""The SQL of sources: where memories come from, and what a new version or path of a report file changes."""
+"""The SQL of sources, and of the changes that a new version or path of a report file makes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -24,11 +23,15 @@ FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(uris)s::text[], %(titles)s::te
 ON CONFLICT DO NOTHING
 """
 
-COLUMNS = """
-    s.source_id, s.kind, s.uri, s.title, s.created_at, s.updated_at, s.retired_at, (
-        SELECT count(*) FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
-        AND m.valid_until IS NULL
-    ) AS memories
+OF_KIND = "AND s.kind = %(kind)s"
+BEFORE = "AND (s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)"
+PAGE = """
+SELECT s.source_id, s.kind, s.uri, s.title, s.created_at, s.updated_at, s.retired_at, (
+    SELECT count(*) FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    AND m.valid_until IS NULL
+) AS memories
+FROM sources s WHERE s.workspace_id = %(workspace_id)s {kind} {before}
+ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s
 """
 
 SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live FROM sources"
@@ -36,14 +39,6 @@ SELECT = "SELECT source_id, uri, title, content_hash, retired_at IS NULL AS live
 KNOWN = f"""
 {SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND content_hash IS NOT NULL
 ORDER BY retired_at NULLS LAST
-"""
-
-MAKE = """
-INSERT INTO sources (workspace_id, source_id, kind, uri, title)
-SELECT %(workspace_id)s, source_id, 'report', uri, title
-FROM unnest(%(source_ids)s::uuid[], %(uris)s::text[], %(titles)s::text[]) AS given(source_id, uri, title)
-ORDER BY uri
-ON CONFLICT DO NOTHING
 """
 
 # Locked in the order of the paths: two ingestions of the same files wait for each other, but never in a circle.
@@ -71,9 +66,9 @@ WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = '
 
 RETITLE = """
 UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = decode(given.content_hash, 'hex'),
-    metadata = jsonb_set(m.metadata, '{trail}', given.trail)
+    metadata = jsonb_set(m.metadata, '{trail}', given.heading_path)
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    memory_id uuid, title text, trail jsonb, content_hash text, tokens integer
+    memory_id uuid, title text, heading_path jsonb, content_hash text, tokens integer
 )
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.valid_until IS NULL
 """
@@ -96,10 +91,11 @@ class KnownFile:
     source_id: UUID
     uri: str
     title: str
-    """Its path as people know it."""
+    """The path that people see."""
     content_hash: bytes
-    """Empty until its first content is stored."""
+    """Hash of its stored content; empty until its first content is stored."""
     live: bool
+    """False once the file is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +104,8 @@ class Retitled:
 
     memory_id: UUID
     title: str
-    trail: tuple[str, ...]
-    """The heading path that the title is made of."""
+    heading_path: tuple[str, ...]
+    """The headings that the title is made of."""
     content_hash: bytes
     tokens: int
 
@@ -121,14 +117,19 @@ async def ensure(session: Session, references: Iterable[SourceReference]) -> dic
     missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
     if not missing:
         return found
+    await _insert(session, missing)
+    return await _live(session, wanted)
+
+
+async def _insert(session: Session, references: Sequence[SourceReference]) -> None:
+    """Inserts sources; the caller gives them in the order of their URIs, so that no two writers deadlock."""
     given = {
-        "ids": [new_id() for _ in missing],
-        "kinds": [reference.kind for reference in missing],
-        "uris": [reference.uri for reference in missing],
-        "titles": [reference.title for reference in missing],
+        "ids": [new_id() for _ in references],
+        "kinds": [reference.kind for reference in references],
+        "uris": [reference.uri for reference in references],
+        "titles": [reference.title for reference in references],
     }
     await session.execute(INSERT, given)
-    return await _live(session, wanted)
 
 
 async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], UUID]:
@@ -140,30 +141,13 @@ async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tup
 
 
 async def page(
-    session: Session,
-    *,
-    kind: str | None,
-    limit: int,
-    before: tuple[datetime, UUID] | None,
+    session: Session, *, kind: str | None, limit: int, before: tuple[datetime, UUID] | None
 ) -> Sequence[Source]:
     """Returns sources, retired ones included, newest first, after the place that `before` names."""
-    clauses = ["s.workspace_id = %(workspace_id)s"]
-    given: dict[str, Any] = {"limit": limit}
-    if kind is not None:
-        clauses.append("s.kind = %(kind)s")
-        given["kind"] = kind
-    if before is not None:
-        clauses.append("(s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)")
-        given |= {"created_at": before[0], "source_id": before[1]}
-    statement = (
-        f"SELECT {COLUMNS} FROM sources s WHERE {' AND '.join(clauses)}"  # noqa: S608 - the clauses are constants
-        " ORDER BY s.created_at DESC, s.source_id DESC LIMIT %(limit)s"
-    )
-    return [_source_of(row) for row in await session.rows(statement, given)]
-
-
-def _source_of(row: Row) -> Source:
-    return Source(**{name: getattr(row, name) for name in Source.__slots__})
+    created_at, source_id = before or (None, None)
+    values = {"kind": kind, "limit": limit, "created_at": created_at, "source_id": source_id}
+    rows = await session.rows(PAGE.format(kind=OF_KIND if kind else "", before=BEFORE if before else ""), values)
+    return [Source(**row._asdict()) for row in rows]
 
 
 async def known_files(session: Session) -> list[KnownFile]:
@@ -177,15 +161,10 @@ async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str,
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
     found = _by_path(await session.rows(LOCK, {"uris": list(titles)}))
-    missing = [uri for uri in titles if uri not in found]
+    missing = sorted(titles.keys() - found.keys())
     if not missing:
         return found
-    made = {
-        "source_ids": [new_id() for _ in missing],
-        "uris": missing,
-        "titles": [titles[uri] for uri in missing],
-    }
-    await session.execute(MAKE, made)
+    await _insert(session, [SourceReference(kind="report", uri=uri, title=titles[uri]) for uri in missing])
     return found | _by_path(await session.rows(LOCK, {"uris": missing}))
 
 
@@ -218,7 +197,7 @@ async def keep_files(session: Session, files: Sequence[KnownFile], titles: Seque
 
 
 async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]) -> None:
-    """Give a file that stands at another path now this path, title and tags."""
+    """Give a file that was moved its new path, title and tags."""
     given = {"source_id": file.source_id}
     await session.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
     await session.execute(RETAG, {**given, "tags": list(tags)})
@@ -230,7 +209,7 @@ async def retitle_chunks(session: Session, chunks: Sequence[Retitled]) -> None:
         {
             "memory_id": chunk.memory_id,
             "title": chunk.title,
-            "trail": chunk.trail,
+            "heading_path": chunk.heading_path,
             "content_hash": chunk.content_hash.hex(),
             "tokens": chunk.tokens,
         }

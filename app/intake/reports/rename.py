@@ -72,7 +72,7 @@ def _retitled(chunk: LiveChunk, name: str, counter: TokenCounter) -> Retitled:
     return Retitled(
         memory_id=chunk.memory_id,
         title=memory.title,
-        trail=trail,
+        heading_path=trail,
         content_hash=content_hash(memory, chunk.language),
         tokens=counter.count(embedded_text(memory.title, memory.body)),
     )
