@@ -173,12 +173,15 @@ class Objection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screened:
-    """A memory as it may be stored."""
+    """A memory after the gate, without its secrets."""
 
     memory: NewMemory
     objection: Objection | None = None
+    """None: it may be stored."""
     findings: tuple[dict[str, Any], ...] = ()
-    """What the injection scan found, by field; also what blocks nothing."""
+    """The findings of the injection scan, by field; also those that block nothing."""
+    tokens: int = 0
+    """Length of its embedded text; 0 until it is counted."""
 
 
 def screened(memory: NewMemory, *, mask: bool) -> Screened:

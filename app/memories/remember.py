@@ -1,8 +1,8 @@
-"""The verb that stores memories."""
+"""The verb that stores memories, and the way of each batch: screened, checked for echoes, written, indexed."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import accumulate
@@ -20,15 +20,15 @@ from app.memories.echoes import note_echoes
 from app.memories.gate import INVALID, Objection, Screened, screened
 from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered, row_of
 from app.memories.store import TooManyWords, add_refusals, word_limit
-from app.memories.write import NUMBER, Counts, write
+from app.memories.write import NUMBER, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces import store as workspaces
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
 BATCH = 2_000
-"""Memories a transaction: the word index takes so many at a third of what it takes for 500 (0.3 s of the server's time
-for all that it takes to store them), and as many are held in memory while the batch before them is written."""
+"""Memories of a transaction. Indexing their words takes a third of the time per memory that it takes in batches of 500
+(0.3 s of the server's time for all statements of a batch). The next batch is held in memory meanwhile."""
 BATCH_CHARACTERS = 4_000_000
 """Characters of a batch's bodies: it is sent as one document, and held in memory a few times over."""
 T = TypeVar("T")
@@ -45,13 +45,6 @@ class Door(NamedTuple):
     known_first: bool = False
 
 
-class _Ready(NamedTuple):
-    """A memory as it may be stored, and its length in tokens."""
-
-    screened: Screened
-    tokens: int
-
-
 async def remember(
     database: Database,
     counter: TokenCounter,
@@ -62,27 +55,22 @@ async def remember(
     provider: EmbeddingProvider | None = None,
     known_first: bool = False,
 ) -> Remembered:
-    """Store memories. Each is indexed by its words at once, by its meaning when a worker has embedded it.
+    """Store memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
 
-    Known text (same kind, source, ordinal, title and body) is not stored twice: tags and metadata are added to what
-    such a memory has, its score, date and an observation's details become those given here (or stay, with
-    `known_first`, or where another run that was not judged better says it), and the run that first said it stays its
-    run. What cannot be stored, would be worthless or instructs its reader is rejected with its reason, and so is what
-    a run was given and says again: that counts as a use of the memory which it came from. The rest goes on. Secrets are
-    masked unless `mask` is off.
-    One that brings its vector, of the model that is served, is indexed by its meaning at once as well.
-    With a `provider` an echo is also known in other words.
+    Known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
+    and metadata, and takes the given score, date and observation's details. It keeps its own with `known_first`, or
+    where another run says the same without a better score; and it keeps the run that said it first.
+
+    A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats what its
+    run was given, which counts as a use of the memory that it repeats. The others are stored. Secrets are masked unless
+    `mask` is off. A memory that brings its vector, of the served model, is indexed by its meaning at once as well. With
+    a `provider`, an echo in other words is found too.
 
     Raises:
         DatabaseUnavailable: nothing of the batch in progress is stored; earlier batches are.
     """
     door = Door(database, counter, workspace, mask, provider, known_first)
-
-    async def batches() -> AsyncIterator[Sequence[NewMemory]]:
-        for batch in _batches(memories):
-            yield batch
-
-    return _together([done async for done in remember_batches(door, batches())])
+    return _together([done async for done in remember_batches(door, _batches(memories))])
 
 
 async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
@@ -92,19 +80,31 @@ async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory
     """
     async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
         async for batch in coming:
-            door = await _with_workspace(door, batch)
-            yield await _remembered(door, batch)
+            yield await _remember_screened(door, batch)
 
 
 async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
     """Store one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
-    batch = await asyncio.to_thread(_screened, door, memories)
-    return await _remembered(await _with_workspace(door, batch), batch)
+    return await _remember_screened(door, await asyncio.to_thread(_screened, door, memories))
 
 
-async def _with_workspace(door: Door, batch: Sequence[object]) -> Door:
-    """Returns the door with its workspace made, where there is anything to store."""
-    return door._replace(workspace=await made(door.database, door.workspace)) if batch else door
+async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewMemory]]:
+    """Yields runs of at most BATCH memories and about BATCH_CHARACTERS."""
+    start, characters = 0, 0
+    for place, memory in enumerate(memories):
+        if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
+            yield memories[start:place]
+            start, characters = place, 0
+        characters += len(memory.body)
+    if memories:
+        yield memories[start:]
+
+
+async def _screened_batches(
+    door: Door, batches: AsyncIterator[Sequence[NewMemory]]
+) -> AsyncIterator[Sequence[Screened]]:
+    async for batch in batches:
+        yield await asyncio.to_thread(_screened, door, batch)
 
 
 async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
@@ -123,51 +123,44 @@ async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
         await asyncio.gather(coming, return_exceptions=True)
 
 
-async def _screened_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Sequence[_Ready]]:
-    async for batch in batches:
-        yield await asyncio.to_thread(_screened, door, batch)
-
-
-def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[_Ready]:
+def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
+    """Returns memories after the gate, with the tokens of those that passed it."""
     found = [screened(memory, mask=door.mask) for memory in memories]
-    kept = [item.memory for item in found if item.objection is None]
-    tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in kept]))
-    return [_Ready(item, next(tokens) if item.objection is None else 0) for item in found]
+    passed = [item.memory for item in found if item.objection is None]
+    tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
+    return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
 
 
-async def _remembered(door: Door, given: Sequence[_Ready]) -> Remembered:
-    """Stores one batch; returns what became of it."""
-    ids: list[UUID | None] = [None] * len(given)
-    rejected: list[Rejection] = []
-    counts = Counts()
-    noted = await _noted(door, [item.screened for item in given])
-    batch = [_Ready(item, tokens) for item, (_, tokens) in zip(noted, given, strict=True)]
-    kept = [item for item in batch if item.screened.objection is None]
-    stored = iter(await _stored(door, kept, counts))
-    for index, item in enumerate(batch):
-        outcome = item.screened.objection or next(stored)
-        if isinstance(outcome, Objection):
-            rejected.append(_rejection(index, outcome))
-        else:
-            ids[index] = outcome
+async def _remember_screened(door: Door, batch: Sequence[Screened]) -> Remembered:
+    """Stores one batch; returns its outcome."""
+    if batch:
+        door = door._replace(workspace=await made(door.database, door.workspace))
+    batch, counts = await _checked(door, batch), Counter[str]()
+    stored = iter(await _stored(door, [item for item in batch if item.objection is None], counts))
+    outcomes = [item.objection or next(stored) for item in batch]
+    rejected = tuple(
+        Rejection(index=index, reason=outcome.message, code=outcome.code, details=outcome.details)
+        for index, outcome in enumerate(outcomes)
+        if isinstance(outcome, Objection)
+    )
     await _count_refusals(door, rejected)
     return Remembered(
-        ids=tuple(ids),
-        stored=counts.stored,
-        updated=counts.updated,
-        unchanged=counts.unchanged,
-        rejected=tuple(rejected),
+        ids=tuple(None if isinstance(outcome, Objection) else outcome for outcome in outcomes),
+        stored=counts["stored"],
+        updated=counts["updated"],
+        unchanged=counts["unchanged"],
+        rejected=rejected,
     )
 
 
-async def _noted(door: Door, batch: Sequence[Screened]) -> list[Screened]:
+async def _checked(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
     """Returns the batch, with an objection to each echo and to each vector of another model."""
-    noted = await note_echoes(door.database, door.provider, door.workspace, batch)
-    if any(item.memory.embedding is not None for item in noted):
+    batch = await note_echoes(door.database, door.provider, door.workspace, batch)
+    if any(item.memory.embedding is not None for item in batch):
         async with door.database.session(door.workspace, transaction=False) as session:
             model = await active_model(session)
-        noted = [_with_comparable_vector(item, model) for item in noted]
-    return noted
+        batch = [_with_comparable_vector(item, model) for item in batch]
+    return batch
 
 
 def _with_comparable_vector(item: Screened, model: StoredModel | None) -> Screened:
@@ -191,6 +184,50 @@ def _incomparable(given: GivenVector, model: StoredModel | None) -> str | None:
     return None
 
 
+async def _stored(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[UUID | Objection]:
+    """Stores a batch; returns the id of each, or why it could not be indexed: then the halves are stored one by one."""
+    try:
+        with word_limit():
+            return [*await again_after_deadlock(lambda: _store(door, batch, counts))]
+    except TooManyWords:
+        if len(batch) == 1:
+            message = "body: has too many different words for the text index (1 MB of them); split it"
+            return [Objection(message=message, code=INVALID)]
+    middle = len(batch) // 2
+    return [item for half in (batch[:middle], batch[middle:]) for item in await _stored(door, half, counts)]
+
+
+async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[UUID]:
+    if not batch:
+        return []
+    async with door.database.session(door.workspace) as session:
+        rows = await _rows(session, door.workspace, batch)
+        await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
+        written = await write(session, rows, known_first=door.known_first)
+    counts.update(written.counts)
+    return written.ids
+
+
+async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened]) -> list[MemoryRow]:
+    known = await sources.ensure(session, [item.memory.source for item in batch if item.memory.source is not None])
+    return [
+        row_of(
+            item.memory,
+            source_id=None if item.memory.source is None else known[item.memory.source.kind, item.memory.source.uri],
+            language=workspace.language if item.memory.language is None else configuration(item.memory.language),
+            tokens=item.tokens,
+            findings=item.findings,
+        )
+        for item in batch
+    ]
+
+
+async def _count_refusals(door: Door, rejected: Sequence[Rejection]) -> None:
+    if counts := Counter(item.code for item in rejected):
+        async with door.database.session(door.workspace) as session:
+            await add_refusals(session, counts)
+
+
 def _together(parts: Sequence[Remembered]) -> Remembered:
     """Returns the outcome of all batches, as if they were one."""
     starts = accumulate((len(part.ids) for part in parts), initial=0)
@@ -205,65 +242,3 @@ def _together(parts: Sequence[Remembered]) -> Remembered:
             for item in part.rejected
         ),
     )
-
-
-def _batches(memories: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
-    """Yields runs of at most BATCH memories and about BATCH_CHARACTERS."""
-    start, characters = 0, 0
-    for place, memory in enumerate(memories):
-        if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
-            yield memories[start:place]
-            start, characters = place, 0
-        characters += len(memory.body)
-    if memories:
-        yield memories[start:]
-
-
-async def _count_refusals(door: Door, rejected: Sequence[Rejection]) -> None:
-    if counts := Counter(item.code for item in rejected):
-        async with door.database.session(door.workspace) as session:
-            await add_refusals(session, counts)
-
-
-async def _stored(door: Door, batch: Sequence[_Ready], counts: Counts) -> list[UUID | Objection]:
-    """Stores a batch; returns the id of each, or why it could not be indexed: then the halves are stored one by one."""
-    try:
-        with word_limit():
-            return [*await again_after_deadlock(lambda: _store_batch(door, batch, counts))]
-    except TooManyWords:
-        if len(batch) == 1:
-            message = "body: has too many different words for the text index (1 MB of them); split it"
-            return [Objection(message=message, code=INVALID)]
-    middle = len(batch) // 2
-    halves = (batch[:middle], batch[middle:])
-    return [item for half in halves for item in await _stored(door, half, counts)]
-
-
-async def _store_batch(door: Door, batch: Sequence[_Ready], counts: Counts) -> list[UUID]:
-    if not batch:
-        return []
-    async with door.database.session(door.workspace) as session:
-        rows = await _rows(session, door.workspace, batch)
-        await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
-        ids = await write(session, rows, written := Counts(), known_first=door.known_first)
-    counts.add(written)
-    return ids
-
-
-async def _rows(session: Session, workspace: Workspace, batch: Sequence[_Ready]) -> list[MemoryRow]:
-    memories = [item.screened.memory for item in batch]
-    known = await sources.ensure(session, [memory.source for memory in memories if memory.source is not None])
-    return [
-        row_of(
-            memory,
-            source_id=None if memory.source is None else known[memory.source.kind, memory.source.uri],
-            language=workspace.language if memory.language is None else configuration(memory.language),
-            tokens=item.tokens,
-            findings=item.screened.findings,
-        )
-        for memory, item in zip(memories, batch, strict=True)
-    ]
-
-
-def _rejection(index: int, objection: Objection) -> Rejection:
-    return Rejection(index=index, reason=objection.message, code=objection.code, details=objection.details)

@@ -1,9 +1,10 @@
-"""Writes memories that passed the gate, or joins them to those that say the same."""
+"""Writes memories that passed the gate: inserts and indexes new ones, and updates known ones of the same identity."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -19,45 +20,37 @@ from app.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_
 from app.models.protocols import Matrix
 
 ATTEMPTS = 3
-"""Times to find or insert what others insert and retire at the same moment."""
+"""Tries to find or insert memories that others insert and retire at the same moment."""
 NUMBER = np.dtype("<f4")
 """A number of a given vector."""
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Counts:
-    """The numbers of memories so far, by what became of them."""
+class Written(NamedTuple):
+    """The outcome of a batch that was written."""
 
-    stored: int = 0
-    updated: int = 0
-    unchanged: int = 0
-
-    def add(self, other: "Counts") -> None:
-        """Add the numbers of others."""
-        self.stored += other.stored
-        self.updated += other.updated
-        self.unchanged += other.unchanged
+    ids: list[UUID]
+    """One a given memory, in its order."""
+    counts: Counter[str]
+    """The numbers of memories that are `stored`, `updated` and `unchanged`."""
 
 
-async def write(
-    session: Session, rows: Sequence[MemoryRow], counts: Counts, *, known_first: bool = False
-) -> list[UUID]:
-    """Store memories or find those that they are already; returns the id of each. Counts what became of them.
+async def write(session: Session, rows: Sequence[MemoryRow], *, known_first: bool = False) -> Written:
+    """Store memories, or update the known ones of the same identity.
 
-    What is given twice is stored once, and then given again.
+    A memory that is given twice is stored once, and updated by what differs the second time.
     """
     ids: dict[Identity, UUID] = {}
-    parts = _each_once(rows)
+    parts, counts = _each_once(rows), Counter[str]()
     for part in parts:
         ids |= await _write(session, part, counts, known_first=known_first)
-    counts.unchanged += len(rows) - sum(map(len, parts))
-    return [ids[row.identity] for row in rows]
+    counts["unchanged"] += len(rows) - sum(map(len, parts))
+    return Written([ids[row.identity] for row in rows], counts)
 
 
 def _each_once(rows: Sequence[MemoryRow]) -> list[list[MemoryRow]]:
-    """Returns the rows in parts, of which none has an identity twice; without those that repeat the one before."""
+    """Returns the rows in parts that hold no identity twice, without rows that repeat the one before."""
     given: dict[Identity, list[MemoryRow]] = {}
     for row in rows:
         same = given.setdefault(row.identity, [])
@@ -67,29 +60,27 @@ def _each_once(rows: Sequence[MemoryRow]) -> list[list[MemoryRow]]:
 
 
 async def _write(
-    session: Session, rows: Sequence[MemoryRow], counts: Counts, *, known_first: bool
+    session: Session, rows: Sequence[MemoryRow], counts: Counter[str], *, known_first: bool
 ) -> dict[Identity, UUID]:
     known, fresh = await _found_or_inserted(session, rows)
-    ids = {identity: row.memory_id for identity, row in (known | fresh).items()}
     again = [(known[row.identity], row) for row in rows if row.identity in known]
     await store.note_runs(session, {of.memory_id: row for of, row in again})
     updated = await _update(session, rows, known, known_first=known_first)
     updated |= await _merge_observations(session, again, known_first=known_first)
+    model = await _served_model(session, rows)
     if fresh:
-        inserted = list(fresh.values())
+        inserted = sorted(fresh.values(), key=lambda row: row.memory_id)
         await store.insert_observations(session, inserted)
-        model = await _model_of(session, inserted)
-        given = None if model is None else _new_vectors(model, inserted)
-        await index_memories(session, sorted(row.memory_id for row in inserted), given)
-    await _complete(session, [row for _, row in again], ids)
-    counts.add(Counts(len(fresh), len(updated), len(rows) - len(fresh) - len(updated)))
-    return ids
+        await index_memories(session, [row.memory_id for row in inserted], _new_vectors(model, inserted))
+    await _add_missing_vectors(session, model, again)
+    counts.update(stored=len(fresh), updated=len(updated), unchanged=len(rows) - len(fresh) - len(updated))
+    return {identity: row.memory_id for identity, row in (known | fresh).items()}
 
 
 async def _found_or_inserted(
     session: Session, rows: Sequence[MemoryRow]
 ) -> tuple[dict[Identity, Row], dict[Identity, MemoryRow]]:
-    """Returns the live memories that these rows are already, and the rows that have become memories."""
+    """Returns the known live memories of these identities, and the rows that were inserted."""
     known = await store.find_known(session, rows)
     fresh: dict[Identity, MemoryRow] = {}
     for _ in range(ATTEMPTS):
@@ -98,7 +89,7 @@ async def _found_or_inserted(
             return known, fresh
         inserted = await store.insert(session, list(lacking.values()))
         fresh |= {identity: row for identity, row in lacking.items() if row.memory_id in inserted}
-        # What was not inserted somebody else has inserted, and may have retired since.
+        # Another writer has inserted the others, and may have retired them since.
         others = [row for row in lacking.values() if row.memory_id not in inserted]
         known |= await store.find_known(session, others) if others else {}
     raise DatabaseUnavailable("others store and retire the same memories at this moment; try again")
@@ -107,11 +98,11 @@ async def _found_or_inserted(
 async def _update(
     session: Session, rows: Sequence[MemoryRow], known: Mapping[Identity, Row], *, known_first: bool
 ) -> set[UUID]:
-    """Update known memories by what is given now; returns those that have changed."""
+    """Updates known memories; returns those that have changed."""
     changed = _changed(rows, known, known_first=known_first)
     if not changed:
         return set()
-    # Read again under their locks: another writer may have given them something in between.
+    # Read again under their locks: another writer may have changed them in between.
     await store.lock(session, [row.memory_id for row in changed])
     changed = _changed(rows, await store.find_known(session, changed), known_first=known_first)
     await store.update(session, changed)
@@ -122,7 +113,7 @@ async def _update(
 async def _merge_observations(
     session: Session, again: Sequence[tuple[Row, MemoryRow]], *, known_first: bool
 ) -> set[UUID]:
-    """Merge the fields that known memories have as observations; returns those that have changed."""
+    """Merges the given observation fields into known memories; returns those that have changed."""
     changed: set[UUID] = set()
     for first in (True, False):
         rows = {
@@ -133,16 +124,16 @@ async def _merge_observations(
 
 
 def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row], *, known_first: bool) -> list[MemoryRow]:
-    """Returns the rows of known memories that become another by what is given now."""
+    """Returns the rows that update known memories, without those that change nothing."""
     joined = (_joined(row, known[row.identity], known_first=known_first) for row in rows if row.identity in known)
     return [row for row in joined if row is not None]
 
 
 def _joined(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow | None:
-    """Returns a stored memory, under its own id, as it becomes when it is given again; None where nothing changes.
+    """Returns the row that updates a known memory, under its id; None where nothing changes.
 
-    Nothing is lost: tags and metadata come together, the run that first said it stays, and what is not given now is
-    kept. A score and a date are replaced by new ones, unless what is known goes first.
+    Nothing is lost: tags and metadata are united, the first run stays, and a field that is not given keeps its value. A
+    given score or date replaces the known one, unless the known values are kept.
     """
     given = row.memory
     known_first = _goes_first(known, row, known_first=known_first)
@@ -160,8 +151,8 @@ def _joined(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow | Non
 
 
 def _goes_first(known: Row, row: MemoryRow, *, known_first: bool) -> bool:
-    """Returns whether what is known goes before what is given: where the caller says so, or another run that was not
-    judged better says the same. Of several runs the best judged one speaks."""
+    """Returns whether the known values are kept: with `known_first`, or if another run gives the same text without a
+    better score."""
     if known_first or not known.run_id or row.memory.run_id in {None, known.run_id}:
         return known_first
     return row.memory.final_score is None or row.memory.final_score <= (known.final_score or 0.0)
@@ -178,29 +169,31 @@ def _changeable(memory: "NewMemory | Row") -> tuple[Any, ...]:
     return tuple(memory.tags), dict(memory.metadata), memory.run_id, score, moment
 
 
-async def _complete(session: Session, rows: Sequence[MemoryRow], ids: Mapping[Identity, UUID]) -> None:
-    """Gives known memories that are still pending for a vector the one that was given now."""
-    model = await _model_of(session, rows)
-    if model is None:
-        return
-    known = {ids[row.identity]: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    lacking = await pending_among(session, list(known))
-    ready = {memory_id: vector for memory_id, vector in known.items() if memory_id in lacking}
-    if ready:
-        literals = vectors.as_literals(_as_matrix(list(ready.values())))
-        await vectors.write(session, model, list(ready), literals)
-
-
-async def _model_of(session: Session, rows: Sequence[MemoryRow]) -> StoredModel | None:
+async def _served_model(session: Session, rows: Sequence[MemoryRow]) -> StoredModel | None:
     """Returns the model of the vectors given with these memories; None where there are none, or it is not served."""
     names = {row.memory.embedding.model for row in rows if row.memory.embedding is not None}
     model = await active_model(session, held=True) if names else None
     return model if model is not None and names == {model.name} else None
 
 
-def _new_vectors(model: StoredModel, rows: Sequence[MemoryRow]) -> NewVectors:
+def _new_vectors(model: StoredModel | None, rows: Sequence[MemoryRow]) -> NewVectors | None:
     given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
+    if model is None or not given:
+        return None
     return NewVectors(model, list(given), _as_matrix(list(given.values())))
+
+
+async def _add_missing_vectors(
+    session: Session, model: StoredModel | None, again: Sequence[tuple[Row, MemoryRow]]
+) -> None:
+    """Gives known memories that are still pending for a vector the one that was given now."""
+    given = {known.memory_id: row.memory.embedding for known, row in again if row.memory.embedding is not None}
+    if model is None or not given:
+        return
+    lacking = await pending_among(session, list(given))
+    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
+    if ready:
+        await vectors.write(session, model, list(ready), vectors.as_literals(_as_matrix(list(ready.values()))))
 
 
 def _as_matrix(given: Sequence[GivenVector]) -> Matrix:
