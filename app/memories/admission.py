@@ -1,4 +1,4 @@
-"""What a memory must be to be stored."""
+"""Checks that a memory can be stored: sizes, ranges, and text that Postgres can hold."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -23,11 +23,11 @@ NAME_LIMIT = 200
 TASK_LIMIT = 20_000
 LARGEST_ORDINAL = 2**31 - 1
 SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
-"""Of a score that is not 0: the database's numbers do not know what is far smaller."""
+"""Limits of a score other than 0; a `real` column cannot hold far smaller numbers."""
 
 
 def reason_to_reject(memory: NewMemory) -> str | None:
-    """Why this memory cannot be stored, naming the field and the mend; None if it can."""
+    """Returns the reason why a memory cannot be stored, with the field and the remedy; None if it can."""
     return next(_reasons(memory), None)
 
 
@@ -70,7 +70,7 @@ def _metadata_reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def score_reasons(field: str, score: float) -> Iterator[str]:
-    """Why this is no score of an evaluator."""
+    """Yields the reason why a number is no evaluator's score."""
     if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
         yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
 
@@ -81,7 +81,7 @@ def _too_long(field: str, text: str, limit: int) -> Iterator[str]:
 
 
 def too_long_uri(uri: str) -> str:
-    """Why no index can hold this URI; "" if it can."""
+    """Returns the reason why no index can hold this URI; "" if it can."""
     size = len(uri.encode(errors="replace"))
     return f"has {size:,} bytes; at most {URI_LIMIT:,} are taken, so shorten it" if size > URI_LIMIT else ""
 
@@ -122,7 +122,7 @@ def in_calendar(moment: datetime) -> bool:
 
 
 def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
-    """Why a memory cannot have these tags."""
+    """Yields the reasons why a memory cannot have these tags."""
     if len(tags) > TAGS_LIMIT:
         yield f"tags: at most {TAGS_LIMIT} are taken"
     for tag in tags:
@@ -131,7 +131,7 @@ def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
 
 
 def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
-    """Text anywhere in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
+    """Yields a reason for each text in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
     if depth > METADATA_DEPTH:
         yield f"{field}: is nested deeper than {METADATA_DEPTH} levels"
         return

@@ -1,5 +1,6 @@
-"""The SQL that changes stored memories: judgement and ratings, tags, uses, the trash and the way back from it."""
+"""The SQL that changes stored memories: judgements, ratings, tags, uses, the trash and restores."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 import psycopg
 
 from app.db.session import Session
+from app.memories.gate import Given
 from app.memories.memory import QUARANTINED, Memory
 from app.memories.store import MARK
 
@@ -53,26 +55,35 @@ SUPERSEDE = """
 UPDATE observations SET superseded_by = %(newer)s WHERE workspace_id = %(workspace_id)s AND memory_id = %(older)s
 """
 
-# Memories that were destroyed but for their place take no tags.
-TAG = """
+RETAG = """
 WITH locked AS (
     SELECT memory_id FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND body <> ''
-        AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND {condition}
     ORDER BY memory_id FOR NO KEY UPDATE
 )
-UPDATE memories m SET tags = m.tags || %(tag)s::text FROM locked
+UPDATE memories m SET tags = {tags} FROM locked
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = locked.memory_id RETURNING m.memory_id
 """
-
-UNTAG = """
-WITH locked AS (
-    SELECT memory_id FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND tags @> ARRAY[%(tag)s::text]
-    ORDER BY memory_id FOR NO KEY UPDATE
+# A destroyed chunk, whose row stays empty, takes no tags.
+TAG = RETAG.format(
+    condition="body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s",
+    tags="m.tags || %(tag)s::text",
 )
-UPDATE memories m SET tags = array_remove(m.tags, %(tag)s::text) FROM locked
-WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = locked.memory_id RETURNING m.memory_id
+UNTAG = RETAG.format(condition="tags @> ARRAY[%(tag)s::text]", tags="array_remove(m.tags, %(tag)s::text)")
+
+MOST_GIVEN = 500
+"""Memories of one run that are looked at; a run is given a few dozen."""
+# What a run itself wrote and was given back is no echo: sent again it is known, corrected it is news.
+GIVEN = """
+SELECT given.run_id, m.memory_id, m.title, m.body
+FROM (
+    SELECT r.run_id, h.memory_id, row_number() OVER (PARTITION BY r.run_id ORDER BY min(h.rank), h.memory_id) AS place
+    FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+    WHERE r.workspace_id = %(workspace_id)s AND r.run_id = ANY(%(run_ids)s::text[])
+    GROUP BY r.run_id, h.memory_id
+) AS given JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
+WHERE given.place <= %(limit)s AND m.run_id IS DISTINCT FROM given.run_id
+ORDER BY given.run_id, m.memory_id
 """
 
 # Each giving can be used once, however often the run's output or notes are sent. All locks are taken in order of ids.
@@ -191,7 +202,7 @@ async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts
 
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:
-    """Note which observation took another's place."""
+    """Note that a newer observation replaced an older one."""
     await session.execute(SUPERSEDE, {"older": older, "newer": newer})
 
 
@@ -203,6 +214,15 @@ async def tag(session: Session, ids: Sequence[UUID], tag: str, *, most: int) -> 
 async def untag(session: Session, ids: Sequence[UUID], tag: str) -> list[UUID]:
     """Take a tag from memories; returns those that had it."""
     return await session.column(UNTAG, {"ids": list(ids), "tag": tag})
+
+
+async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[Given]]:
+    """Returns the memories of others that recalls gave to these runs, by run."""
+    values = {"run_ids": sorted(set(run_ids)), "limit": MOST_GIVEN}
+    found: dict[str, list[Given]] = defaultdict(list)
+    for row in await session.rows(GIVEN, values):
+        found[row.run_id].append(Given(memory_id=row.memory_id, text=f"{row.title}\n{row.body}"))
+    return found
 
 
 async def count_uses(session: Session, run_id: str, ids: Iterable[UUID]) -> None:

@@ -1,4 +1,4 @@
-"""Finds what a run was given and says again: not new knowledge, but a use of the memory that it came from."""
+"""Finds echoes: text of a run that repeats the memories it was given. An echo is a use of the memory, not news."""
 
 import asyncio
 from collections import defaultdict
@@ -14,7 +14,7 @@ from app.db.database import Database
 from app.errors import EmbeddingUnavailable
 from app.index import vectors
 from app.index.models import active_model
-from app.memories import changes, reads
+from app.memories import changes
 from app.memories.gate import ECHO, Given, Objection, Screened, echo_by_meaning, echo_of, may_be_reworded
 from app.models.protocols import EmbeddingProvider
 from app.text.pieces import Piece, is_short, line_pieces, lines, lines_left, sentence_pieces, sentences_left, unframed
@@ -22,23 +22,23 @@ from app.text.words import adds_nothing
 from app.workspaces.workspace import Workspace
 
 MOST_DOUBTFUL = 200
-"""Texts of one output that are embedded to tell echoes; what is beyond them is kept."""
+"""Texts of one output that are embedded to find echoes; further texts are kept."""
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """The residual text of one that may repeat given memories."""
+    """A text without its echoes."""
 
     text: str
-    """"" where all of it, or each of its pieces, repeats something."""
+    """The residual text; "" if all of it, or each of its pieces, repeats something."""
     repeats: frozenset[UUID]
     """The given memories that it repeats, wholly or in part."""
 
 
 class _Way(NamedTuple):
-    """A way to take a text apart, and to put its residual pieces together."""
+    """A way to split a text, and to join its residual pieces."""
 
     apart: Callable[[str], list[Piece]]
     together: Callable[[Sequence[Piece], Sequence[str]], str]
@@ -55,7 +55,7 @@ async def residuals(
     given: Sequence[Given],
     ways: Sequence[_Way] = WAYS,
 ) -> list[Residual]:
-    """Returns each text without what it repeats as a whole, line by line, or sentence by sentence."""
+    """Returns each text without its echoes, found in the whole text, in its lines, and in their sentences."""
     if not given:
         return [Residual(text, frozenset()) for text in texts]
     wholes = await _repeated(database, provider, workspace, texts, given)
@@ -96,7 +96,7 @@ async def _repeated(
     texts: Sequence[str],
     given: Sequence[Given],
 ) -> list[UUID | None]:
-    """Returns for each text the given memory that it repeats: word for word, nearly so, or by meaning."""
+    """Returns for each text the given memory that it repeats, by words or by meaning."""
     found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
     doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
     nearest = await _nearest(database, provider, workspace, [texts[place] for place in doubtful], given)
@@ -108,7 +108,7 @@ async def _repeated(
 
 
 def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequence[Given]) -> list[int]:
-    """Returns the places of texts of which only their meaning tells whether they repeat something: no word is new."""
+    """Returns the places of texts without a new word: only their embedding tells whether they are echoes."""
     unknown = (place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place]))
     repeating = (place for place in unknown if any(adds_nothing(texts[place], item.text) for item in given))
     return list(islice(repeating, MOST_DOUBTFUL))
@@ -121,7 +121,7 @@ async def _nearest(
     texts: Sequence[str],
     given: Sequence[Given],
 ) -> list[tuple[UUID | None, float]]:
-    """Returns for each text the given memory that is nearest in meaning; nothing at all where no vector can be had."""
+    """Returns for each text the given memory nearest in meaning, with its cosine; an empty list without vectors."""
     if provider is None or not provider.enabled or not texts or not given:
         return []
     try:
@@ -141,17 +141,17 @@ async def note_echoes(
 ) -> list[Screened]:
     """Returns the batch with an objection to each memory that only repeats what its run was given.
 
-    Whatever is repeated counts as used, also by a note that says more: that is kept whole, in its writer's words.
+    A repeated memory counts as used, also if the text says more. Such a text is kept whole.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(batch):
-        # A turn of a conversation is kept as it was said.
+        # Messages are kept word for word.
         if item.memory.run_id and item.objection is None and item.memory.kind != "message":
             places[item.memory.run_id].append(place)
     if not places:
         return list(batch)
     async with database.session(workspace, transaction=False) as session:
-        given = await reads.given_to(session, places)
+        given = await changes.given_to(session, places)
     noted = list(batch)
     for run_id, memories in given.items():
         texts = [batch[place].memory.body for place in places[run_id]]
@@ -171,7 +171,7 @@ def _objection(repeats: Sequence[UUID]) -> Objection:
 
 
 def without(parts: Sequence[str], found: Sequence[Residual]) -> str:
-    """Returns an output without what its parts repeat, and without the frame that they were given in."""
+    """Returns an output without its echoes, and without the frame that a history section puts around memories."""
     left = [item.text if item.repeats else part for part, item in zip(parts, found, strict=True)]
     kept = unframed([part for part, item in zip(left, found, strict=True) if part or not item.repeats])
     if any(item.repeats for item in found) and not any(lines(part) for part in kept):

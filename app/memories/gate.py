@@ -1,4 +1,4 @@
-"""What is worth keeping. Pure: what a store of this kind rots by is told here, each by a reason with a short name."""
+"""Screens memories before they are stored: worthless text, injections, secrets; and finds echoes by words. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,16 +15,16 @@ from app.safety.secrets import masked_values
 from app.text.words import SHORTEST_REWORDED, SPEAKS, adds_nothing, measures, resemblance, shingles
 
 ECHO_SHARE = 0.75
-"""Share of a text's shingles that one given memory holds, from which on the text is that memory again."""
+"""Share of a text's shingles in one given memory from which on the text repeats that memory."""
 NEAR_SHARE = 0.6
 """Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
 ECHO_SIMILARITY = 0.92
-"""Cosine from which on a text says what a given memory says, if no word of it is new: sentences put in another order
-have 0.94 to 0.99, and so have sentences that contradict each other by one word."""
+"""Cosine from which on a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99, and so
+have sentences that contradict each other by one word."""
 LONGEST_REWORDED = 150
 """Words: the embedding of a longer text is that of its beginning."""
 BOILERPLATE_CHARACTERS = 160
-"""A longer text says more than that nothing was found."""
+"""Characters; a longer text is no boilerplate."""
 
 BOILERPLATE = re.compile(
     r"""\A\W*
@@ -52,7 +52,7 @@ BOILERPLATE = re.compile(
     )\W*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A whole text that says nothing else: what was not found, if it is named, is worth knowing."""
+"""A whole text that says only that nothing was found or done. If it names the thing that was not found, it is kept."""
 TRACE_HEAD = re.compile(r"^[ \t]*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
 TRACE_LINE = re.compile(
     r"^\s*(?:File \"[^\"\n]*\", line \d+|at [\w.$<>]+ ?\(|\^+|~*\^+~*|\.\.\. \d+ more|#\d+\s+0x|goroutine \d+)"
@@ -60,7 +60,7 @@ TRACE_LINE = re.compile(
 TRACE_MESSAGE = re.compile(
     r"^(?:Caused by: )?[\w.$]+(?:\[[^\]\n]*\])?: \S|^Caused by: (?![\w.$]+:?\s*$)\S", re.MULTILINE
 )
-"""The last line of a trace: what was raised, and what it says."""
+"""The last line of a trace: the exception and its message."""
 
 EMPTY, PUNCTUATION, BOILERPLATE_ONLY, STACK_TRACE, ECHO = "empty", "punctuation", "boilerplate", "stack_trace", "echo"
 MEANINGS = {
@@ -72,7 +72,7 @@ MEANINGS = {
 
 
 def worthless(text: str) -> str | None:
-    """The reason for which a text is not worth keeping; None if it is."""
+    """Returns the reason to refuse a text as worthless; None if there is none."""
     if not text.strip():
         return EMPTY
     if not SPEAKS.search(text):
@@ -95,32 +95,30 @@ def _only_a_trace(text: str) -> bool:
     if not any(TRACE_LINE.match(line) for line in lines):
         return False
     frames = sum(bool(TRACE_LINE.match(line) or TRACE_HEAD.match(line)) for line in lines)
-    if any(_is_told(line) for line in lines):
-        return False
-    # A line of source stands below each frame.
-    return 2 * frames >= len(lines)
+    # A line of source follows each frame.
+    return 2 * frames >= len(lines) and not any(_is_prose(line) for line in lines)
 
 
-def _is_told(line: str) -> bool:
-    """A line of words at the margin is somebody's, not a line of source."""
+def _is_prose(line: str) -> bool:
+    """Returns whether a line is prose: words at the margin, not a line of source."""
     return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """A memory that a run was given, with what echoes of it are known by."""
+    """A memory that a run was given, with its shingles."""
 
     memory_id: UUID
     text: str
 
     @cached_property
     def shingles(self) -> frozenset[str]:
-        """Of its text, taken apart once."""
+        """The shingles of its text."""
         return shingles(self.text)
 
 
 def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
-    """The given memory that `text` repeats: wholly a piece of it, or most of its shingles, and nothing in it is new."""
+    """Returns the given memory that holds most of the text's shingles, if nothing in the text is new."""
     found = shingles(text)
     if not found:
         return None
@@ -128,46 +126,42 @@ def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
     share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or share < ECHO_SHARE:
         return None
-    # A piece of it has the same words, but a sign or a unit may be another.
+    # All shingles are the same, but a sign or a unit may differ.
     repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
     return best.memory_id if repeats else None
 
 
 def may_be_reworded(text: str) -> bool:
-    """Whether meaning can tell that the text says what a given memory says."""
+    """Returns whether the text has a length at which embeddings find an echo in other words."""
     return SHORTEST_REWORDED <= len(text.split()) <= LONGEST_REWORDED
 
 
 def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
-    """Whether `text` says what the nearest given memory says, put another way."""
+    """Returns whether `text` repeats the nearest given memory in other words."""
     return similarity >= ECHO_SIMILARITY and adds_nothing(text, nearest.text)
 
 
-def near_duplicates(one: str, other: str) -> bool:
-    """Whether two texts share most of their shingles."""
-    return resemblance(shingles(one), shingles(other)) >= NEAR_SHARE
-
-
 def says_no_more(text: str, known: str) -> bool:
-    """Whether `text` is nearly `known`, and no number, name, other word or denial in it is new."""
-    return near_duplicates(text, known) and adds_nothing(text, known)
+    """Returns whether `text` is a near-duplicate of `known` without a new number, name, negation or other word."""
+    return resemblance(shingles(text), shingles(known)) >= NEAR_SHARE and adds_nothing(text, known)
 
 
 INVALID, INJECTION = "invalid", "injection"
+SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
-    """Why a memory is not stored."""
+    """A reason not to store a memory."""
 
     message: str
-    """Names the field, what is wrong and the mend."""
+    """Names the field, the fault and the remedy."""
     code: str
-    """What statistics count it by."""
+    """The name that statistics count it by."""
     details: tuple[dict[str, Any], ...] = ()
 
     def as_error(self) -> Refused:
-        """The same as an error."""
+        """Returns the error for a caller."""
         return Refused(*told_apart(self.message), reason=self.code, details=self.details)
 
 
@@ -185,18 +179,18 @@ class Screened:
 
 
 def screened(memory: NewMemory, *, mask: bool) -> Screened:
-    """The memory without its secrets, what was found in it, and why it must not be stored, if it must not."""
+    """Returns a memory after the gate: without its secrets, with its findings and an objection, if there is one."""
     reason = reason_to_reject(memory)
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
     clean = _without_secrets(memory) if mask else memory
-    # A turn of a conversation is kept as it was said; without it the others would stand beside the wrong neighbours.
+    # A message is kept however worthless: without it, the others of its source would have other neighbours.
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
     found = tuple(_found(clean))
     blocked = [(field, finding) for field, findings in found for finding in blocking(findings)]
-    details = tuple(as_detail(field, finding) for field, findings in found for finding in findings)
+    details = tuple(_as_detail(field, finding) for field, findings in found for finding in findings)
     if not blocked:
         return Screened(memory=clean, findings=details)
     return Screened(memory=clean, findings=details, objection=_injection(blocked, details))
@@ -226,7 +220,7 @@ def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 
 
 def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
-    """The texts of a JSON value, keys included, each with its place."""
+    """Yields the texts of a JSON value, keys included, each with its place."""
     match value:
         case str():
             yield field, value
@@ -239,21 +233,14 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
                 yield from _leaves(f"{field}[{place}]", item)
 
 
-def as_detail(field: str, finding: Finding) -> dict[str, Any]:
-    """A finding as it is stored and shown."""
-    return {
-        "field": field,
-        "rule": finding.rule,
-        "family": finding.family,
-        "severity": finding.severity,
-        "start": finding.start,
-        "end": finding.end,
-    }
+def _as_detail(field: str, finding: Finding) -> dict[str, Any]:
+    """Returns a finding as it is stored and shown."""
+    return {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}}
 
 
 def _without_secrets(memory: NewMemory) -> NewMemory:
     clean = masked_values(replace(memory, embedding=None))
     if (clean.title, clean.body) != (memory.title, memory.body):
-        # A vector of other words than those that are kept is not theirs.
+        # The vector was made of the unmasked text.
         return clean
     return replace(clean, embedding=memory.embedding)

@@ -1,4 +1,4 @@
-"""A memory as its writer gives it, as it is written, and as it is stored; and where it comes from."""
+"""The values of a memory: given, ready to be written, and stored; and its source."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -14,8 +15,11 @@ KINDS = ("observation", "chunk", "message", "cue", "note")
 SOURCE_KINDS = ("report", "session", "run", "other")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
-"""Reasons for which a memory is retired: its text left its source, a person deleted it, a better one says the same, or
-the injection scan found something in it."""
+"""Reasons to retire a memory: its text left its source, a person deleted it, a better memory says the same, or the
+injection scan found something in it."""
+
+COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
+"""Fields of a memory that its row takes as they are."""
 
 Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
 """Content hash, kind, source and ordinal."""
@@ -23,7 +27,7 @@ Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReference:
-    """Names a source; the first memory that names it makes it."""
+    """A source by its kind and URI; it is made when the first memory names it."""
 
     kind: str
     uri: str
@@ -41,10 +45,10 @@ class ObservationDetail:
     output_path: str | None = None
     verdict: str = ""
     compressor: str = "given"
-    """`llm`, `extractive`, or `given` where the writer compressed."""
+    """`llm`, `extractive`, or `given` if the writer compressed the output."""
     model: str | None = None
     prompt: str | None = None
-    """The prompt of the language model; training data is made of it."""
+    """The prompt of the language model, kept for training data."""
 
     @property
     def body(self) -> str:
@@ -54,17 +58,17 @@ class ObservationDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenVector:
-    """A memory's vector that its writer has made."""
+    """A vector that a writer gives with its memory."""
 
     model: str
-    """The name of the model that made it; only vectors of the served model are taken."""
+    """The model that made it; only vectors of the served model are taken."""
     numbers: bytes
     """32-bit floats, little-endian."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory as its writer gives it. The text is kept word for word."""
+    """A memory as its writer gives it. Its text is kept word for word."""
 
     kind: str
     body: str
@@ -82,23 +86,47 @@ class NewMemory:
     """The evaluator's score, 0 to 10."""
     observation: ObservationDetail | None = None
     embedding: GivenVector | None = None
-    """Of title and body as they are embedded; None: a worker makes it."""
+    """The vector of title and body; None: a worker makes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+HASH_BYTES = 16
+
+
+def content_hash(memory: NewMemory, language: str) -> bytes:
+    """Returns 16 bytes that identify language, title and body."""
+    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    for part in (language, memory.title, memory.body):
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.digest()
+
+
+def new_id() -> UUID:
+    """Returns a UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = milliseconds << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryRow:
-    """A memory ready to be written: everything is computed, nothing is looked up any more."""
+    """A memory ready to be written: everything is computed."""
 
-    memory_id: UUID
+    memory_id: UUID = field(default_factory=new_id)
     memory: NewMemory
     source_id: UUID | None
     language: str
     """Text search configuration."""
     tokens: int
-    content_hash: bytes
     findings: tuple[Mapping[str, Any], ...] = ()
     """The findings of the injection scan."""
     quarantined: bool = False
+
+    @cached_property
+    def content_hash(self) -> bytes:
+        """The hash of its language and text."""
+        return content_hash(self.memory, self.language)
 
     @property
     def identity(self) -> Identity:
@@ -110,45 +138,17 @@ class MemoryRow:
         """The row as `jsonb_to_recordset` reads it."""
         given = self.memory
         return {
+            **{name: getattr(given, name) for name in COPIED},
             "memory_id": self.memory_id,
-            "kind": given.kind,
             "source_id": self.source_id,
-            "ordinal": given.ordinal,
-            "title": given.title,
-            "body": given.body,
             "language": self.language,
-            "tags": given.tags,
             "metadata": dict(given.metadata),
-            "run_id": given.run_id,
-            "final_score": given.final_score,
             "tokens": self.tokens,
             "occurred_at": None if given.occurred_at is None else in_utc(given.occurred_at),
             "content_hash": self.content_hash.hex(),
             "findings": self.findings or None,
             "retired_as": QUARANTINED if self.quarantined else None,
         }
-
-
-def row_of(
-    memory: NewMemory,
-    *,
-    source_id: UUID | None,
-    language: str,
-    tokens: int,
-    findings: tuple[Mapping[str, Any], ...] = (),
-    quarantined: bool = False,
-) -> MemoryRow:
-    """Returns a new memory's row, under an id of its own."""
-    return MemoryRow(
-        memory_id=new_id(),
-        memory=memory,
-        source_id=source_id,
-        language=language,
-        tokens=tokens,
-        content_hash=content_hash(memory, language),
-        findings=findings,
-        quarantined=quarantined,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,15 +203,15 @@ class Memory:
     quality: int
     tokens: int
     uses: int
-    """The number of times that it came back in the output of a run which it was given to."""
+    """The number of runs' outputs that repeated it after it was given to them."""
     created_at: datetime
     valid_until: datetime | None
     retired_as: str | None
-    """The reason why it is retired: GONE, DELETED, SUPERSEDED or QUARANTINED; None while it is live."""
+    """GONE, DELETED, SUPERSEDED or QUARANTINED; None while it is live."""
     findings: Sequence[Mapping[str, Any]] | None
     """The findings of the injection scan."""
     observation: StoredObservation | None = None
-    """None for other kinds, and in a recall, which needs no more than the text."""
+    """None for other kinds, and in a recall, which reads the text alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,14 +222,14 @@ class Remembered:
     """One a given memory, in its order; None where it was rejected."""
     stored: int
     updated: int
-    """Known text whose date, tags, metadata, score or run were given anew."""
+    """Known memories that were given a new date, tag, metadata, score or run."""
     unchanged: int
     rejected: tuple["Rejection", ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """The reason why one given memory was not stored."""
+    """A given memory that was not stored, and the reason."""
 
     index: int
     """Its place in the batch, from 0."""
@@ -240,26 +240,6 @@ class Rejection:
     details: tuple[Mapping[str, Any], ...] = ()
 
 
-HASH_BYTES = 16
-
-
-def content_hash(memory: NewMemory, language: str) -> bytes:
-    """Returns 16 bytes over language, title and body; equal text in two places or sources stays two memories."""
-    digest = hashlib.blake2b(digest_size=HASH_BYTES)
-    for part in (language, memory.title, memory.body):
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.digest()
-
-
-def new_id() -> UUID:
-    """Returns a UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = milliseconds << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
-
-
 def in_utc(moment: datetime) -> datetime:
-    """Returns the moment in UTC, which is assumed where it names no zone."""
+    """Returns the moment in UTC; a moment without a zone is taken as UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

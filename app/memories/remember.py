@@ -18,7 +18,7 @@ from app.index.vectors import embedded_text
 from app.memories import sources
 from app.memories.echoes import note_echoes
 from app.memories.gate import INVALID, Objection, Screened, screened
-from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered, row_of
+from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered
 from app.memories.store import TooManyWords, add_refusals, word_limit
 from app.memories.write import NUMBER, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -211,8 +211,8 @@ async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) ->
 async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened]) -> list[MemoryRow]:
     known = await sources.ensure(session, [item.memory.source for item in batch if item.memory.source is not None])
     return [
-        row_of(
-            item.memory,
+        MemoryRow(
+            memory=item.memory,
             source_id=None if item.memory.source is None else known[item.memory.source.kind, item.memory.source.uri],
             language=workspace.language if item.memory.language is None else configuration(item.memory.language),
             tokens=item.tokens,

@@ -12,7 +12,7 @@ from app.intake.reports.chunk import Chunk
 from app.intake.reports.chunking import chunk_report
 from app.memories.admission import TAG_LIMIT, TAGS_LIMIT
 from app.memories.gate import INJECTION, INVALID, Screened, screened
-from app.memories.memory import MemoryRow, NewMemory, row_of
+from app.memories.memory import MemoryRow, NewMemory
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3
@@ -57,8 +57,8 @@ def prepare(
         title=str(shown),
         content_hash=file_hash(content, language),
         rows=tuple(
-            row_of(
-                item.memory,
+            MemoryRow(
+                memory=item.memory,
                 source_id=None,
                 language=language,
                 tokens=count,

@@ -13,7 +13,7 @@ from app.links.relations import SUPERSEDES, Link
 from app.memories import changes
 from app.memories import store as memories
 from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Screened, says_no_more
-from app.memories.memory import SUPERSEDED, NewMemory, row_of
+from app.memories.memory import SUPERSEDED, MemoryRow, NewMemory
 from app.memories.write import write
 from app.runs import store as runs
 from app.runs.observations import store
@@ -86,8 +86,8 @@ async def _stored_or_joined(
     better = said is not None and _is_better(memory, said)
     if said is not None and not better:
         return said.memory_id, JOINED
-    row = row_of(
-        memory,
+    row = MemoryRow(
+        memory=memory,
         source_id=None,
         language=workspace.language if memory.language is None else configuration(memory.language),
         tokens=told.tokens,

@@ -10,7 +10,7 @@ from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, NotFound, Unavailable
 from app.index.vectors import embedded_text
-from app.memories import changes, echoes, reads
+from app.memories import changes, echoes
 from app.memories.gate import Given, Screened, screened, worthless
 from app.memories.memory import NewMemory, ObservationDetail
 from app.runs import store as runs
@@ -148,7 +148,7 @@ async def _asked(database: Database, workspace: Workspace, observation_id: UUID)
         asked = await store.find(session, observation_id)
         if asked is None:
             raise _unknown(workspace, observation_id)
-        given = {} if asked.run_id is None else await reads.given_to(session, [asked.run_id])
+        given = {} if asked.run_id is None else await changes.given_to(session, [asked.run_id])
         outcome = await _outcome(session, asked)
     return _Asked(asked=asked, outcome=outcome, given=tuple(given.get(asked.run_id or "", ())))
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.intake.reports.matching import KnownChunk, matched
-from app.memories.memory import MemoryRow, NewMemory, row_of
+from app.memories.memory import MemoryRow, NewMemory
 
 
 def row(body: str, ordinal: int) -> MemoryRow:
     memory = NewMemory(kind="chunk", title="t", body=body, ordinal=ordinal)
-    return row_of(memory, source_id=None, language="english", tokens=1)
+    return MemoryRow(memory=memory, source_id=None, language="english", tokens=1)
 
 
 def known(body: str, ordinal: int, *, live: bool = True) -> KnownChunk:
