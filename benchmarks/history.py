@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 from app.db.session import Session
 from app.index.vectors import as_literal
-from app.retrieval import candidates as arms
-from app.retrieval import store
-from app.retrieval.candidates import Question, question_of
+from app.retrieval import arms
+from app.retrieval.candidates import Question, question_of, shape_of, survey, values_of
 from app.retrieval.lexical import lexical_query
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
@@ -67,10 +66,10 @@ class Client:
 async def question(session: Session, query: str) -> Question:
     """Returns the question of a query as the arms take it, without its vector."""
     asked = Query(text=query, k=HITS)
-    survey = await store.survey(session, query, filters=asked.filters, language=None)
-    if survey is None:
+    found = await survey(session, query, filters=asked.filters, language=None)
+    if found is None:
         raise RuntimeError("the corpus is not there")
-    return question_of(survey, asked, DEFAULT, lexical_query(survey.terms, total=survey.live))
+    return question_of(found, asked, DEFAULT, lexical_query(found.terms, total=found.live))
 
 
 async def raw_parts(services: Services, workspace: Workspace, query: str) -> tuple[float, float]:
@@ -81,7 +80,7 @@ async def raw_parts(services: Services, workspace: Workspace, query: str) -> tup
         vector = await services.provider.embed_query(query)
         embedded = time.perf_counter()
         both = replace(wordy, vector=as_literal(vector))
-        shape, values = arms.shape_of(both), arms.values_of(both)
+        shape, values = shape_of(both), values_of(both)
         asking = time.perf_counter()
         for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
             await session.tuples(arm, values)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from app.db.session import Session
 from app.index.vectors import as_literal
-from app.retrieval import candidates as arms
-from app.retrieval.candidates import Question, Shape
+from app.retrieval import arms
+from app.retrieval.arms import Shape
+from app.retrieval.candidates import Question, shape_of, values_of
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
@@ -112,16 +113,16 @@ async def _warm(session: Session, corpus: Corpus) -> None:
         await session.execute(f"RESET enable_{setting}")
     for query, vector in zip(corpus.queries(READING), corpus.vectors(READING), strict=True):
         asked = replace(await question(session, query), vector=as_literal(vector))
-        shape = arms.shape_of(asked)
+        shape = shape_of(asked)
         for arm in (arms.vector_arm(shape), arms.lexical_arm(shape)):
-            await _first(session, arm, arms.values_of(asked))
+            await _first(session, arm, values_of(asked))
 
 
 async def _vector_found(session: Session, corpus: Corpus) -> Found:
     """A query of one of the corpus' topics, as questions about what is stored are."""
     vector = as_literal(corpus.vectors(1)[0])
     asked = replace(await question(session, corpus.queries(1)[0]), vector=vector)
-    shape = arms.shape_of(asked)
+    shape = shape_of(asked)
     exact = Shape(
         model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), scanned=(), limit=FIRST,
         linked=False,
@@ -132,11 +133,11 @@ async def _vector_found(session: Session, corpus: Corpus) -> Found:
 async def _lexical_found(session: Session, corpus: Corpus) -> Found:
     """True BM25 scores every memory of the workspace."""
     asked = await question(session, corpus.queries(1)[0])
-    return await _compared(session, asked, arms.lexical_arm(arms.shape_of(asked)), TRUE_BM25)
+    return await _compared(session, asked, arms.lexical_arm(shape_of(asked)), TRUE_BM25)
 
 
 async def _compared(session: Session, question: Question, arm: str, exact: str) -> Found:
-    values = arms.values_of(question)
+    values = values_of(question)
     started = time.perf_counter()
     found = await _first(session, arm, values)
     milliseconds = (time.perf_counter() - started) * 1000

@@ -29,15 +29,15 @@ from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
 
 BODY_BYTES = 64_000_000
-"""Of a JSON body: a report of the largest size, escaped as badly as can be."""
+"""The largest JSON body: a report of the largest size, escaped as badly as can be."""
 RETRY_SECONDS = 10.0
-"""Between two attempts to load a model that cannot be loaded."""
+"""The pause between two attempts to load a model."""
 
 logger = structlog.get_logger()
 
 
 def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
-    """The application without its frame (`framed`). It opens its own services where none are given."""
+    """Returns the application without its frame (`framed`). It opens its own services where none are given."""
     context = Context(services=services, metrics=Metrics())
 
     @asynccontextmanager
@@ -85,7 +85,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 
 @asynccontextmanager
 async def _in_the_background(group: asyncio.TaskGroup, context: Context) -> AsyncIterator[None]:
-    """The model is loaded, and followed from one to the next, while requests are answered."""
+    """Load the model, and follow the store from one to the next, while requests are answered."""
     services = context.opened
     tasks = [
         group.create_task(load_model(context)),
@@ -103,15 +103,17 @@ def _without_logging(config: AppConfig) -> AppConfig:
 
 
 def framed(app: Litestar) -> Frame:
-    """The application as it is served: with request ids, the bearer token, the access log and metrics."""
+    """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
     settings: Settings = app.state.settings
     return Frame(app, api_key=settings.api_key, metrics=context.metrics)
 
 
 async def load_model(context: Context) -> None:
-    """Load the model, and what else takes long at its first use, while requests are already answered by words; try
-    again for as long as it cannot be had."""
+    """Load the model and what else takes long at its first use, again and again until it can be had.
+
+    Meanwhile requests are answered by the lexical arm.
+    """
     services = context.opened
     if services.settings.mask_secrets:
         await asyncio.to_thread(masking.load)

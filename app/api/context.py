@@ -1,4 +1,4 @@
-"""What the handlers share: the services, the metrics, and how a request names its tenant."""
+"""The services, the metrics and the tenant of a request, as all handlers share them."""
 
 import asyncio
 from dataclasses import dataclass, field

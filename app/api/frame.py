@@ -1,4 +1,4 @@
-"""What stands around every request: its id, the bearer token, the access log and the request metrics.
+"""The frame around every request: its id, the bearer token, the access log and the request metrics.
 
 Plain ASGI, because it is on the hot path of an answer that takes 10 ms.
 """
@@ -62,7 +62,7 @@ class Frame:
             self._note(scope, status, time.perf_counter() - started)
 
     def refusal(self, scope: HTTPScope) -> "Refusal | None":
-        """Why a request goes no further; None: it does."""
+        """Returns why a request goes no further; None where it does."""
         path = scope["path"]
         if path in OPEN_ROUTES or (self._expected is not None and is_open(path)):
             return None
@@ -82,7 +82,7 @@ def _header(scope: HTTPScope, name: bytes) -> bytes:
 
 
 def _from_here(scope: HTTPScope) -> bool:
-    """Whether the request is meant for this machine, and comes from no page of another site.
+    """Tells whether the request is meant for this machine and comes from no page of another site.
 
     Without a key nothing else keeps a web page that somebody opens on this machine from writing into the store, by a
     form or a script that posts here, or by a name of its own that it lets point here.
@@ -98,7 +98,7 @@ def _request_id(scope: HTTPScope) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request goes no further than this."""
+    """An answer that ends a request here."""
 
     status: int
     title: str

@@ -21,7 +21,7 @@ PAGES = ["/", "/review", "/graph", "/runs", "/ask", "/status"]
 ICON = "/icon.svg"
 ASSETS = "/assets/"
 SERVICE = ("/api/", "/schema/", ASSETS)
-"""Whoever asks for a path below these wants no page."""
+"""The paths below which nobody asks for a page."""
 JSON, HTML = "application/json", "text/html"
 
 POLICY = (
@@ -37,7 +37,7 @@ GUARDED = {
 }
 NEVER, FOREVER = "no-store", "public, max-age=31536000, immutable"
 LEAST_COMPRESSED = 1_000
-"""Bytes: below it a compressed answer saves no packet."""
+"""Bytes; a smaller answer saves no packet by compression."""
 
 UNBUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Priors</title>
@@ -59,12 +59,12 @@ class Asset:
 
 
 def is_open(path: str) -> bool:
-    """Whether a path is the panel's own: it holds no data, so it asks for no key."""
+    """Tells whether a path is the panel's own: it holds no data, so it asks for no key."""
     return path in PAGES or path == ICON or path.startswith(ASSETS)
 
 
 class PanelController(Controller):
-    """What a browser loads."""
+    """Serves the files that a browser loads."""
 
     path = "/"
     include_in_schema = False
@@ -86,7 +86,7 @@ class PanelController(Controller):
 
 
 def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The panel's document, or how to build it."""
+    """Returns the panel's document, or how to build it."""
     if not (DIST / "index.html").is_file():
         text = UNBUILT.format(folder=html.escape(str(DIST)))
         return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
@@ -95,7 +95,7 @@ def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 
 def answered(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-    """The answer for whatever was raised: a problem document, or the panel where a page is looked for."""
+    """Returns the answer for whatever was raised: a problem document, or the panel where a page is looked for."""
     problem = problem_response(request, error)
     if problem.status_code != HTTPStatus.NOT_FOUND or not _is_page(request):
         return problem

@@ -15,16 +15,16 @@ from app.errors import InvalidInput, NotFound, Refused, Unavailable
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
 AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?$", re.DOTALL)
-"""How msgspec says where a value is: ``Expected `str`, got `int` - at `$.body` ``."""
+"""The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
 
 NAMES = {"workspace": "X-Workspace"}
-"""What a parameter is called over HTTP, where that is another name."""
+"""The HTTP names of parameters that have another name here."""
 
 logger = structlog.get_logger()
 
 
 class FieldError(Struct, frozen=True):
-    """What is wrong with one field."""
+    """An error of one field."""
 
     field: str
     message: str
@@ -41,9 +41,9 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     request_id: str = ""
     errors: tuple[FieldError, ...] = ()
     reason: str = ""
-    """Short name of why something is not kept: `injection`, `echo`, `empty`, `boilerplate`, `stack_trace`, …"""
+    """The short name of why something is not kept: `injection`, `echo`, `empty`, `boilerplate`, `stack_trace`, …"""
     findings: tuple[dict[str, Any], ...] = ()
-    """Each with its rule and span, or whatever the reason points at."""
+    """The places that the reason points at, each with its rule and span where it has them."""
 
 
 def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
@@ -69,7 +69,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
 
 
 def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """The answer for whatever was raised."""
+    """Returns the answer for whatever was raised."""
     status, detail, errors = _described(error)
     headers = {}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -91,7 +91,7 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
 
 
 def field_error(text: str) -> FieldError:
-    """A validation message of msgspec's, taken apart."""
+    """Returns the field and the message of a validation error of msgspec's."""
     match = AT.match(text)
     assert match is not None, "every part of the pattern is optional"  # noqa: S101
     return FieldError(field=match["field"] or "", message=match["message"])

@@ -17,11 +17,10 @@ from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, T
 from app.context.history import history
 from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.retrieval.log import get_recall
 from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import Explanation, History
-from app.retrieval.search import search
+from app.retrieval.search import get_recall, search
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
@@ -57,7 +56,7 @@ class WeightsInput(Struct, forbid_unknown_fields=True):
     relevance: Annotated[float, Meta(ge=0, le=1)] = 0.7
     quality: Annotated[float, Meta(ge=0, le=1)] = 0.3
     recency: bool = True
-    """Whether age counts."""
+    """True where age counts."""
 
     def weights(self) -> Weights:
         """Returns the value that the verb takes."""

@@ -112,7 +112,7 @@ class GivenView(Struct, frozen=True):
     explain: Explanation
     """Every component of the score, as it was then."""
     used: bool
-    """Whether its text came back in what the run wrote."""
+    """True where its text came back in what the run wrote."""
 
 
 class RunStoryView(Struct, frozen=True):
@@ -120,7 +120,7 @@ class RunStoryView(Struct, frozen=True):
 
     run_id: str
     stored: bool
-    """Whether the run itself is; older data can name one that is not."""
+    """False where only its traces are stored: older data can name such a run."""
     run: RunView | None
     given: Sequence[GivenView]
     compression: ObservationState | None = field(name="observation")

@@ -1,4 +1,4 @@
-"""`GET /health`, `/ready`, `/metrics`, `/api/status`, `/api/ingestions`: how the service and a workspace do."""
+"""`GET /health`, `/ready`, `/metrics`, `/api/status`, `/api/ingestions`: the state of service and workspace."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +28,7 @@ class HealthView(Struct, frozen=True):
 
 
 class ReadyView(Struct, frozen=True):
-    """Whether requests can be served as they should be."""
+    """The readiness of the service, with the reasons against it."""
 
     ready: bool
     database: bool
@@ -100,7 +100,7 @@ class IngestionView(Struct, frozen=True):
     counts: dict[str, int]
     """Files by status."""
     outcomes: Sequence[FileOutcomeView] = field(name="files")
-    """Those that were not unchanged, the failed ones first."""
+    """The files that were not unchanged, the failed ones first."""
     degraded: str
 
 

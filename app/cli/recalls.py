@@ -36,10 +36,10 @@ SHOWN = {
 }
 """Components of a score, and the heads of their columns."""
 NARROW = frozenset({"similarity", "bm25", "relevance", "qual_weight", "recency"})
-"""Those that are shown where there is no room for all."""
+"""The components that are shown where there is no room for all."""
 PIPED_WIDTH = 140
 TITLE_WIDTH, PART_WIDTH = 32, 6
-"""Characters that a title has at least, and those of a component."""
+"""The fewest characters of a title, and those of a component."""
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
 AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
@@ -62,7 +62,7 @@ NowOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What was typed."""
+    """The query and the options of a command."""
 
     text: str
     k: int

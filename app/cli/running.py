@@ -1,4 +1,4 @@
-"""What the commands share: options, the log, and how a command gets its services and its workspace."""
+"""The options, the log, the services and the workspace that commands share."""
 
 import asyncio
 import logging

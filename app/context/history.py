@@ -15,9 +15,8 @@ from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.retrieval import store
 from app.retrieval.hydrate import standing
-from app.retrieval.log import Finding, RunSection, log, log_section, placed
+from app.retrieval.log import Finding, RunSection, latest_section, log, log_section, placed
 from app.retrieval.query import Query
 from app.retrieval.recall import Broken, History, Hit, Reuse
 from app.retrieval.search import find
@@ -56,9 +55,11 @@ async def history(
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
-    made = partial(section, finding.hits, budget=budget_tokens, counter=counter)
-    markdown, tokens, shown = await asyncio.to_thread(made) if is_long(finding.hits) else made()
-    recall = await log(database, finding, hits=shown, tokens=tokens)
+    make = partial(section, finding.hits, budget=budget_tokens, counter=counter)
+    markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
+    finding = await placed(database, finding)
+    async with database.session(finding.workspace, transaction=False) as session:
+        recall = await log(session, finding, hits=shown, tokens=tokens)
     return History(markdown=markdown, tokens=tokens, recall=recall)
 
 
@@ -110,8 +111,8 @@ async def continued_history(
 async def _before(database: Database, finding: Finding) -> _Before:
     recall_id, shown, live, passing = await _read(database, finding)
     large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
-    made = partial(remade, shown, live, passing)
-    blocks, broken = await asyncio.to_thread(made) if large else made()
+    remake = partial(remade, shown, live, passing)
+    blocks, broken = await asyncio.to_thread(remake) if large else remake()
     return _Before(recall_id=recall_id, was_shown=bool(shown), blocks=blocks, broken=broken)
 
 
@@ -120,7 +121,7 @@ async def _read(
 ) -> tuple[UUID | None, Sequence[ShownBlock], Mapping[UUID, Memory], Collection[UUID]]:
     """Returns the recall and the blocks of the run's previous section, their live memories, and those that pass."""
     async with database.session(finding.workspace, transaction=False) as session:
-        latest = await store.latest_section(session, finding.query.run_id or "")
+        latest = await latest_section(session, finding.query.run_id or "")
         if latest is None or not latest.blocks:
             return None if latest is None else latest.recall_id, (), {}, ()
         shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
@@ -141,7 +142,8 @@ async def _logged(
     reuse, tokens = _reuse(before, blocks, kept, counter)
     shown = [shown_as(block) for block in blocks]
     section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)
-    recall = await log_section(database, finding, section, hits=hits, tokens=tokens)
+    async with database.session(finding.workspace, transaction=False) as session:
+        recall = await log_section(session, finding, section, hits=hits, tokens=tokens)
     if recall is None:
         return None
     return History(markdown=markdown_of(blocks), tokens=tokens, recall=recall, reuse=reuse)

@@ -50,7 +50,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultNovelty:
-    """How much one text adds."""
+    """The novelty of one text."""
 
     novelty: float
     """0: it is stored already; 1: nothing of it is."""
@@ -63,7 +63,7 @@ class ResultNovelty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Novelty:
-    """How much texts add, each and all together."""
+    """The novelty of several texts, each and all together."""
 
     novelty: float
     """The mean of the texts', each weighed by its length."""

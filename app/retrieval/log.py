@@ -1,4 +1,4 @@
-"""The verbs that log a recall and show a logged one."""
+"""The log of recalls: keeps them, with the sections of runs, and gives one back."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,56 @@ import msgspec
 import structlog
 
 from app.db.database import Database
-from app.errors import NotFound
+from app.db.session import Row, Session
 from app.memories.memory import new_id
-from app.retrieval import store
 from app.retrieval.query import Query
 from app.retrieval.recall import Degradation, Explanation, Hit, Recall
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
+
+# The log may lose the last half second to a crash of the server, so that no answer waits for a disk.
+RECALL = """recall AS (
+    INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
+        took_ms)
+    SELECT %(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
+        %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s
+    {source}
+    RETURNING workspace_id, recall_id
+), hit AS (
+    INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
+    SELECT workspace_id, recall_id, rank, memory_id, score, explain
+    FROM recall, jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
+)
+SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
+"""
+LOG = f"WITH {RECALL.format(source='')}"
+
+# A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again.
+LOG_SECTION = f"""
+WITH section AS (
+    INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
+    VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
+    ON CONFLICT (workspace_id, run_id) DO UPDATE
+    SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = now()
+    WHERE s.recall_id = %(continues)s
+    RETURNING workspace_id
+), {RECALL.format(source="FROM section")}"""  # noqa: S608 - constants
+
+LATEST_SECTION = """
+SELECT recall_id, blocks FROM run_sections WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+LOGGED_RECALL = """
+SELECT recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms, created_at
+FROM recalls WHERE workspace_id = %(workspace_id)s AND recall_id = %(recall_id)s
+"""
+
+LOGGED_HITS = """
+SELECT h.rank, h.memory_id, coalesce(m.title, '') AS title, h.score, h.explain
+FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
+WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY h.rank
+"""
+
 
 logger = structlog.get_logger()
 
@@ -28,7 +71,7 @@ class Finding:
 
     workspace: Workspace
     query: Query
-    """As it may be stored."""
+    """The query as it may be stored."""
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[Degradation, ...]
@@ -78,53 +121,51 @@ class LoggedRecall:
     hits: tuple[LoggedHit, ...]
 
 
-async def log(database: Database, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
-    """Keep the recall with these of its hits, in the database and as a line of the log."""
-    finding = await placed(database, finding)
+async def placed(database: Database, finding: Finding) -> Finding:
+    """Returns the finding in a workspace that exists: the first recall of a workspace makes it."""
+    return replace(finding, workspace=await made(database, finding.workspace))
+
+
+async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
+    """Keep the recall of a `placed` finding with these of its hits, in the database and as a line of the log."""
     recall = _recall(finding, hits)
-    async with database.session(finding.workspace, transaction=False) as session:
-        await store.log(session, _record(finding.query, recall, tokens, _parameters(finding.query)))
+    await session.execute(LOG, _record(finding.query, recall, tokens, _parameters(finding.query)))
     _note(finding, recall)
     return recall
 
 
 async def log_section(
-    database: Database, finding: Finding, section: RunSection, *, hits: Sequence[Hit], tokens: int
+    session: Session, finding: Finding, section: RunSection, *, hits: Sequence[Hit], tokens: int
 ) -> Recall | None:
-    """Keep the recall of a `placed` finding as `log` does, and its run's new section.
+    """Keep the recall as `log` does, and its run's new section.
 
     None, and nothing is kept, where another section of the run was logged since the one that this continues.
     """
     recall = _recall(finding, hits)
     parameters = {**_parameters(finding.query), "stable": True, "kept": section.kept}
     record = _record(finding.query, recall, tokens, parameters)
-    async with database.session(finding.workspace, transaction=False) as session:
-        if not await store.log_section(session, record, _json(section.blocks), continues=section.continues):
-            return None
+    given = {**record, "blocks": _json(section.blocks), "continues": section.continues}
+    if not await session.value(LOG_SECTION, given):
+        return None
     _note(finding, recall)
     return recall
 
 
-async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUID) -> LoggedRecall:
-    """Returns one logged recall with its hits.
+async def latest_section(session: Session, run_id: str) -> Row | None:
+    """Returns the run's latest stable section: its `recall_id` and `blocks`; None where the run has none yet."""
+    return await session.row(LATEST_SECTION, {"run_id": run_id})
 
-    Raises:
-        NotFound: the workspace has no such recall.
-    """
-    async with database.session(workspace, transaction=False) as session:
-        found = await store.logged(session, recall_id)
-    if found is None:
-        raise NotFound(f"there is no recall {recall_id} in workspace {workspace.name}")
-    recall, hits = found
+
+async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
+    """Returns a recall with its hits; None where there is none."""
+    recall = await session.row(LOGGED_RECALL, {"recall_id": recall_id})
+    if recall is None:
+        return None
+    hits = await session.rows(LOGGED_HITS, {"recall_id": recall_id})
     return LoggedRecall(
         **{**recall._asdict(), "degraded": tuple(Degradation(**item) for item in recall.degraded)},
         hits=tuple(LoggedHit(**hit._asdict()) for hit in hits),
     )
-
-
-async def placed(database: Database, finding: Finding) -> Finding:
-    """Returns the finding in a workspace that exists: the first recall of a workspace makes it."""
-    return replace(finding, workspace=await made(database, finding.workspace))
 
 
 def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:

@@ -1,26 +1,26 @@
-"""The verb that finds, in five steps: the query is checked, candidates are asked for, ranked, hydrated, and logged."""
+"""The verbs that find, in five steps: the query is checked, candidates are found, ranked, hydrated and logged."""
 
 import asyncio
 import time
 from dataclasses import replace
 from typing import NamedTuple
+from uuid import UUID
 
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, RerankerUnavailable
+from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable
 from app.index.following import speaking
 from app.index.vectors import as_literal, embedded_text
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
-from app.retrieval.candidates import SPARE, Question, candidates, lexical_hits, question_of
+from app.retrieval.candidates import SPARE, Question, Survey, candidates, lexical_hits, question_of, survey
 from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
 from app.retrieval.hydrate import hits_of
 from app.retrieval.lexical import LexicalQuery, lexical_query
-from app.retrieval.log import Finding, log
+from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
 from app.retrieval.query import Query, checked_preset
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import ranked
 from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
-from app.retrieval.store import Survey, survey
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace, configuration
 
@@ -47,7 +47,9 @@ async def search(
         DatabaseUnavailable: the database does not answer.
     """
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
-    return await log(database, finding, hits=finding.hits, tokens=None)
+    finding = await placed(database, finding)
+    async with database.session(finding.workspace, transaction=False) as session:
+        return await log(session, finding, hits=finding.hits, tokens=None)
 
 
 async def find(
@@ -193,3 +195,16 @@ async def _reranked(
 
 def _scored(hit: Hit, parts: dict[str, float | None]) -> Hit:
     return replace(hit, score=parts["score"] or 0.0, explain=parts)
+
+
+async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUID) -> LoggedRecall:
+    """Returns one logged recall with its hits.
+
+    Raises:
+        NotFound: the workspace has no such recall.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        found = await logged(session, recall_id)
+    if found is None:
+        raise NotFound(f"there is no recall {recall_id} in workspace {workspace.name}")
+    return found

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.memories.filters import Filters
-from app.retrieval.store import survey
+from app.retrieval.candidates import survey
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from tests.api.test_routes import stored

@@ -24,14 +24,13 @@ from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
 from app.models.remote import NoopProvider
 from app.models.reranker import CrossEncoder
-from app.retrieval import candidates as arms
+from app.retrieval import arms, candidates
+from app.retrieval.candidates import Survey, question_of, survey
 from app.retrieval.lexical import lexical_query
-from app.retrieval.log import get_recall
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
 from app.retrieval.recall import Recall
-from app.retrieval.search import search
-from app.retrieval.store import Survey, survey
+from app.retrieval.search import get_recall, search
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
@@ -312,11 +311,11 @@ async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> Non
         await session.execute("ANALYZE memories")
     known = await store.surveyed(words, Filters())
     query = lexical_query(known.terms, total=known.live)
-    question = arms.question_of(known, Query(text=words, k=3), DEFAULT, query)
+    question = question_of(known, Query(text=words, k=3), DEFAULT, query)
     async with store.database.session(store.workspace, transaction=False) as session:
-        question = replace(question, lexical_hits=await arms.lexical_hits(session, question))
-        statement = "EXPLAIN " + arms.pool_statement(arms.shape_of(question))
-        lines = await session.column(statement, arms.values_of(question))
+        question = replace(question, lexical_hits=await candidates.lexical_hits(session, question))
+        statement = "EXPLAIN " + arms.pool_statement(candidates.shape_of(question))
+        lines = await session.column(statement, candidates.values_of(question))
     (condition,) = (line for line in lines if "ordinal" in line)
     assert "Index Cond" in condition
     assert condition.count("ordinal") == 2
@@ -416,7 +415,7 @@ async def test_late_statistics_do_not_silence_the_vectors(store: Store, monkeypa
     await store.add(
         *(NewMemory(kind="note", title=name, body=f"The {name} of the harbour was painted anew.") for name in names)
     )
-    monkeypatch.setattr("app.retrieval.store.COUNTED_EXACTLY", 2)
+    monkeypatch.setattr("app.retrieval.candidates.COUNTED_EXACTLY", 2)
     assert (await store.ask("scout")).degraded == ()
     await store.add(NewMemory(kind="note", title="fresh", body="Zanzibar cloves doubled in price."), embed=False)
     recall = await store.ask("Zanzibar cloves")
@@ -519,19 +518,21 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
     assert known.kept is not None
     query = lexical_query(known.terms, total=known.live)
     assert query is not None
-    asked = arms.question_of(known, Query(text=words, k=3, filters=filters), DEFAULT, query)
+    asked = question_of(known, Query(text=words, k=3, filters=filters), DEFAULT, query)
     once = replace(asked, vector=as_literal(await store.provider.embed_query(words)))
     by_clauses = replace(once, kept=None)
     async with store.database.session(store.workspace, transaction=False) as session:
         pools = [
-            await arms.candidates(session, replace(asked, lexical_hits=await arms.lexical_hits(session, asked)))
+            await candidates.candidates(
+                session, replace(asked, lexical_hits=await candidates.lexical_hits(session, asked))
+            )
             for asked in (once, by_clauses)
         ]
     assert sorted(pools[0]) == sorted(pools[1])
     assert all(candidate.memory_id.bytes in known.kept.array for candidate in pools[0])
     assert bool(pools[0]) == (filters.tags != ("none",))
-    assert not any(clause in arms.vector_arm(arms.shape_of(once)) for clause in clauses)
-    assert not any(clause in arms.lexical_arm(arms.shape_of(once)) for clause in clauses)
+    assert not any(clause in arms.vector_arm(candidates.shape_of(once)) for clause in clauses)
+    assert not any(clause in arms.lexical_arm(candidates.shape_of(once)) for clause in clauses)
 
 
 async def test_a_filter_leaves_none_of_the_rarest_term_and_the_others_are_found(empty: Store) -> None:

@@ -78,7 +78,7 @@ class Evidence(NamedTuple):
     named: bool = False
     """True where the query names its title."""
     dated: float = 0.0
-    """How well its moment fits the time that the query names, 0 to 1."""
+    """Fit of its moment to the time that the query names, 0 to 1."""
     seed: int | None = None
     """Its number, where others may gain by their links with it."""
     edges: Sequence[Edge] = ()

@@ -41,7 +41,7 @@ class Preset:
     weights: Weights
     blend: Blend = DEFAULT_BLEND
     text_features: TextFeatures | None = TextFeatures()
-    """How the texts of the best change their evidence; None: they are not read again."""
+    """Change of evidence by the texts of the best; None: they are not read again."""
     threshold: Threshold | None = None
     """Keeps junk out; None: nothing does."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})

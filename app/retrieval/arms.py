@@ -1,0 +1,195 @@
+"""Writes the SQL of the two arms, and of the pool that is made of both. Pure.
+
+Row-level security lets no operator use an index that is not leakproof, as text search's `@@` is not, and neither a sum
+of columns: `priors_lexical` looks up the words as the owner, and a materialised row holds the sums.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from app.index.models import StoredModel
+from app.links.relations import SIMILAR, SUPERSEDES
+from app.memories.store import JOINED
+from app.retrieval.rank.fusion import SPREADING
+
+WITH_NEIGHBOURS = 10
+"""Best candidates of each arm whose neighbours join the pool: 0.771 for 10, 0.766 for all, 0.753 for none."""
+NEIGHBOURHOOD = 2
+"""Places before and after it in its source."""
+SEEDS = 5
+"""Best candidates of each arm whose links count."""
+LINKS_OF_A_SEED = 16
+"""Links of a relation that count of a seed in each direction, the strongest: a hub with thousands costs no more."""
+LOOKED_THROUGH = 1_000
+"""Links, the strongest first, among which those are looked for whose other memory is live and passes the filters."""
+BROUGHT_BY_LINKS = 16
+"""Memories that join the pool by links alone, those with the strongest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All that changes the statement's text; everything else is a parameter."""
+
+    model: StoredModel | None
+    vector_workspace: int | None
+    """The workspace whose HNSW index answers; None: the exact scan does."""
+    lexical: bool
+    kept: bool
+    """True where the memories that pass the filters are given by their ids."""
+    clauses: tuple[str, ...]
+    scanned: tuple[str, ...]
+    limit: int
+    """Candidates from each arm. In the text, because the planner takes an unknown limit for a tenth of the table."""
+    linked: bool
+
+
+LEXICAL_HITS = "SELECT * FROM unnest(%(ids)s::uuid[], %(scores)s::float8[]) AS arm(memory_id, bm25)"
+
+
+@lru_cache(maxsize=256)
+def pool_statement(shape: Shape) -> str:
+    """Returns the statement for a question of this shape."""
+    arms = {}
+    if shape.model is not None:
+        arms["vector_arm"] = vector_arm(shape)
+    if shape.lexical:
+        arms["lexical_arm"] = LEXICAL_HITS
+    found = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
+    chosen = " UNION ".join(f"SELECT memory_id FROM {name}" for name in arms)  # noqa: S608 - constants
+    best = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {WITH_NEIGHBOURS})" for name in arms)  # noqa: S608 - constants
+    seeds = " UNION ".join(f"(SELECT memory_id FROM {name} LIMIT {SEEDS})" for name in arms)  # noqa: S608 - constants
+    joins = "".join(f" LEFT JOIN {name} USING (memory_id)" for name in arms)
+    return f"""
+    WITH {found}, best AS ({best}), place AS MATERIALIZED (
+        SELECT c.source_id, c.ordinal::bigint - {NEIGHBOURHOOD} AS first, c.ordinal::bigint + {NEIGHBOURHOOD} AS last
+        FROM best JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.memory_id = best.memory_id
+    ), neighbour AS MATERIALIZED (
+        SELECT m.memory_id FROM place
+        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.source_id = place.source_id
+            AND m.ordinal BETWEEN place.first AND place.last AND m.valid_until IS NULL
+        {SOURCES if shape.clauses else ""}
+        WHERE {_all(shape.clauses)}
+    ), near AS MATERIALIZED ({chosen} UNION SELECT memory_id FROM neighbour)
+    {_linked(shape, seeds) if shape.linked else UNLINKED}
+    SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
+        coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity,
+        {_bm25(shape)} AS bm25, seeds.seed, linked.edges
+    FROM pool {joins} LEFT JOIN seeds USING (memory_id) LEFT JOIN linked USING (memory_id)
+    JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
+    """  # noqa: S608 - built of constants and numbers; every value is a parameter
+
+
+SOURCES = "LEFT JOIN sources s ON s.workspace_id = m.workspace_id AND s.source_id = m.source_id"
+UNLINKED = """, pool AS (SELECT memory_id FROM near),
+    seeds AS (SELECT NULL::uuid AS memory_id, NULL::integer AS seed WHERE false),
+    linked AS (SELECT NULL::uuid AS memory_id, NULL::json AS edges WHERE false)"""
+
+
+def _linked(shape: Shape, seeds: str) -> str:
+    """Returns the part that brings memories into the pool by links with the best, and the links of all in it."""
+    shares = " ".join(f"WHEN '{relation}' THEN {share}" for relation, share in SPREADING.items())
+    outward = [relation for relation in SPREADING if relation != SUPERSEDES]
+    return f""", seeds AS MATERIALIZED (
+        SELECT memory_id, row_number() OVER (ORDER BY memory_id)::integer AS seed FROM ({seeds}) AS best
+    ), read AS MATERIALIZED (
+        {_read(shape, outward, "in", seed="from_id", other="to_id")}
+        UNION ALL {_read(shape, list(SPREADING), "out", seed="to_id", other="from_id")}
+    ), edge AS MATERIALIZED (
+        SELECT read.*, d.degree, read.weight * CASE relation {shares} END / sqrt(d.degree) AS passed
+        FROM read JOIN (
+            SELECT seed, relation, greatest(1, sum(weight)) AS degree FROM read GROUP BY 1, 2
+        ) AS d USING (seed, relation)
+    ), brought AS MATERIALIZED (
+        SELECT other AS memory_id FROM edge WHERE other NOT IN (SELECT memory_id FROM near)
+        GROUP BY other ORDER BY max(passed) DESC, other LIMIT {BROUGHT_BY_LINKS}
+    ), pool AS MATERIALIZED (SELECT memory_id FROM near UNION ALL SELECT memory_id FROM brought),
+    linked AS MATERIALIZED (
+        SELECT other AS memory_id,
+            json_agg(json_build_array(seed, relation, direction, weight, degree) ORDER BY seed) AS edges
+        FROM edge JOIN pool ON pool.memory_id = edge.other GROUP BY other
+    )"""  # noqa: S608 - constants and the filters' conditions
+
+
+def _read(shape: Shape, relations: Sequence[str], direction: str, *, seed: str, other: str) -> str:
+    """Returns the part that reads the strongest links of each seed and relation with memories that may be found.
+
+    `direction` is theirs, as these memories see it. The links are read in the order of an index, whose last columns say
+    all: OFFSET keeps the planner from joining in another.
+    """
+    return f"""SELECT g.seed, strongest.other, r.relation, '{direction}' AS direction, strongest.weight
+        FROM seeds g CROSS JOIN unnest(ARRAY[{", ".join(f"'{relation}'" for relation in relations)}]) AS r(relation)
+        CROSS JOIN LATERAL (
+            SELECT l.other, l.weight FROM (
+                SELECT l.{other} AS other, l.weight FROM links l
+                WHERE l.workspace_id = %(workspace_id)s AND l.{seed} = g.memory_id AND l.relation = r.relation
+                    AND l.relation <> '{SIMILAR}'
+                ORDER BY l.weight DESC, l.{other} LIMIT {LOOKED_THROUGH}
+            ) AS l CROSS JOIN LATERAL (
+                SELECT 1 FROM memories m {SOURCES if shape.clauses else ""}
+                WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = l.other AND m.valid_until IS NULL
+                    AND {_all(shape.clauses)} OFFSET 0
+            ) AS found
+            ORDER BY l.weight DESC, l.other LIMIT {LINKS_OF_A_SEED}
+        ) AS strongest"""  # noqa: S608 - constants and the filters' conditions
+
+
+def vector_arm(shape: Shape) -> str:
+    """Returns the part that finds the nearest memories, nearest first, by the index or by an exact scan."""
+    assert shape.model is not None, "the caller asks for it only with a model"  # noqa: S101
+    distance = _distance(shape.model)
+    workspace = "%(workspace_id)s" if shape.vector_workspace is None else f"{shape.vector_workspace:d}"
+    source, kept = f"{shape.model.partition} e", "true"
+    if shape.kept:
+        kept = "e.memory_id = ANY(%(kept)s::uuid[])"
+    elif shape.clauses:
+        source, kept = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)", _all(shape.scanned)
+    measured = f"SELECT e.memory_id, {distance} AS distance FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"  # noqa: S608 - constants and numbers
+    # OFFSET keeps the planner from an index that would drop what the filter keeps, and measures each once.
+    fence, then = ("", "") if shape.vector_workspace is not None else ("OFFSET 0", ", memory_id")
+    return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} {fence}) AS arm
+        ORDER BY distance{then} LIMIT {shape.limit:d}"""  # noqa: S608 - as above
+
+
+def lexical_arm(shape: Shape) -> str:
+    """Returns the statement that finds the best memories by BM25, best first.
+
+    Without a filter they are of those with one of the rarest terms; with one, of all that pass it where they are few.
+    """
+    if shape.kept:
+        return f"""SELECT memory_id, -score AS bm25 FROM (
+            SELECT l.memory_id, l.weights <#> %(weights)s::sparsevec AS score FROM lexical l
+            WHERE l.workspace_id = %(workspace_id)s AND l.memory_id = ANY(%(kept)s::uuid[]) OFFSET 0
+        ) AS scored WHERE score < 0 ORDER BY score, memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - constants and numbers
+    matching = "SELECT memory_id, bm25 FROM priors_lexical(%(match)s::tsquery, %(weights)s::sparsevec, {most})"
+    if not shape.clauses:
+        return matching.format(most=shape.limit)
+    return f"""SELECT found.memory_id, found.bm25 FROM ({matching.format(most="NULL")}) AS found
+        JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = found.memory_id {SOURCES}
+        WHERE {_all(shape.clauses)} ORDER BY found.bm25 DESC, found.memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - as above
+
+
+def _similarity(shape: Shape) -> str:
+    if shape.model is None:
+        return "NULL::float8"
+    return f"""coalesce(vector_arm.similarity, (
+            SELECT 1 - ({_distance(shape.model)}) FROM {shape.model.partition} e
+            WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = pool.memory_id
+        ))"""  # noqa: S608 - constants and numbers
+
+
+def _bm25(shape: Shape) -> str:
+    if not shape.lexical:
+        return "0::float8"
+    return """coalesce(lexical_arm.bm25, (
+            SELECT -(l.weights <#> %(weights)s::sparsevec) FROM lexical l
+            WHERE l.workspace_id = %(workspace_id)s AND l.memory_id = pool.memory_id
+        ), 0)"""
+
+
+def _distance(model: StoredModel) -> str:
+    return f"e.embedding::halfvec({model.dimension:d}) <=> %(vector)s::halfvec({model.dimension:d})"
+
+
+def _all(clauses: Sequence[str]) -> str:
+    return " AND ".join(clauses) or "true"
