@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from app.db.wire import Ids
 from app.db.session import Row, Session
+from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.store import JOINED
