@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
+from app.memories.write import RunTraces
 from app.models.chat import Chat, chat_from
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.runs import traces
 from app.runs.observations.request import Compressor
 from app.settings import Settings
 
@@ -34,6 +36,7 @@ class Services:
     """The language model that compresses; None where none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres should it have died; None where another database is used."""
+    run_traces: RunTraces = traces
 
     @property
     def compressor(self) -> Compressor:

@@ -229,6 +229,7 @@ async def _door(context: Context, header: str | None) -> Door:
         await context.workspace(header),
         mask=services.settings.mask_secrets,
         provider=services.provider,
+        runs=services.run_traces,
     )
 
 

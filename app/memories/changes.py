@@ -1,7 +1,7 @@
 """The SQL that changes stored memories: judgements, ratings, tags, uses, the trash and restores."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -86,19 +86,10 @@ WHERE given.place <= %(limit)s AND m.run_id IS DISTINCT FROM given.run_id
 ORDER BY given.run_id, m.memory_id
 """
 
-# Each giving can be used once, however often the run's output or notes are sent. All locks are taken in order of ids.
 COUNT_USES = """
-WITH given AS MATERIALIZED (
-    SELECT h.recall_id, h.rank, h.memory_id FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
-    WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s AND h.memory_id = ANY(%(ids)s::uuid[])
-        AND NOT h.used
-    ORDER BY h.memory_id, h.recall_id, h.rank FOR UPDATE OF h
-), noted AS (
-    UPDATE recall_hits h SET used = true FROM given
-    WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = given.recall_id AND h.rank = given.rank
-), used AS MATERIALIZED (
+WITH used AS MATERIALIZED (
     SELECT memory_id FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id IN (SELECT memory_id FROM given) ORDER BY memory_id FOR UPDATE
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) ORDER BY memory_id FOR UPDATE
 )
 UPDATE memories m SET uses = m.uses + 1 FROM used
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = used.memory_id
@@ -144,15 +135,11 @@ EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days =
 EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
 
 DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT (kind = 'chunk' AND source_id IS NOT NULL)"  # noqa: S608 - constants
-COUNT_CHUNKS = f"SELECT count(*) FROM memories WHERE {EXPIRED_CHUNK}"  # noqa: S608 - constants
 # A chunk's text may stand in its file for years: the row, empty, keeps it from coming back with the next version.
 BLANK_CHUNKS = f"""
-WITH blanked AS (
-    UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
-    WHERE {EXPIRED_CHUNK}
-    RETURNING workspace_id, memory_id
-)
-DELETE FROM feedback f USING blanked b WHERE f.workspace_id = b.workspace_id AND f.memory_id = b.memory_id
+UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
+WHERE {EXPIRED_CHUNK}
+RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
 
 
@@ -225,10 +212,10 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
     return found
 
 
-async def count_uses(session: Session, run_id: str, ids: Iterable[UUID]) -> None:
-    """Note that memories which a run was given came back in what it wrote; said again, it is still one use."""
-    if used := sorted(set(ids)):
-        await session.execute(COUNT_USES, {"run_id": run_id, "ids": used})
+async def count_uses(session: Session, ids: Collection[UUID]) -> None:
+    """Count one more use of each of these memories."""
+    if ids:
+        await session.execute(COUNT_USES, {"ids": list(ids)})
 
 
 class TwinLive(Exception):
@@ -259,11 +246,11 @@ async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], li
         raise TwinLive from error
 
 
-async def destroy_expired_of_all(session: Session, *, days: int) -> int:
-    """Destroy the memories of all workspaces that were deleted longer ago than `days`; returns how many.
+async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:
+    """Destroy the memories of all workspaces that were deleted longer ago than `days`.
 
-    Their ratings go with them.
+    Returns how many, and the chunks that keep an empty row, by workspace and memory: their ratings are still stored,
+    those of the others are gone.
     """
-    chunks = int(await session.value(COUNT_CHUNKS, {"days": days}))
-    await session.execute(BLANK_CHUNKS, {"days": days})
-    return chunks + await session.execute(DESTROY, {"days": days})
+    blanked = [(row.workspace_id, row.memory_id) for row in await session.rows(BLANK_CHUNKS, {"days": days})]
+    return len(blanked) + await session.execute(DESTROY, {"days": days}), blanked

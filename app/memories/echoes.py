@@ -16,6 +16,7 @@ from app.index import vectors
 from app.index.models import active_model
 from app.memories import changes
 from app.memories.gate import ECHO, Given, Objection, Screened, echo_by_meaning, echo_of, may_be_reworded
+from app.memories.write import RunTraces, traces_of
 from app.models.protocols import EmbeddingProvider
 from app.text.pieces import Piece, is_short, line_pieces, lines, lines_left, sentence_pieces, sentences_left, unframed
 from app.text.words import adds_nothing
@@ -137,7 +138,11 @@ async def _nearest(
 
 
 async def note_echoes(
-    database: Database, provider: EmbeddingProvider | None, workspace: Workspace, batch: Sequence[Screened]
+    database: Database,
+    provider: EmbeddingProvider | None,
+    workspace: Workspace,
+    batch: Sequence[Screened],
+    runs: RunTraces | None,
 ) -> list[Screened]:
     """Returns the batch with an objection to each memory that only repeats what its run was given.
 
@@ -160,7 +165,7 @@ async def note_echoes(
             if not residual.text:
                 noted[place] = replace(batch[place], objection=_objection(sorted(residual.repeats)))
         async with database.session(workspace) as session:
-            await changes.count_uses(session, run_id, _all_repeats(found))
+            await traces_of(runs).note_uses(session, run_id, _all_repeats(found))
     return noted
 
 

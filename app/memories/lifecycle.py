@@ -6,7 +6,7 @@ from functools import partial
 from uuid import UUID
 
 from app.db.database import Database
-from app.db.session import Across, Session
+from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.index.indexing import index_memories
 from app.memories import changes, filters, store
@@ -162,9 +162,3 @@ async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCo
     """Returns how many memories somebody should look at."""
     async with database.session(workspace, transaction=False) as session:
         return ReviewCounts(**await filters.count_to_review(session, quality=LOW_QUALITY, final_score=LOW_SCORE))
-
-
-async def empty_trash(across: Across, *, days: int) -> int:
-    """Destroy what was deleted longer ago than `days`, in all workspaces; returns how many memories."""
-    async with across() as session:
-        return await changes.destroy_expired_of_all(session, days=days)

@@ -20,7 +20,7 @@ from app.memories.echoes import note_echoes
 from app.memories.gate import INVALID, Objection, Screened, screened
 from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered
 from app.memories.store import TooManyWords, add_refusals, word_limit
-from app.memories.write import NUMBER, write
+from app.memories.write import NUMBER, RunTraces, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces import store as workspaces
 from app.workspaces.resolve import made
@@ -42,6 +42,8 @@ class Door(NamedTuple):
     workspace: Workspace
     mask: bool = True
     provider: EmbeddingProvider | None = None
+    runs: RunTraces | None = None
+    """Needed where memories name runs."""
     known_first: bool = False
 
 
@@ -53,6 +55,7 @@ async def remember(
     memories: Sequence[NewMemory],
     mask: bool = True,
     provider: EmbeddingProvider | None = None,
+    runs: RunTraces | None = None,
     known_first: bool = False,
 ) -> Remembered:
     """Store memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
@@ -64,12 +67,12 @@ async def remember(
     A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats what its
     run was given, which counts as a use of the memory that it repeats. The others are stored. Secrets are masked unless
     `mask` is off. A memory that brings its vector, of the served model, is indexed by its meaning at once as well. With
-    a `provider`, an echo in other words is found too.
+    a `provider`, an echo in other words is found too. `runs` is needed where memories name runs.
 
     Raises:
         DatabaseUnavailable: nothing of the batch in progress is stored; earlier batches are.
     """
-    door = Door(database, counter, workspace, mask, provider, known_first)
+    door = Door(database, counter, workspace, mask, provider, runs, known_first)
     return _together([done async for done in remember_batches(door, _batches(memories))])
 
 
@@ -155,7 +158,7 @@ async def _remember_screened(door: Door, batch: Sequence[Screened]) -> Remembere
 
 async def _checked(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
     """Returns the batch, with an objection to each echo and to each vector of another model."""
-    batch = await note_echoes(door.database, door.provider, door.workspace, batch)
+    batch = await note_echoes(door.database, door.provider, door.workspace, batch, door.runs)
     if any(item.memory.embedding is not None for item in batch):
         async with door.database.session(door.workspace, transaction=False) as session:
             model = await active_model(session)
@@ -203,7 +206,7 @@ async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) ->
     async with door.database.session(door.workspace) as session:
         rows = await _rows(session, door.workspace, batch)
         await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
-        written = await write(session, rows, known_first=door.known_first)
+        written = await write(session, rows, runs=door.runs, known_first=door.known_first)
     counts.update(written.counts)
     return written.ids
 

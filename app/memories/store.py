@@ -12,16 +12,7 @@ import psycopg
 from app.db.session import Row, Session
 from app.index.indexing import forget_memories
 from app.links import store as links
-from app.memories.memory import (
-    GONE,
-    Identity,
-    Memory,
-    MemoryRow,
-    NewMemory,
-    ObservationDetail,
-    StoredObservation,
-    new_id,
-)
+from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
 
 COLUMNS = """
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
@@ -125,35 +116,6 @@ RETURNING memory_id
 """
 
 
-# Each run that says the same leaves a row of its own, the memory's first run among them; one for each task, as where
-# its output is compressed. A row of an output that was to be compressed stays as it is.
-NOTE_RUNS = """
-INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request, outcome, memory_id, finished_at)
-SELECT DISTINCT ON (by_run.run_id, by_run.request ->> 'task')
-    %(workspace_id)s, by_run.observation_id, by_run.run_id, by_run.request, by_run.outcome, said.memory_id, now()
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS said(
-    memory_id uuid, run_id text, request jsonb, first_id uuid, other_id uuid
-)
-JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = said.memory_id AND m.run_id <> said.run_id
-JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
-CROSS JOIN LATERAL (VALUES
-    (said.first_id, m.run_id, 'stored', jsonb_build_object(
-        'task', o.task, 'task_type', o.task_type, 'output', '', 'run_id', m.run_id, 'final_score', m.final_score,
-        'verdict', o.verdict
-    )),
-    (said.other_id, said.run_id, 'joined', said.request)
-) AS by_run(observation_id, run_id, outcome, request)
-WHERE NOT EXISTS (
-    SELECT 1 FROM compressions k
-    WHERE k.workspace_id = m.workspace_id AND k.memory_id = m.memory_id AND k.run_id = by_run.run_id
-        AND (by_run.outcome = 'stored' OR k.request ->> 'output' <> '')
-)
-ORDER BY by_run.run_id, by_run.request ->> 'task', said.memory_id
-ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO UPDATE
-SET request = EXCLUDED.request
-WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->> 'output' = ''
-"""
-
 ADD_REFUSALS = """
 INSERT INTO refusals AS r (workspace_id, reason, count)
 SELECT %(workspace_id)s, reason, count FROM unnest(%(reasons)s::text[], %(counts)s::bigint[]) AS given(reason, count)
@@ -240,34 +202,6 @@ async def mark_retired(session: Session, ids: Sequence[UUID], *, reason: str) ->
     await retire(session, ids, reason=reason)
     if ids:
         await session.execute(MARK, {"ids": list(ids), "reason": reason})
-
-
-async def note_runs(session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
-    """Note the runs of these rows, which say what known memories, by id, say already, and how they were judged."""
-    said = [
-        {
-            "memory_id": memory_id,
-            "run_id": row.memory.run_id,
-            "request": _as_request(row.memory, row.memory.observation),
-            "first_id": new_id(),
-            "other_id": new_id(),
-        }
-        for memory_id, row in rows.items()
-        if row.memory.run_id is not None and row.memory.observation is not None
-    ]
-    if said:
-        await session.execute(NOTE_RUNS, {"rows": _as_json(said)})
-
-
-def _as_request(memory: NewMemory, observation: ObservationDetail) -> dict[str, Any]:
-    return {
-        "task": observation.task,
-        "task_type": observation.task_type,
-        "output": "",
-        "run_id": memory.run_id,
-        "final_score": memory.final_score,
-        "verdict": observation.verdict,
-    }
 
 
 async def insert_observations(session: Session, rows: Sequence[MemoryRow]) -> None:

@@ -1,10 +1,10 @@
 """Writes memories that passed the gate: inserts and indexes new ones, and updates known ones of the same identity."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -27,6 +27,16 @@ NUMBER = np.dtype("<f4")
 T = TypeVar("T")
 
 
+class RunTraces(Protocol):
+    """Notes what runs have to do with memories (`app.runs.traces`), in the transaction that changes the memories."""
+
+    async def note_joined(self, session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
+        """Note the runs of these rows, which say what known memories, by id, say already; before those change."""
+
+    async def note_uses(self, session: Session, run_id: str, ids: Collection[UUID]) -> None:
+        """Note that these memories, which the run was given, came back in what it wrote."""
+
+
 class Written(NamedTuple):
     """The outcome of a batch that was written."""
 
@@ -36,15 +46,25 @@ class Written(NamedTuple):
     """The numbers of memories that are `stored`, `updated` and `unchanged`."""
 
 
-async def write(session: Session, rows: Sequence[MemoryRow], *, known_first: bool = False) -> Written:
+def traces_of(runs: RunTraces | None) -> RunTraces:
+    """Returns `runs`, which whoever stores memories of runs has to give."""
+    if runs is None:
+        raise TypeError("memories that name runs are stored with `runs`, which notes them")
+    return runs
+
+
+async def write(
+    session: Session, rows: Sequence[MemoryRow], *, runs: RunTraces | None = None, known_first: bool = False
+) -> Written:
     """Store memories, or update the known ones of the same identity.
 
-    A memory that is given twice is stored once, and updated by what differs the second time.
+    A memory that is given twice is stored once, and updated by what differs the second time. `runs` is needed where
+    observations name runs.
     """
     ids: dict[Identity, UUID] = {}
     parts, counts = _each_once(rows), Counter[str]()
     for part in parts:
-        ids |= await _write(session, part, counts, known_first=known_first)
+        ids |= await _write(session, part, counts, runs=runs, known_first=known_first)
     counts["unchanged"] += len(rows) - sum(map(len, parts))
     return Written([ids[row.identity] for row in rows], counts)
 
@@ -60,11 +80,13 @@ def _each_once(rows: Sequence[MemoryRow]) -> list[list[MemoryRow]]:
 
 
 async def _write(
-    session: Session, rows: Sequence[MemoryRow], counts: Counter[str], *, known_first: bool
+    session: Session, rows: Sequence[MemoryRow], counts: Counter[str], *, runs: RunTraces | None, known_first: bool
 ) -> dict[Identity, UUID]:
     known, fresh = await _found_or_inserted(session, rows)
     again = [(known[row.identity], row) for row in rows if row.identity in known]
-    await store.note_runs(session, {of.memory_id: row for of, row in again})
+    of_runs = {of.memory_id: row for of, row in again if None not in (row.memory.run_id, row.memory.observation)}
+    if of_runs:
+        await traces_of(runs).note_joined(session, of_runs)
     updated = await _update(session, rows, known, known_first=known_first)
     updated |= await _merge_observations(session, again, known_first=known_first)
     model = await _served_model(session, rows)

@@ -7,7 +7,9 @@ from app.db.session import Across
 from app.index import backfill as index
 from app.index import reembed as moving
 from app.links.store import forget_similar_of_all
+from app.memories import changes
 from app.models.protocols import EmbeddingProvider
+from app.runs.feedback import store as feedback
 
 
 async def backfill(
@@ -61,3 +63,11 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
     await provider.start()
     await index.serving_model(database, provider)
     await index.queue_lacking(database.across)
+
+
+async def empty_trash(across: Across, *, days: int) -> int:
+    """Destroy what was deleted longer ago than `days`, ratings included; returns how many memories."""
+    async with across() as session:
+        destroyed, blanked = await changes.destroy_expired_of_all(session, days=days)
+        await feedback.forget_of_all(session, blanked)
+    return destroyed

@@ -1,7 +1,7 @@
 """The log of recalls: keeps them, with the sections of runs, and gives one back."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -61,6 +61,18 @@ FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
 WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY h.rank
 """
 
+# Each hit can be used once, however often the run's output or notes are sent. Locks are taken in the order of ids.
+MARK_USED = """
+WITH given AS MATERIALIZED (
+    SELECT h.recall_id, h.rank FROM recalls r JOIN recall_hits h USING (workspace_id, recall_id)
+    WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s AND h.memory_id = ANY(%(ids)s::uuid[])
+        AND NOT h.used
+    ORDER BY h.memory_id, h.recall_id, h.rank FOR UPDATE OF h
+)
+UPDATE recall_hits h SET used = true FROM given
+WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = given.recall_id AND h.rank = given.rank
+RETURNING h.memory_id
+"""
 
 logger = structlog.get_logger()
 
@@ -166,6 +178,11 @@ async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
         **{**recall._asdict(), "degraded": tuple(Degradation(**item) for item in recall.degraded)},
         hits=tuple(LoggedHit(**hit._asdict()) for hit in hits),
     )
+
+
+async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:
+    """Mark the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
+    return set(await session.column(MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
 
 
 def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:

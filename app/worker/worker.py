@@ -28,8 +28,7 @@ from app.index.backfill import (
 from app.index.following import FollowingProvider
 from app.index.indexing import STALE_AT_WRITES
 from app.links.linking import link_slice, many_pending
-from app.memories.lifecycle import empty_trash
-from app.operations.maintenance import drop_retired
+from app.operations.maintenance import drop_retired, empty_trash
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_waiting
 from app.wiring import Services

@@ -3,7 +3,7 @@
 import httpx
 
 from app.db.database import Database
-from app.memories.lifecycle import empty_trash
+from app.operations.maintenance import empty_trash
 from tests.api.test_learning import get, post
 
 

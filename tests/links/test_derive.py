@@ -10,8 +10,9 @@ from app.index.pending import WORDS, leave_links, queue_for_links
 from app.links import lookup
 from app.links.relations import MENTIONED, MENTIONS, NAME_BEARERS, SAME_ENTITY, SIMILAR, TITLE_BEARERS
 from app.links.store import forget_found
-from app.memories.lifecycle import delete_memories, empty_trash, restore_memories
+from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import NewMemory, SourceReference
+from app.operations.maintenance import empty_trash
 from tests.links.conftest import Linked
 
 GATEWAY = "The gateway drops requests when its cache is cold."

@@ -29,6 +29,7 @@ from app.memories import changes
 from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
+from app.runs import traces
 from app.runs.feedback import store as feedback
 from app.runs.observations.reply import facts_of
 from app.runs.record import check_run, record_run
@@ -222,6 +223,7 @@ async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], resul
             workspace=target.workspace,
             memories=[memory for _, memory in items],
             mask=target.mask,
+            runs=traces,
             known_first=True,
         )
     except REFUSED_BY_THE_DATABASE as error:

@@ -75,6 +75,11 @@ WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s AND rating I
 ORDER BY position
 """
 
+FORGET_OF_ALL = """
+DELETE FROM feedback f USING unnest(%(workspaces)s::bigint[], %(ids)s::uuid[]) AS gone(workspace_id, memory_id)
+WHERE f.workspace_id = gone.workspace_id AND f.memory_id = gone.memory_id
+"""
+
 
 async def append(
     session: Session,
@@ -156,3 +161,9 @@ async def keyed(session: Session, memory_id: UUID, prefix: str) -> dict[str, int
     """Returns the memory's ratings by idempotency key, of keys with this prefix, in their order, undone ones too."""
     values = {"memory_id": memory_id, "prefix": prefix}
     return {row.idempotency_key: row.rating for row in await session.rows(KEYED, values)}
+
+
+async def forget_of_all(session: Session, memories: Sequence[tuple[int, UUID]]) -> None:
+    """Remove the ratings of memories, given by workspace and id, that were destroyed but for their place."""
+    workspaces, ids = [item[0] for item in memories], [item[1] for item in memories]
+    await session.execute(FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})

@@ -16,6 +16,7 @@ from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Screened, says_n
 from app.memories.memory import SUPERSEDED, MemoryRow, NewMemory
 from app.memories.write import write
 from app.runs import store as runs
+from app.runs import traces
 from app.runs.observations import store
 from app.runs.observations.observation import Compressed
 from app.runs.observations.request import JOINED, REFUSED, STORED, Recorded
@@ -96,7 +97,7 @@ async def _stored_or_joined(
     row = replace(row, memory_id=await store.free_id(session, asked.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
-    (memory_id,) = (await write(session, [row], known_first=not better)).ids
+    (memory_id,) = (await write(session, [row], runs=traces, known_first=not better)).ids
     older = said or _that_says_less(memory, siblings)
     if older is not None and older.memory_id != memory_id:
         await _give_way(session, older.memory_id, memory_id)

@@ -14,6 +14,7 @@ from app.memories import changes, echoes
 from app.memories.gate import Given, Screened, screened, worthless
 from app.memories.memory import NewMemory, ObservationDetail
 from app.runs import store as runs
+from app.runs import traces
 from app.runs.observations import store
 from app.runs.observations.compress import compressed, not_taken
 from app.runs.observations.issues import safe_issues
@@ -225,5 +226,5 @@ async def _kept(database: Database, workspace: Workspace, asked: _Asked, made: M
             return None
         kept = await keep(session, workspace, asked.asked, made)
         if run_id is not None:
-            await changes.count_uses(session, run_id, made.used)
+            await traces.note_uses(session, run_id, made.used)
         return kept

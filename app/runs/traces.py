@@ -1,0 +1,76 @@
+"""The traces that runs leave by memories: who says what a memory says, and who used what it was given.
+
+Implements `app.memories.write.RunTraces`.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from app.db.session import Session
+from app.memories import changes
+from app.memories.memory import MemoryRow, new_id
+from app.retrieval.log import mark_used
+
+# Each run that says the same leaves a row of its own, the memory's first run among them; one for each task, as where
+# its output is compressed. A row of an output that was to be compressed stays as it is.
+NOTE_RUNS = """
+INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request, outcome, memory_id, finished_at)
+SELECT DISTINCT ON (by_run.run_id, by_run.request ->> 'task')
+    %(workspace_id)s, by_run.observation_id, by_run.run_id, by_run.request, by_run.outcome, said.memory_id, now()
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS said(
+    memory_id uuid, run_id text, request jsonb, first_id uuid, other_id uuid
+)
+JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = said.memory_id AND m.run_id <> said.run_id
+JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
+CROSS JOIN LATERAL (VALUES
+    (said.first_id, m.run_id, 'stored', jsonb_build_object(
+        'task', o.task, 'task_type', o.task_type, 'output', '', 'run_id', m.run_id, 'final_score', m.final_score,
+        'verdict', o.verdict
+    )),
+    (said.other_id, said.run_id, 'joined', said.request)
+) AS by_run(observation_id, run_id, outcome, request)
+WHERE NOT EXISTS (
+    SELECT 1 FROM compressions k
+    WHERE k.workspace_id = m.workspace_id AND k.memory_id = m.memory_id AND k.run_id = by_run.run_id
+        AND (by_run.outcome = 'stored' OR k.request ->> 'output' <> '')
+)
+ORDER BY by_run.run_id, by_run.request ->> 'task', said.memory_id
+ON CONFLICT (workspace_id, run_id, md5(request ->> 'task')) WHERE run_id IS NOT NULL AND NOT earlier DO UPDATE
+SET request = EXCLUDED.request
+WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->> 'output' = ''
+"""
+
+
+async def note_joined(session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
+    """Note the runs of these rows, which say what known memories, by id, say already, and how they were judged."""
+    said = [
+        {
+            "memory_id": memory_id,
+            "run_id": row.memory.run_id,
+            "request": _as_request(row),
+            "first_id": new_id(),
+            "other_id": new_id(),
+        }
+        for memory_id, row in rows.items()
+    ]
+    await session.execute(NOTE_RUNS, {"rows": msgspec.json.encode(said).decode()})
+
+
+def _as_request(row: MemoryRow) -> dict[str, Any]:
+    detail = row.memory.observation
+    return {
+        "task": detail.task if detail else "",
+        "task_type": detail.task_type if detail else "",
+        "output": "",
+        "run_id": row.memory.run_id,
+        "final_score": row.memory.final_score,
+        "verdict": detail.verdict if detail else "",
+    }
+
+
+async def note_uses(session: Session, run_id: str, ids: Collection[UUID]) -> None:
+    """Note that memories which a run was given came back in what it wrote; said again, it is still one use."""
+    await changes.count_uses(session, await mark_used(session, run_id, ids))
