@@ -14,9 +14,8 @@ from app.api.problems import PROBLEMS
 from app.api.runs import ObservationState, RunView, RunViewsController, named_run, shown_run
 from app.api.schemas import Name, Score, Tags, converted
 from app.memories.admission import TASK_LIMIT
-from app.runs.observations.issues import learn_issues
 from app.runs.observations.observation import Outcome
-from app.runs.observations.request import get_observation, request_observation
+from app.runs.observations.request import get_observation, learn_issues, request_observation
 from app.runs.observations.settle import compress_requested
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, record_run
 from app.runs.run import NewRun, Run

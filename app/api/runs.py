@@ -16,8 +16,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, cursor_of, memory_view, named_place_of
 from app.memories.browse import LARGEST_PAGE
 from app.retrieval.recall import Explanation
-from app.runs.browse import get_run, list_runs, memory_uses, run_points
-from app.runs.record import LARGEST_OUTPUT
+from app.runs.record import LARGEST_OUTPUT, get_run, list_runs, memory_uses, run_points
 from app.runs.run import Run
 
 Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]

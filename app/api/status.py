@@ -16,7 +16,7 @@ from app.api.context import METRICS_TYPE, WorkspaceHeader, context_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted
 from app.errors import DatabaseUnavailable
-from app.intake.reports.log import LARGEST_PAGE, list_ingestions
+from app.intake.reports.outcome import LARGEST_PAGE, list_ingestions
 from app.operations.status import gauges, readiness, workspace_status
 from app.settings import VERSION
 

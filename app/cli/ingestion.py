@@ -129,7 +129,7 @@ def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = froz
     for outcome in (outcome for outcome in result.failed if outcome not in said):
         typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     if result.degraded:
-        typer.echo(f"{result.waiting} chunks wait for their vector: {result.degraded}", err=True)
+        typer.echo(f"{result.pending} chunks wait for their vector: {result.degraded}", err=True)
 
 
 def _summary(result: "Ingestion") -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _summary(result: "Ingestion") -> dict[str, Any]:
         "quarantined": result.quarantined,
         "seconds": round(result.seconds, 3),
         "dry_run": result.dry_run,
-        "waiting": result.waiting,
+        "waiting": result.pending,
         "degraded": result.degraded,
         "files": [{name: getattr(outcome, name) for name in shown} for outcome in result.outcomes],
     }

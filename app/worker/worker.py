@@ -30,7 +30,7 @@ from app.index.indexing import STALE_AT_WRITES
 from app.links.linking import link_slice, many_pending
 from app.operations.maintenance import drop_retired, empty_trash
 from app.runs.observations.request import ask_again
-from app.runs.observations.settle import compress_waiting
+from app.runs.observations.settle import compress_pending
 from app.wiring import Services
 from app.workspaces.resolve import resolve_id
 
@@ -187,7 +187,7 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
     """Compress a finished run."""
     services = _services(context)
     workspace = await resolve_id(services.database, workspace_id)
-    await compress_waiting(
+    await compress_pending(
         services.database, services.compressor, workspace=workspace, observation_id=UUID(observation_id)
     )
 

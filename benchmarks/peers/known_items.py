@@ -1,6 +1,6 @@
 """Known-item questions about report files: each is made of one chunk's words, and that chunk must come back.
 
-The rule. A chunk gives questions of two sorts: its trail of headings, where it comes from Markdown; and each of a
+The rule. A chunk gives questions of two sorts: its heading path, where it comes from Markdown; and each of a
 judge's reasons in it, at least eight words long. A text that stands in more than one chunk makes no question, because
 no answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than
 asked for, every n-th is taken, in the order of the files.
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import TRAIL_SEPARATOR
-from app.intake.reports.chunking import chunk_report
+from app.intake.reports.chunk import HEADING_SEPARATOR
+from app.intake.reports.prepare import chunk_report
 from app.intake.reports.scan import SUFFIXES
 from app.models.factory import counter
 from benchmarks.peers.system import Memory
@@ -131,7 +131,7 @@ def questions(memories: Sequence[Memory], most: int) -> list[Question]:
         for memory in memories
         for text in dict.fromkeys(_askable(memory))
     ]
-    chunk_texts = [memory.text.replace(TRAIL_SEPARATOR, " ") for memory in memories]
+    chunk_texts = [memory.text.replace(HEADING_SEPARATOR, " ") for memory in memories]
     exact, other = Counter(item.exact for item in found), Counter(item.paraphrased for item in found)
     known = [
         item
@@ -155,7 +155,7 @@ def paraphrased(text: str) -> str:
 
 def _askable(memory: Memory) -> Iterator[str]:
     if memory.source.endswith(".md"):
-        yield memory.title.replace(TRAIL_SEPARATOR, " ")
+        yield memory.title.replace(HEADING_SEPARATOR, " ")
     for reason in REASON.findall(memory.body):
         if len(reason.split()) >= REASON_WORDS:
             yield reason

@@ -233,7 +233,7 @@ async def test_an_ingestion_under_way_survives_the_move(
     old.let_go.set()
     result = await ingesting
     assert not result.failed
-    assert result.waiting > 0
+    assert result.pending > 0
     assert await models(own) == [("turned", True)]
     await embed_all_pending(own, Turned(provider), across=own.across)
     assert not await queue_lacking(own.across)

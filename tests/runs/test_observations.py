@@ -17,7 +17,7 @@ from app.models.chat import OpenAIChat
 from app.runs.observations import store
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import Compressor, get_observation, request_observation
-from app.runs.observations.settle import BeingCompressed, compress_requested, compress_waiting, leased
+from app.runs.observations.settle import BeingCompressed, compress_pending, compress_requested, leased
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from tests.runs.test_compress import GOOD, Answer, Endpoint, endpoint, said
@@ -90,12 +90,12 @@ async def test_a_model_is_asked_once_however_many_wait(
     ]
     await asyncio.to_thread(asked.wait)
     with pytest.raises(BeingCompressed):
-        await compress_waiting(database, modelled, workspace=workspace, observation_id=observation_id)
+        await compress_pending(database, modelled, workspace=workspace, observation_id=observation_id)
     assert await asked_for(database, workspace) == observation_id
     answering.set()
     assert {result.memory_id for result in await asyncio.gather(*made)} == {observation_id}
     assert (
-        await compress_waiting(database, modelled, workspace=workspace, observation_id=observation_id)
+        await compress_pending(database, modelled, workspace=workspace, observation_id=observation_id)
     ).outcome == "stored"
     assert len(endpoint.requests) == 1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.runs.observations.reply import Reply, facts_of, parsed_reply
+from app.runs.observations.observation import Reply, facts_of, parsed_reply
 
 
 def reply(facts: str) -> tuple[str, ...]:

@@ -1,13 +1,17 @@
-"""A line of an existing harness's export as a run. Pure."""
+"""The runs of an existing harness's export, and what is stored already of what an export holds."""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import psycopg
+
+from app.db.session import Session
 from app.errors import InvalidInput
+from app.runs import store as runs
 from app.runs.run import NewRun, Run
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
@@ -17,6 +21,26 @@ LISTS = {"queries": "queries", "issues": "issues", "wiggum_issues": "issues"}
 MOMENTS = {"timestamp": "finished_at", "finished_at": "finished_at", "started_at": "started_at"}
 NUMBERS = ("lines", "bytes")
 PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
+REFUSED_BY_THE_DATABASE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
+
+# A person deleted it, a better one took its place, or it was held back; none of these comes back by itself.
+TAKEN_OUT = """
+SELECT DISTINCT m.content_hash FROM memories m
+WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_id IS NULL
+    AND m.retired_as IN ('deleted', 'superseded', 'quarantined')
+    AND m.content_hash = ANY(%(hashes)s::bytea[])
+    AND NOT EXISTS (
+        SELECT FROM memories o
+        WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
+            AND o.kind = m.kind AND o.source_id IS NULL AND o.ordinal IS NULL
+    )
+"""
+
+JUDGED = """
+SELECT coalesce(bool_or(request ->> 'final_score' IS NOT NULL), false) AS final_score,
+    coalesce(bool_or(request ->> 'verdict' <> ''), false) AS verdict
+FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND NOT earlier
+"""
 
 
 def run_of_line(given: Mapping[str, Any]) -> NewRun:
@@ -69,13 +93,32 @@ def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
     return None if left == NewRun(run_id=run.run_id) else left
 
 
-def filled_of(run: Run | None) -> frozenset[str]:
-    """The fields of a stored run that say something, and the keys of its metadata."""
+async def filled(session: Session, run_id: str) -> frozenset[str]:
+    """Returns the fields of a run that are stored, be it only in what its observation was asked for with.
+
+    Of its metadata each key is a field, as `metadata.key`.
+    """
+    judged = await session.one(JUDGED, {"run_id": run_id})
+    names = {name for name in ("final_score", "verdict") if getattr(judged, name)}
+    return frozenset(names | _filled(await runs.find(session, run_id)))
+
+
+def _filled(run: Run | None) -> set[str]:
     if run is None:
-        return frozenset()
+        return set()
     names = (name for name in NewRun.__slots__ if name not in {"run_id", "metadata"})
     said = {name for name in names if getattr(run, name) not in (None, "", (), {})}
-    return frozenset(said | {f"metadata.{key}" for key in run.metadata})
+    return said | {f"metadata.{key}" for key in run.metadata}
+
+
+async def taken_out(session: Session, hashes: Collection[bytes]) -> set[bytes]:
+    """Returns those of these content hashes whose observations were stored before and are retired."""
+    return {bytes(item) for item in await session.column(TAKEN_OUT, {"hashes": list(hashes)})}
+
+
+def refusal(error: Exception) -> str:
+    """Returns why the database refuses a value, for the person who imports it."""
+    return f"the database refuses it: {next(iter(str(error).splitlines()), type(error).__name__)}"
 
 
 def _numbers(given: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:

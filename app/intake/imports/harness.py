@@ -15,8 +15,8 @@ from app.errors import InvalidInput, check
 from app.intake.imports.exported import as_moment, number_of
 from app.memories.admission import in_calendar, unstorable
 from app.memories.memory import NewMemory, ObservationDetail
-from app.runs.feedback.rating import replayed
-from app.runs.observations.reply import facts_of, storable
+from app.runs.feedback.store import replayed
+from app.runs.observations.observation import facts_of, storable
 from app.safety.secrets import masked
 
 MAGIC = b"SQLite format 3\0"

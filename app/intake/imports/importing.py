@@ -1,5 +1,6 @@
 """The verb that takes what an earlier harness stored. Running it again adds only what is new."""
 
+import asyncio
 from codecs import BOM_UTF8 as BOM
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,16 @@ import msgspec
 
 from app.db.database import Database
 from app.errors import InvalidInput
-from app.intake.imports import known
-from app.intake.imports.exported import as_moment, number_of, only_new, run_of_line
+from app.intake.imports.exported import (
+    REFUSED_BY_THE_DATABASE,
+    as_moment,
+    filled,
+    number_of,
+    only_new,
+    refusal,
+    run_of_line,
+    taken_out,
+)
 from app.intake.imports.harness import (
     HarnessObservation,
     check_detail,
@@ -24,14 +33,14 @@ from app.intake.imports.harness import (
     read_harness,
     tags_of,
 )
-from app.intake.imports.known import REFUSED_BY_THE_DATABASE, refusal
 from app.memories import changes
-from app.memories.memory import NewMemory, ObservationDetail
+from app.memories.admission import reason_to_reject
+from app.memories.memory import NewMemory, ObservationDetail, content_hash
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
 from app.runs import traces
 from app.runs.feedback import store as feedback
-from app.runs.observations.reply import facts_of
+from app.runs.observations.observation import facts_of
 from app.runs.record import check_run, record_run
 from app.runs.run import NewRun
 from app.safety.secrets import masked_values
@@ -89,12 +98,12 @@ async def import_file(
 
 
 async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
-    waiting: list[tuple[str, NewMemory]] = []
+    batch: list[tuple[str, NewMemory]] = []
     for number, line in _lines(path):
         try:
             given = _decoded(line)
             if _is_observation(given):
-                waiting.append((f"line {number}", _observation(given)))
+                batch.append((f"line {number}", _observation(given)))
             else:
                 await _take_run(target, run_of_line(given))
                 result.runs += 1
@@ -102,10 +111,10 @@ async def _import_lines(target: _Target, path: Path, result: Imported) -> None:
             result.failed.append(f"line {number}: {error}")
         except REFUSED_BY_THE_DATABASE as error:
             result.failed.append(f"line {number}: {refusal(error)}")
-        if len(waiting) >= BATCH:
-            await _remember(target, waiting, result)
-            waiting = []
-    await _remember(target, waiting, result)
+        if len(batch) >= BATCH:
+            await _remember(target, batch, result)
+            batch = []
+    await _remember(target, batch, result)
 
 
 async def _take_run(target: _Target, run: NewRun) -> None:
@@ -113,7 +122,8 @@ async def _take_run(target: _Target, run: NewRun) -> None:
     check_run(run)
     run = masked_values(run) if target.mask else run
     if run.run_id not in target.filled:
-        target.filled[run.run_id] = await known.filled(target.database, target.workspace, run.run_id)
+        async with target.database.session(target.workspace, transaction=False) as session:
+            target.filled[run.run_id] = await filled(session, run.run_id)
     new = only_new(run, target.filled[run.run_id])
     if new is not None:
         await record_run(
@@ -205,11 +215,23 @@ async def _remember(target: _Target, items: Sequence[tuple[str, NewMemory]], res
     """Returns the memory of each; None where it was refused, or was taken out of the store and stays so."""
     if not items:
         return []
-    memories = [memory for _, memory in items]
-    out = await known.taken_out(target.database, target.workspace, memories, mask=target.mask)
+    hashes = await asyncio.to_thread(_hashes, target, [memory for _, memory in items])
+    async with target.database.session(target.workspace, transaction=False) as session:
+        retired = await taken_out(session, {item for item in hashes if item is not None})
+    out = [item in retired for item in hashes]
     result.known += sum(out)
     ids = iter(await _stored(target, list(compress(items, (not is_out for is_out in out))), result))
     return [None if is_out else next(ids) for is_out in out]
+
+
+def _hashes(target: _Target, memories: Sequence[NewMemory]) -> list[bytes | None]:
+    """Returns the content hashes under which they are stored; None for what is refused anyway."""
+    return [
+        content_hash(masked_values(memory) if target.mask else memory, target.workspace.language)
+        if reason_to_reject(memory) is None
+        else None
+        for memory in memories
+    ]
 
 
 async def _stored(target: _Target, items: Sequence[tuple[str, NewMemory]], result: Imported) -> Sequence[UUID | None]:

@@ -30,7 +30,7 @@ class Written:
 
     outcomes: tuple[FileOutcome, ...]
     """One a file, in their order."""
-    waiting: int = 0
+    pending: int = 0
     """Number of their chunks that have no vector yet."""
 
 
@@ -66,15 +66,15 @@ async def write_files(
             changes = await _changes(session, files)
             if changes:
                 await _note(session, workspace, changes)
-            waiting = await _carry_out(session, _together(changes), model, literals)
+            pending = await _carry_out(session, _together(changes), model, literals)
             if changes:
                 await enqueue_statistics(session)
-            return changes, waiting
+            return changes, pending
 
-    changes, waiting = await again_after_deadlock(attempt)
+    changes, pending = await again_after_deadlock(attempt)
     outcomes = {change.prepared.uri: change.outcome for change in changes}
     return Written(
-        outcomes=tuple(outcomes.get(file.uri) or _outcome(UNCHANGED, file) for file in files), waiting=waiting
+        outcomes=tuple(outcomes.get(file.uri) or _outcome(UNCHANGED, file) for file in files), pending=pending
     )
 
 

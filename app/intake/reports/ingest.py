@@ -12,12 +12,20 @@ from app.errors import EmbeddingUnavailable, InvalidInput
 from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
 from app.intake.reports import store
-from app.intake.reports.log import log_ingestion
-from app.intake.reports.outcome import FAILED, MOVED, RETIRED, UNCHANGED, FileOutcome, Ingestion
+from app.intake.reports.matching import rename
+from app.intake.reports.outcome import (
+    FAILED,
+    MOVED,
+    RETIRED,
+    UNCHANGED,
+    FileOutcome,
+    Ingestion,
+    IngestionState,
+    OnProgress,
+    log_ingestion,
+)
 from app.intake.reports.pipeline import Pipeline, vectors_of, write_window
 from app.intake.reports.prepare import Prepared, file_hash, prepare
-from app.intake.reports.progress import IngestionState, OnProgress
-from app.intake.reports.rename import rename
 from app.intake.reports.scan import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.memories import sources
 from app.memories.admission import too_long_uri, unstorable
@@ -126,7 +134,7 @@ async def _logged(state: IngestionState, started: float) -> Ingestion:
         outcomes=tuple(state.outcomes),
         seconds=time.perf_counter() - started,
         dry_run=state.dry_run,
-        waiting=state.waiting,
+        pending=state.pending,
         degraded=state.degraded,
     )
     await log_ingestion(state.database, state.workspace, ingestion)
@@ -244,4 +252,4 @@ async def _settle(state: IngestionState) -> None:
         try:
             await embed_pending(state.database, state.provider, workspace=state.workspace, ids=state.retitled)
         except EmbeddingUnavailable as error:
-            state.degraded, state.waiting = str(error), state.waiting + len(state.retitled)
+            state.degraded, state.pending = str(error), state.pending + len(state.retitled)

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk, fitted
-from app.intake.reports.facts import found_date, found_score, is_plot, plot_summary
+from app.intake.reports.chunk import Chunk, fitted, found_date, found_score, is_plot, plot_summary
 from app.models.protocols import TokenCounter
 from app.text.pieces import packed, says_something, shortened, split_prose
 
@@ -41,7 +40,7 @@ Value = TypeVar("Value")
 class _Piece:
     """Rendered values of one place in the document."""
 
-    trail: tuple[str, ...]
+    heading_path: tuple[str, ...]
     pointer: str
     text: str
     date: datetime | None
@@ -62,12 +61,12 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     document = _loaded(text)
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
-    trail = (" ".join(top.split()) or name,)
+    heading_path = (" ".join(top.split()) or name,)
     date, score = found_date(facts), found_score(facts)
     if is_plot(document):
-        summary = _Piece(trail=trail, pointer="", text=plot_summary(document), date=date, score=score)
+        summary = _Piece(heading_path=heading_path, pointer="", text=plot_summary(document), date=date, score=score)
         return list(_chunks([summary], counter, max_tokens))[:1]
-    pieces = list(_pieces(document, trail, "", date, score))
+    pieces = list(_pieces(document, heading_path, "", date, score))
     chunks = list(_chunks(pieces, counter, max_tokens))
     if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
@@ -129,35 +128,35 @@ def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 def _pieces(
     value: Any,  # noqa: ANN401 - any JSON value
-    trail: tuple[str, ...],
+    heading_path: tuple[str, ...],
     pointer: str,
     date: datetime | None,
     score: float | None,
 ) -> Iterator[_Piece]:
-    """The values in their order; scalars of an object together, whatever is nested under its own trail."""
+    """The values in their order; scalars of an object together, whatever is nested under its own heading path."""
     match value:
         case dict():
-            yield from _object_pieces(value, trail, pointer, date, score)
+            yield from _object_pieces(value, heading_path, pointer, date, score)
         case list():
-            yield from _list_pieces(value, trail, pointer, date, score)
+            yield from _list_pieces(value, heading_path, pointer, date, score)
         case _:
-            yield _Piece(trail=trail, pointer=pointer, text=_shown(value), date=date, score=score)
+            yield _Piece(heading_path=heading_path, pointer=pointer, text=_shown(value), date=date, score=score)
 
 
 def _object_pieces(
-    value: Mapping[str, Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
+    value: Mapping[str, Any], heading_path: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
 ) -> Iterator[_Piece]:
     own_date = found_date(value) or date
     own_score = _own_score(value, score)
     flat = {key: item for key, item in value.items() if _is_flat(item)}
-    told = {key: item for key, item in flat.items() if item != trail[-1]}
+    told = {key: item for key, item in flat.items() if item != heading_path[-1]}
     if told:
         lines = "\n".join(f"{key}: {_shown(item)}" for key, item in told.items())
-        yield _Piece(trail=trail, pointer=pointer, text=lines, date=own_date, score=own_score)
+        yield _Piece(heading_path=heading_path, pointer=pointer, text=lines, date=own_date, score=own_score)
     for key, item in value.items():
         if key not in flat:
             place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-            yield from _pieces(item, (*trail, key), place, own_date, own_score)
+            yield from _pieces(item, (*heading_path, key), place, own_date, own_score)
 
 
 def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
@@ -166,22 +165,26 @@ def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
 
 
 def _list_pieces(
-    value: Sequence[Any], trail: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
+    value: Sequence[Any], heading_path: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
 ) -> Iterator[_Piece]:
     for place, item in enumerate(value):
         where = f"{pointer}/{place}"
         if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
             lines = "\n".join(_lines(item, ""))
             own_date, own_score = found_date(item) or date, _own_score(item, score)
-            yield _Piece(trail=trail, pointer=where, text=lines, date=own_date, score=own_score, alone=True)
+            yield _Piece(
+                heading_path=heading_path, pointer=where, text=lines, date=own_date, score=own_score, alone=True
+            )
         elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
             row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
             own_date, own_score = found_date(item) or date, _own_score(item, score)
-            yield _Piece(trail=trail, pointer=pointer, text=row, date=own_date, score=own_score)
+            yield _Piece(heading_path=heading_path, pointer=pointer, text=row, date=own_date, score=own_score)
         elif isinstance(item, str) and _has_prose(item):
-            yield _Piece(trail=trail, pointer=where, text=_shown(item), date=date, score=score, alone=True)
+            yield _Piece(
+                heading_path=heading_path, pointer=where, text=_shown(item), date=date, score=score, alone=True
+            )
         else:
-            yield from _pieces(item, trail, where, date, score)
+            yield from _pieces(item, heading_path, where, date, score)
 
 
 def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -240,7 +243,7 @@ def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) ->
             yield from _chunk(group, counter, max_tokens)
             group = []
         if not group:
-            room, used = max_tokens - fitted(piece.trail, counter, max_tokens - LEAST_ROOM)[1], 0
+            room, used = max_tokens - fitted(piece.heading_path, counter, max_tokens - LEAST_ROOM)[1], 0
             labelled = count
         group.append(piece)
         used += labelled
@@ -250,28 +253,33 @@ def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) ->
 
 def _related(piece: _Piece, first: _Piece) -> bool:
     """Whether a piece stands below, or beside, the one that began the chunk."""
-    return piece.trail[: len(first.trail)] == first.trail or piece.trail[:-1] == first.trail[:-1]
+    return (
+        piece.heading_path[: len(first.heading_path)] == first.heading_path
+        or piece.heading_path[:-1] == first.heading_path[:-1]
+    )
 
 
 def _label(piece: _Piece, first: _Piece) -> str:
-    """The keys that lead from the chunk's trail to this piece."""
-    return ".".join(piece.trail[len(first.trail) :] or piece.trail[-1:]) + ":\n"
+    """The keys that lead from the chunk's heading path to this piece."""
+    return ".".join(piece.heading_path[len(first.heading_path) :] or piece.heading_path[-1:]) + ":\n"
 
 
 def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> Iterator[Chunk]:
     first = group[0]
     texts = [first.text]
     for before, piece in itertools.pairwise(group):
-        label = _label(piece, first) if piece.trail != before.trail else ""
+        label = _label(piece, first) if piece.heading_path != before.heading_path else ""
         texts.append(label + piece.text)
     text = "\n".join(texts)
-    trail, used = fitted(first.trail, counter, max_tokens - LEAST_ROOM)
+    heading_path, used = fitted(first.heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
     date, score = _common({piece.date for piece in group}), _common({piece.score for piece in group})
     for part in parts:
         if says_something(part):
-            yield Chunk(trail=trail, text=part, pointer=first.pointer, occurred_at=date, final_score=score)
+            yield Chunk(
+                heading_path=heading_path, text=part, pointer=first.pointer, occurred_at=date, final_score=score
+            )
 
 
 def _common(values: Set[Value]) -> Value | None:

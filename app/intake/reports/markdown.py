@@ -12,8 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.intake.reports.chunk import Chunk, fitted
-from app.intake.reports.facts import found_date, found_score
+from app.intake.reports.chunk import Chunk, fitted, found_date, found_score
 from app.models.protocols import TokenCounter
 from app.text.pieces import lines_of, packed, says_something, shortened, split_prose
 
@@ -25,14 +24,14 @@ NEWLINE = "\n"
 SMALL = 16
 """Tokens: neighbouring sections under one heading that are shorter stand together, headings and all."""
 LEAST_ROOM = 64
-"""Tokens that the text keeps, however long its trail is."""
+"""Tokens that the text keeps, however long its heading path is."""
 
 
 @dataclass(slots=True)
 class _Section:
     """What stands between a heading and the next."""
 
-    trail: tuple[str, ...]
+    heading_path: tuple[str, ...]
     heading: str
     blocks: list[tuple[Token, str]] = field(default_factory=list)
     """Top-level tokens with their source lines."""
@@ -46,8 +45,8 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
         sections[0].blocks.insert(0, (PARAGRAPH, said))
     occurred_at, final_score = found_date(facts), found_score(facts)
     return [
-        Chunk(trail=trail, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
-        for trail, piece in _pieces(sections, counter, max_tokens)
+        Chunk(heading_path=heading_path, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
+        for heading_path, piece in _pieces(sections, counter, max_tokens)
     ]
 
 
@@ -81,7 +80,7 @@ def _sections(body: str, title: str, name: str) -> list[_Section]:
     tokens = PARSER.parse(body)
     first = next((_heading_text(tokens, place) for place, token in enumerate(tokens) if token.tag == "h1"), "")
     top = title or first or name
-    sections = [_Section(trail=(top,), heading="")]
+    sections = [_Section(heading_path=(top,), heading="")]
     above: list[tuple[int, str]] = []
     told = 0
     for place, token in enumerate(tokens):
@@ -97,8 +96,10 @@ def _sections(body: str, title: str, name: str) -> list[_Section]:
         depth, heading = int(token.tag[1]), _heading_text(tokens, place)
         above = [(level, text) for level, text in above if level < depth]
         above.append((depth, heading))
-        trail = tuple(text for _, text in above if text)
-        sections.append(_Section(trail=trail if trail[:1] == (top,) else (top, *trail), heading=source))
+        heading_path = tuple(text for _, text in above if text)
+        sections.append(
+            _Section(heading_path=heading_path if heading_path[:1] == (top,) else (top, *heading_path), heading=source)
+        )
     sections[-1].blocks += _untold(lines[told:])
     return _with_bare_headings(sections)
 
@@ -111,7 +112,10 @@ def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
 def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
     """A heading with nothing below it says what it says by itself."""
     for section, following in itertools.zip_longest(sections, sections[1:]):
-        leads = following is not None and following.trail[: len(section.trail)] == section.trail != following.trail
+        leads = (
+            following is not None
+            and following.heading_path[: len(section.heading_path)] == section.heading_path != following.heading_path
+        )
         if section.heading and not section.blocks and not leads:
             section.blocks, section.heading = [(PARAGRAPH, section.heading)], ""
     return list(sections)
@@ -127,10 +131,10 @@ def _pieces(
     spoken = [section for section in sections if says_something("".join(text for _, text in section.blocks))]
     for group in _together(spoken, counter):
         if len(group) == 1:
-            yield from _cut(group[0].trail, group[0].blocks, counter, max_tokens)
+            yield from _cut(group[0].heading_path, group[0].blocks, counter, max_tokens)
         else:
             blocks = [(PARAGRAPH, section.heading + "".join(text for _, text in section.blocks)) for section in group]
-            yield from _cut(group[0].trail[:-1], blocks, counter, max_tokens)
+            yield from _cut(group[0].heading_path[:-1], blocks, counter, max_tokens)
 
 
 def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[list[_Section]]:
@@ -139,8 +143,10 @@ def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[l
     group: list[_Section] = []
     used = 0
     for section, count in zip(sections, counts, strict=True):
-        parent = section.trail[:-1]
-        fits = group and parent and parent == group[0].trail[:-1] and count <= SMALL and used + count <= 2 * SMALL
+        parent = section.heading_path[:-1]
+        fits = (
+            group and parent and parent == group[0].heading_path[:-1] and count <= SMALL and used + count <= 2 * SMALL
+        )
         if group and not fits:
             yield group
             group, used = [], 0
@@ -151,9 +157,9 @@ def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[l
 
 
 def _cut(
-    trail: tuple[str, ...], blocks: Sequence[tuple[Token, str]], counter: TokenCounter, max_tokens: int
+    heading_path: tuple[str, ...], blocks: Sequence[tuple[Token, str]], counter: TokenCounter, max_tokens: int
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    shown, used = fitted(trail, counter, max_tokens - LEAST_ROOM)
+    shown, used = fitted(heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     pieces: list[str] = []
     for (token, text), count in zip(blocks, counter.count_many([text for _, text in blocks]), strict=True):

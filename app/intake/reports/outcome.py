@@ -1,10 +1,29 @@
-"""What became of each file of an ingestion."""
+"""The outcome of an ingestion: of each file, of all of them while it goes on, and of past ones in the log."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from app.db.database import Database
+from app.errors import InvalidInput
+from app.intake.reports import store
+from app.memories.sources import KnownFile
+from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.workspaces.workspace import Workspace
 
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
 STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
+MOST_FILES = 2_000
+"""Logged files of one ingestion, as many as somebody may read; the counts are of all."""
+KEPT = 500
+"""Logged ingestions of a workspace: older ones leave the log as new ones come."""
+LARGEST_PAGE = 200
+OnProgress = Callable[[int, int, str], None]
+"""Called with (files done, files found, path)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +54,7 @@ class Ingestion:
     outcomes: tuple[FileOutcome, ...]
     seconds: float
     dry_run: bool = False
-    waiting: int = 0
+    pending: int = 0
     """Chunks that were stored without a vector: a worker embeds them, or `priors backfill`."""
     degraded: str = ""
     """Why they have none."""
@@ -75,3 +94,92 @@ class Ingestion:
     def failed(self) -> tuple[FileOutcome, ...]:
         """Files that could not be ingested, each with its reason."""
         return tuple(outcome for outcome in self.outcomes if outcome.status == FAILED)
+
+
+@dataclass(slots=True, kw_only=True)
+class IngestionState:
+    """One ingestion in progress."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counter: TokenCounter
+    workspace: Workspace
+    language: str
+    """Text search configuration of the files."""
+    max_file_bytes: int
+    mask: bool
+    dry_run: bool
+    total: int = 0
+    on_progress: OnProgress = lambda _done, _total, _path: None
+    known: dict[str, KnownFile] = field(default_factory=dict)
+    """Files by path: the live one, or else the one retired last."""
+    by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
+    """Live files whose path is empty now, by content: where a moved file came from."""
+    outcomes: list[FileOutcome] = field(default_factory=list)
+    retitled: list[UUID] = field(default_factory=list)
+    """Chunks that need the vector of their new title."""
+    pending: int = 0
+    """Number of chunks that have no vector yet."""
+    degraded: str = ""
+    """The reason why they have none."""
+
+    def note(self, outcome: FileOutcome) -> None:
+        """Keep what became of a file, and tell whoever watches."""
+        self.outcomes.append(outcome)
+        self.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedIngestion:
+    """A past ingestion."""
+
+    ingestion_id: UUID
+    finished_at: datetime
+    seconds: float
+    counts: Mapping[str, int]
+    """Files by status."""
+    outcomes: tuple[FileOutcome, ...]
+    """The outcomes of files that were not unchanged, the failed ones first."""
+    degraded: str
+    """The reason why chunks were stored without vectors."""
+
+
+async def log_ingestion(database: Database, workspace: Workspace, ingestion: Ingestion) -> None:
+    """Log what became of the files, unless the ingestion found nothing new."""
+    told = [outcome for outcome in ingestion.outcomes if outcome.status != UNCHANGED]
+    told.sort(key=lambda outcome: outcome.status != FAILED)
+    if ingestion.dry_run or not told:
+        return
+    async with database.session(workspace) as session:
+        values = {
+            "seconds": ingestion.seconds,
+            "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
+            "outcomes": msgspec.json.encode(told[:MOST_FILES]).decode(),
+            "degraded": ingestion.degraded,
+        }
+        await store.log_ingestion(session, values, kept=KEPT)
+
+
+async def list_ingestions(
+    database: Database, *, workspace: Workspace, before: UUID | None = None, failed: bool = False, limit: int = 20
+) -> Sequence[LoggedIngestion]:
+    """Returns past ingestions, newest first: those `before` one, and with `failed` only those with files that failed.
+
+    Raises:
+        InvalidInput: a limit out of range.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    async with database.session(workspace, transaction=False) as session:
+        rows = await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
+    return [
+        LoggedIngestion(
+            ingestion_id=row.ingestion_id,
+            finished_at=row.finished_at,
+            seconds=row.seconds,
+            counts=row.counts,
+            outcomes=tuple(FileOutcome(**outcome) for outcome in row.outcomes),
+            degraded=row.degraded,
+        )
+        for row in rows
+    ]

@@ -15,8 +15,8 @@ from app.index.models import StoredModel, is_served
 from app.index.vectors import as_literals, embedded_text
 from app.intake.reports import store
 from app.intake.reports.apply import foreseen, write_files
+from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
-from app.intake.reports.progress import IngestionState
 from app.memories.memory import MemoryRow
 
 WINDOW = 512
@@ -124,7 +124,7 @@ async def write_window(state: IngestionState, window: Sequence[Prepared], vector
         written = await write_files(
             state.database, state.workspace, window, model=vectors.model, literals=vectors.literals
         )
-        state.waiting += written.waiting
+        state.pending += written.pending
         outcomes = written.outcomes
     for outcome in outcomes:
         state.note(outcome)

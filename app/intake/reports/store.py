@@ -1,18 +1,28 @@
 """The SQL of ingestion: the chunks that files have, the vectors of their texts, and the log of ingestions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import msgspec
-
 from app.db.session import Row, Session
 from app.index.models import StoredModel
-from app.intake.reports.matching import KnownChunk
-from app.intake.reports.outcome import FileOutcome, Ingestion
 from app.memories import sources
 from app.memories import store as memories
 from app.memories.memory import MemoryRow, new_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownChunk:
+    """A memory that the file's source has, live or retired."""
+
+    memory_id: UUID
+    content_hash: bytes
+    ordinal: int
+    live: bool
+    barred: bool = False
+    """A person deleted it, or it is quarantined: its text stays out for as long as nobody brings it back."""
+    released: bool = False
+    """A person let it out of quarantine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +32,7 @@ class LiveChunk:
     memory_id: UUID
     body: str
     language: str
-    trail: tuple[str, ...]
+    heading_path: tuple[str, ...]
     """Its heading path."""
 
 
@@ -90,7 +100,10 @@ async def live_chunks(session: Session, source_id: UUID) -> list[LiveChunk]:
     rows = await session.rows(LIVE_CHUNKS, {"source_id": source_id})
     return [
         LiveChunk(
-            memory_id=row.memory_id, body=row.body, language=row.language, trail=tuple(row.metadata.get("trail", ()))
+            memory_id=row.memory_id,
+            body=row.body,
+            language=row.language,
+            heading_path=tuple(row.metadata.get("trail", ())),
         )
         for row in rows
     ]
@@ -110,16 +123,9 @@ async def known_vectors(session: Session, model: StoredModel, rows: Sequence[Mem
     return {bytes(row.content_hash): row.vector for row in await session.rows(statement, given)}
 
 
-async def log_ingestion(session: Session, ingestion: Ingestion, told: Sequence[FileOutcome], *, kept: int) -> None:
-    """Keep an ingestion with these of its outcomes, and forget all but the latest `kept`."""
-    values = {
-        "ingestion_id": new_id(),
-        "seconds": ingestion.seconds,
-        "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
-        "outcomes": msgspec.json.encode(told).decode(),
-        "degraded": ingestion.degraded,
-    }
-    await session.execute(LOG, values)
+async def log_ingestion(session: Session, values: Mapping[str, object], *, kept: int) -> None:
+    """Keep an ingestion, given by its columns, and forget all but the latest `kept`."""
+    await session.execute(LOG, {"ingestion_id": new_id(), **values})
     await session.execute(FORGET, {"kept": kept})
 
 

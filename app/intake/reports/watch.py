@@ -11,8 +11,7 @@ from watchfiles import Change, awatch
 from app.db.database import Database
 from app.errors import DatabaseUnavailable
 from app.intake.reports.ingest import ingest
-from app.intake.reports.outcome import Ingestion
-from app.intake.reports.progress import OnProgress
+from app.intake.reports.outcome import Ingestion, OnProgress
 from app.intake.reports.scan import SUFFIXES
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces.workspace import Workspace

@@ -8,7 +8,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.memories import changes
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.runs.feedback import store
-from app.runs.feedback.rating import Rated, Rating
+from app.runs.feedback.store import Rated, Rating
 from app.runs.record import name_reasons
 from app.safety.secrets import masked
 from app.workspaces.workspace import Workspace

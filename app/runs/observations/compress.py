@@ -19,9 +19,10 @@ from app.runs.observations.observation import (
     Outcome,
     in_one_line,
     issue_facts,
+    parsed_reply,
     shortened,
+    storable,
 )
-from app.runs.observations.reply import parsed_reply, storable
 from app.text.sentences import Sentence, sentences
 from app.text.words import WORD
 

@@ -21,7 +21,7 @@ from app.text.sentences import Sentence, first_words, heading_of
 
 NARRATIVE_CHARACTERS = 700
 FACT_CHARACTERS = 300
-REDUNDANCY = 0.6
+MMR_LAMBDA = 0.6
 """Weight of a sentence's likeness to those already chosen, against its centrality (maximal marginal relevance)."""
 TASK_SHARE = 0.3
 """Weight of a sentence's likeness to the task: the narrative is of what was asked."""
@@ -149,8 +149,8 @@ def _narrative(weighed: Sequence[_Weighed]) -> list[_Weighed]:
 
 
 def _worth(item: _Weighed, chosen: Sequence[_Weighed]) -> float:
-    redundancy = max((_likeness(item, other) for other in chosen), default=0.0)
-    return item.centrality + TASK_SHARE * item.towards_task - REDUNDANCY * redundancy
+    nearest = max((_likeness(item, other) for other in chosen), default=0.0)
+    return item.centrality + TASK_SHARE * item.towards_task - MMR_LAMBDA * nearest
 
 
 def _likeness(one: _Weighed, other: _Weighed) -> float:

@@ -1,10 +1,14 @@
-"""What a finished run leaves behind."""
+"""A finished run's outcome, its compressed form, and the language model's reply that it is read from. Pure."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from app.runs.run import Run
+from app.text.sentences import sentences_of
 
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
@@ -93,3 +97,184 @@ def shortened(text: str, limit: int) -> str:
     cut = line[: limit - 1]
     at_word = cut.rsplit(" ", 1)[0] if " " in cut[limit // 2 :] else cut
     return f"{at_word.rstrip(' ,;:.-')}…"
+
+
+FACT_CHARACTERS = 400
+LARGEST_REPLY = 100_000
+"""Characters; a longer reply is a model that has lost its way, and its beginning is as good."""
+
+REASONING = re.compile(r"^[ \t]*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
+FIELD = re.compile(
+    r"^[ \t>]{0,8}(?P<item>(?:[-*•]|\d{1,2}[.)])[ \t]+)?(?P<mark>#{1,6}[ \t]*[*_]{0,3}|[*_]{1,3})?"
+    r"(?P<name>title|narrative|summary|key facts|facts)[ \t*_]{0,4}"
+    r"(?:[:：][*_]{0,3}[ \t]*|(?(mark)[ \t#]*$|(?!)))",
+    re.IGNORECASE | re.MULTILINE,
+)
+REASONING_END = re.compile(
+    r"</(?:think|thinking|reasoning)>[ \t]*(?:\n|(?=[{`])|(?=[#*_\d.) ]{0,8}(?:title|narrative|summary|facts)\b))",
+    re.IGNORECASE,
+)
+ALIASES = {"narrative": "summary", "facts": "key facts"}
+"""What some models call a field; its own name goes before."""
+
+ARRAY = re.compile(r"(?:\A|^)[ \t]*(?P<array>\[)(?=\s*[\"“„«'‘{])", re.MULTILINE)
+DECODER = json.JSONDecoder(strict=False)
+QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "‘": "’'"}
+"""What closes a string, by what opens it."""
+BULLET = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,2}[.)])[ \t]+(.+)")
+MARKS = "*_`\"'“”„«» \t"
+UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+"""Control characters, and halves of a surrogate pair: JSON can escape them, no database holds them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The fields of a reply; what is missing is empty."""
+
+    title: str
+    narrative: str
+    facts: tuple[str, ...]
+
+
+def parsed_reply(text: str) -> Reply:
+    """The three fields, wherever and however the model put them."""
+    fields = _fields(_without_reasoning(text[:LARGEST_REPLY].replace("\r\n", "\n")))
+    facts = (_plain(item, FACT_CHARACTERS) for item in facts_of(fields.get("facts") or ""))
+    return Reply(
+        title=_plain(_as_text(fields.get("title")), TITLE_CHARACTERS),
+        narrative=_narrative(_as_text(fields.get("narrative"))),
+        facts=tuple(dict.fromkeys(fact for fact in facts if fact))[:MOST_FACTS],
+    )
+
+
+def storable(text: str) -> str:
+    """`text` without the characters that cannot be stored or shown."""
+    return UNSTORABLE.sub("", text)
+
+
+def _without_reasoning(text: str) -> str:
+    """A model's thoughts are left out, also those whose beginning the endpoint has already taken away.
+
+    A text that only speaks of their marks has no narrative behind the last of them.
+    """
+    visible = FENCE.sub("", REASONING.sub("", text))
+    ends = list(REASONING_END.finditer(visible))
+    rest = visible[ends[-1].end() :] if ends else ""
+    return rest if _fields(rest).get("narrative") else visible
+
+
+def _fields(text: str) -> Mapping[str, Any]:
+    """The fields of a JSON object, should the whole reply be one; of lines otherwise."""
+    found = _from_object(text) or _from_lines(text)
+    return {name: found.get(name) or found.get(ALIASES.get(name, "")) for name in ("title", "narrative", "facts")}
+
+
+def _from_object(text: str) -> Mapping[str, Any] | None:
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or FIELD.search(text):
+        return None
+    try:
+        found = DECODER.decode(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return None
+    return {str(key).lower(): value for key, value in found.items()} if isinstance(found, dict) else None
+
+
+def _from_lines(text: str) -> Mapping[str, str]:
+    """Each field from its name to the next; of two with one name the first that says something."""
+    marks = list(FIELD.finditer(text))
+    # Where the fields are no items of a list, an item that looks like one is a fact.
+    marks = [mark for mark in marks if not mark["item"] or marks[0]["item"]]
+    fields: dict[str, str] = {}
+    for place, mark in enumerate(marks):
+        end = marks[place + 1].start() if place + 1 < len(marks) else len(text)
+        value = text[mark.end() : end].strip()
+        if value:
+            fields.setdefault(mark["name"].lower(), value)
+    return fields
+
+
+def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
+    """The facts of a list, a JSON array as text, or whatever a model wrote in its place."""
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if not isinstance(value, str):
+        return [_as_text(value)]
+    text = FENCE.sub("", value).strip()
+    array = ARRAY.search(text)
+    if array is not None:
+        return _array(text[array.start("array") :])
+    if text and text[0] in QUOTES and text.rstrip(" ,")[-1] in QUOTES[text[0]]:
+        return _strings(text)
+    return _bullets(text) or _lines(text)
+
+
+def _array(text: str) -> list[str]:
+    """The items of an array at the beginning of the text, whether or not it is JSON."""
+    try:
+        loaded, _ = DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return _strings(text[1:].lstrip())
+    return [_as_text(item) for item in loaded]
+
+
+def _strings(text: str) -> list[str]:
+    """Quoted strings between commas or line breaks, with whatever quotes in them; one that is cut off is left out."""
+    closing = re.escape(QUOTES.get(text[:1], '"'))
+    opening = re.escape("".join(QUOTES))
+    between = rf"[{closing}][ \t]*(?:,[ \t]*(?://[^\n]*)?\n?|\n)[ \t]*[{opening}]"
+    *items, last = re.split(between, text[1:])
+    end = re.search(rf"[{closing}]\s*,?\s*(?:\]|\Z)", last)
+    if end is not None or not items:
+        items.append(last if end is None else last[: end.start()])
+    return [_unescaped(item) for item in items]
+
+
+def _unescaped(item: str) -> str:
+    try:
+        return str(DECODER.decode('"' + re.sub(r'(?<!\\)"', r"\"", item) + '"'))
+    except ValueError:
+        return item.replace('\\"', '"')
+
+
+def _bullets(text: str) -> list[str]:
+    """The items of a list; a line that follows one without a blank line between them belongs to it."""
+    items: list[list[str]] = []
+    is_open = False
+    for line in text.splitlines():
+        found = BULLET.match(line)
+        if found:
+            items.append([found[1]])
+        elif is_open and line.strip():
+            items[-1].append(line.strip())
+        is_open = bool(line.strip()) and bool(items)
+    return [" ".join(item).rstrip(",") for item in items]
+
+
+def _lines(text: str) -> list[str]:
+    within = text[1:-1]
+    is_list = text[:1] == "[" and text[-1:] == "]" and "]" not in within
+    return [line for line in (within if is_list else text).splitlines() if line.strip(" ,[]")]
+
+
+def _as_text(item: Any) -> str:  # noqa: ANN401 - any JSON value
+    match item:
+        case None:
+            return ""
+        case str():
+            return item
+        case dict():
+            return "; ".join(f"{key}: {value}" for key, value in item.items())
+        case list():
+            return " ".join(_as_text(part) for part in item)
+    return json.dumps(item, ensure_ascii=False)
+
+
+def _plain(text: str, limit: int) -> str:
+    return shortened(in_one_line(storable(text)).strip(MARKS + ",").strip(), limit)
+
+
+def _narrative(text: str) -> str:
+    sentences = sentences_of(in_one_line(storable(text)).strip(MARKS))
+    return " ".join(sentences[:MOST_SENTENCES]).strip()

@@ -17,10 +17,9 @@ from app.runs import store as runs
 from app.runs import traces
 from app.runs.observations import store
 from app.runs.observations.compress import compressed, not_taken
-from app.runs.observations.issues import safe_issues
 from app.runs.observations.keep import Made, Told, keep
 from app.runs.observations.observation import LLM, Compressed, Outcome, as_judged
-from app.runs.observations.request import Compressor, Recorded, recorded
+from app.runs.observations.request import Compressor, Recorded, recorded, safe_issues
 from app.runs.observations.store import Asked
 from app.text.pieces import HEADING, paragraphs
 from app.workspaces.workspace import Workspace
@@ -76,7 +75,7 @@ async def _renew(take: Callable[[], Awaitable[bool]], pause: float) -> None:
             await take()
 
 
-async def compress_waiting(
+async def compress_pending(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:
     """Compress what was asked for, and store it, once: however often and by however many this is called.
@@ -127,7 +126,7 @@ async def compress_requested(
     pause = FIRST_PAUSE
     while True:
         try:
-            return await compress_waiting(database, compressor, workspace=workspace, observation_id=observation_id)
+            return await compress_pending(database, compressor, workspace=workspace, observation_id=observation_id)
         except BeingCompressed:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

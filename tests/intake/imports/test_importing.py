@@ -16,12 +16,11 @@ from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import Memory, NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
-from app.runs.browse import get_run, list_runs
 from app.runs.feedback.rate import list_ratings, rate, undo_rating
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import Compressor, request_observation
 from app.runs.observations.settle import compress_requested
-from app.runs.record import record_run
+from app.runs.record import get_run, list_runs, record_run
 from app.runs.run import NewRun, Run
 from app.wiring import Services
 from app.workspaces.workspace import Workspace

@@ -8,10 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk
-from app.intake.reports.chunking import MAX_TOKENS, chunk_report
-from app.intake.reports.facts import found_date, found_score
-from app.intake.reports.prepare import path_tags
+from app.intake.reports.chunk import Chunk, found_date, found_score
+from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from app.models.protocols import TokenCounter
 
 
@@ -21,7 +19,7 @@ def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Ch
     for chunk in found:
         assert counter.count(f"{chunk.title}\n{chunk.text}") <= MAX_TOKENS
         assert any(letter.isalnum() for letter in chunk.text)
-        assert chunk.trail
+        assert chunk.heading_path
     return found
 
 

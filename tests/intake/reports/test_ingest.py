@@ -17,8 +17,7 @@ import pytest
 from app.db.database import Database, libpq_url
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.intake.reports.ingest import ingest, ingest_content
-from app.intake.reports.log import list_ingestions
-from app.intake.reports.outcome import Ingestion
+from app.intake.reports.outcome import Ingestion, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
 from app.intake.reports.watch import watch
 from app.memories.browse import list_memories, list_sources
@@ -413,7 +412,7 @@ async def test_without_the_provider_files_are_taken_in_and_wait_for_vectors(tree
     tree.write("a.md", REPORT)
     result = await tree.ingest(provider=Refusing())
     assert statuses(result) == {"a.md": "new"}
-    assert (result.waiting, result.degraded) == (result.stored, "the provider is down")
+    assert (result.pending, result.degraded) == (result.stored, "the provider is down")
     assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
 
 

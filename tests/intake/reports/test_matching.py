@@ -5,7 +5,8 @@ from uuid import uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.intake.reports.matching import KnownChunk, matched
+from app.intake.reports.matching import matched
+from app.intake.reports.store import KnownChunk
 from app.memories.memory import MemoryRow, NewMemory
 
 
