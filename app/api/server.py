@@ -15,7 +15,6 @@ from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.settings import Settings, check_exposure
 from app.wiring import Services
 from app.worker.worker import run_worker
-from app.workspaces.workspace import UNMADE
 
 GRACE_SECONDS = 5
 """Time that requests have to finish after a stop."""
@@ -127,8 +126,7 @@ async def _watch_database(database: Database, services: Services) -> None:
     while services.revive is not None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
-            async with database.session(UNMADE, transaction=False) as session:
-                await session.execute("SELECT 1")
+            await database.check()
         except DatabaseUnavailable as error:
             logger.warning("the embedded database is gone and starts again", reason=str(error))
             try:

@@ -68,6 +68,7 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
+    # SQLAlchemy: see `app.cli`.
     from app.intake.reports.ingest import ingest as take_in  # noqa: PLC0415
 
     console = Console(stderr=True)

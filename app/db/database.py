@@ -121,6 +121,15 @@ class Database:
                 async with _owning(wire):
                     yield session
 
+    async def check(self) -> None:
+        """Ask for an answer.
+
+        Raises:
+            DatabaseUnavailable: there is none.
+        """
+        async with self._wire() as wire:
+            await wire.exchange([Command(b"SELECT 1")])
+
     async def close(self) -> None:
         """Close every connection."""
         await self._engine.dispose()

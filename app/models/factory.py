@@ -1,11 +1,10 @@
-"""Builds the embedding provider, the re-ranker and the token counter that the settings name."""
+"""Builds the embedding provider and the token counter that the settings name."""
 
 from dataclasses import replace
 
 from app.models.local import LocalProvider
-from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider, RemoteProvider
-from app.models.reranker import CrossEncoder
 from app.models.tokenizer import BundledTokenCounter
 from app.settings import Settings
 
@@ -51,13 +50,6 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
         api_key=settings.embedding_api_key,
         timeout=settings.embedding_timeout,
     )
-
-
-def reranker_from(settings: Settings) -> Reranker | None:
-    """Builds the configured re-ranker, which loads its model with the first query; None if none is configured."""
-    if not settings.reranker:
-        return None
-    return CrossEncoder(settings.data_dir, model=settings.reranker, folder=settings.reranker_folder)
 
 
 def counter() -> TokenCounter:

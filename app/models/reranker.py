@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.errors import RerankerUnavailable
+from app.models.protocols import Reranker
 from app.models.tokenizer import well_formed
+from app.settings import Settings
 
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
@@ -86,3 +88,10 @@ class CrossEncoder:
             loading.set_exception(RerankerUnavailable(reason))
         else:
             loading.set_result(encoder)
+
+
+def reranker_from(settings: Settings) -> Reranker | None:
+    """Builds the configured re-ranker, which loads its model with the first query; None if none is configured."""
+    if not settings.reranker:
+        return None
+    return CrossEncoder(settings.data_dir, model=settings.reranker, folder=settings.reranker_folder)

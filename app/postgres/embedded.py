@@ -21,7 +21,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres.cluster import ELSEWHERE, Cluster
 from app.postgres.postmaster import Postmaster
 
-TURN_SECONDS = 300.0
+LOCK_SECONDS = 300.0
 """Longest wait while another process starts or stops the server: a crash recovery may take minutes."""
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -54,7 +54,7 @@ class EmbeddedPostgres:
         with self._guard, _readable_errors(self._data_dir):
             self._forget_parents_share()
             _prepare(self._data_dir)
-            with self._turn():
+            with self._exclusive():
                 had_share = self._share is not None
                 self._take_share()
                 try:
@@ -88,7 +88,7 @@ class EmbeddedPostgres:
                 return
             try:
                 # A server whose folder was deleted stops by itself.
-                with suppress(FileNotFoundError), self._turn():
+                with suppress(FileNotFoundError), self._exclusive():
                     self._leave()
             finally:
                 self._drop_share()
@@ -117,7 +117,7 @@ class EmbeddedPostgres:
             atexit.register(self.stop)
 
     def _leave(self) -> None:
-        """Stops the server if no other process uses it. The caller holds `_turn`, so that none joins meanwhile."""
+        """Stops the server if no other process uses it. The caller holds `_exclusive`, so that none joins meanwhile."""
         try:
             if self._share and self._share.take(fcntl.LOCK_EX) and self._postmaster:
                 self._postmaster.shut_down()
@@ -138,14 +138,14 @@ class EmbeddedPostgres:
             self._pid, self._share, self._postmaster = os.getpid(), None, None
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         """Keeps other processes from starting or stopping the server."""
         lock = _FileLock(self._data_dir / "postgres.lock")
         try:
-            deadline = time.monotonic() + TURN_SECONDS
+            deadline = time.monotonic() + LOCK_SECONDS
             while not lock.take(fcntl.LOCK_EX):
                 if time.monotonic() > deadline:
-                    raise DatabaseUnavailable(f"another process holds {lock.path} since {TURN_SECONDS:.0f} s or more")
+                    raise DatabaseUnavailable(f"another process holds {lock.path} since {LOCK_SECONDS:.0f} s or more")
                 time.sleep(0.02)
             yield
         finally:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import RerankerUnavailable
-from app.models.factory import reranker_from
-from app.models.reranker import RETRY_SECONDS, CrossEncoder
+from app.models.reranker import RETRY_SECONDS, CrossEncoder, reranker_from
 from app.settings import Settings
 from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
