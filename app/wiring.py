@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
@@ -17,6 +17,13 @@ from app.settings import Settings
 
 LAYOUT_CACHE = "graph"
 """Folder of the data directory for what the process that computes graphs has compiled."""
+
+
+class _Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closable | None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class Services:
 
 
 class Address(NamedTuple):
-    """How to reach the database."""
+    """The ways to reach the database."""
 
     url: str
     admin_url: str
@@ -95,25 +102,20 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))
-        database = Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)
-        stack.push_async_callback(database.close)
-        provider = following_provider(settings)
-        stack.push_async_callback(provider.close)
-        layouts = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
-        stack.push_async_callback(layouts.close)
-        reranker = reranker_from(settings)
-        if reranker is not None:
-            stack.push_async_callback(reranker.close)
-        chat = chat_from(settings)
-        if chat is not None:
-            stack.push_async_callback(chat.close)
         yield Services(
             settings=settings,
-            database=database,
-            provider=provider,
+            database=_closed(stack, Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)),
+            provider=_closed(stack, following_provider(settings)),
             counter=counter(),
-            layouts=layouts,
-            reranker=reranker,
-            chat=chat,
+            layouts=_closed(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),
+            reranker=_closed(stack, reranker_from(settings)),
+            chat=_closed(stack, chat_from(settings)),
             revive=address.revive,
         )
+
+
+def _closed(stack: AsyncExitStack, part: C) -> C:
+    """Returns a part, if there is any, which is closed with the stack."""
+    if part is not None:
+        stack.push_async_callback(part.close)
+    return part

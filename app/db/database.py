@@ -3,7 +3,7 @@
 import asyncio
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -97,10 +97,7 @@ class Database:
         """
         async with self._wire() as wire:
             session = Session(wire, Scope(_id_of(workspace), transaction=transaction))
-            if transaction:
-                async with _committed(session):
-                    yield session
-            else:
+            async with _committed(session) if transaction else nullcontext():
                 yield session
 
     @asynccontextmanager
@@ -114,12 +111,8 @@ class Database:
         """
         async with self._wire() as wire:
             session = Session(wire, Scope(None, transaction=transaction))
-            if transaction:
-                async with _committed(session):
-                    yield session
-            else:
-                async with _owning(wire):
-                    yield session
+            async with _committed(session) if transaction else _owning(wire):
+                yield session
 
     async def check(self) -> None:
         """Ask for an answer.
@@ -170,9 +163,9 @@ async def _takes_service(wire: Wire) -> bool:
 
 
 @asynccontextmanager
-async def _committed(session: Session) -> AsyncIterator[Session]:
+async def _committed(session: Session) -> AsyncIterator[None]:
     try:
-        yield session
+        yield
         await session.commit()
     except BaseException:
         await _ended(session.roll_back())

@@ -33,7 +33,7 @@ def head() -> str:
 
 
 def lacking(revision: str | None) -> str:
-    """What is to be done before a database at this revision can be used; "" if nothing."""
+    """Says what is to be done before a database at this revision can be used; "" if nothing."""
     if revision == head():
         return ""
     try:

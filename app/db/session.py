@@ -57,12 +57,12 @@ class Across(Protocol):
 
 
 class Scope(NamedTuple):
-    """What a session may see, and how its statements are put into transactions."""
+    """The rows that a session may see, and the way in which it puts statements into transactions."""
 
     workspace_id: int | None
     """None: all workspaces."""
     transaction: bool
-    """Whether all its statements are one transaction; else each is its own."""
+    """True where all its statements are one transaction; else each is its own."""
 
 
 class Session:
@@ -109,10 +109,7 @@ class Session:
         Raises:
             LookupError: there are several.
         """
-        rows = await self.rows(statement, values, binary=binary)
-        if len(rows) > 1:
-            raise LookupError(f"{len(rows)} rows instead of one")
-        return rows[0] if rows else None
+        return _only(await self.rows(statement, values, binary=binary))
 
     async def one(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row:
         """Returns the only row.
@@ -127,10 +124,7 @@ class Session:
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
         """Returns the first column of the only row; None where there is no row."""
-        rows = await self.tuples(statement, values)
-        if len(rows) > 1:
-            raise LookupError(f"{len(rows)} rows instead of one")
-        return rows[0][0] if rows else None
+        return _only(await self.column(statement, values))
 
     async def column(self, statement: str, values: Values | None = None) -> list[Any]:
         """Returns the first column of all rows."""
@@ -252,3 +246,9 @@ def _maker_of(names: tuple[bytes | None, ...]) -> Callable[[Sequence[Any]], Row]
 
 def _first(row: Sequence[Any]) -> Any:  # noqa: ANN401 - of any column
     return row[0]
+
+
+def _only(rows: Sequence[Any]) -> Any:  # noqa: ANN401 - of any row
+    if len(rows) > 1:
+        raise LookupError(f"{len(rows)} rows instead of one")
+    return rows[0] if rows else None

@@ -83,7 +83,7 @@ class Command(NamedTuple):
     types: tuple[int, ...] = ()
     formats: Sequence[Format] = ()
     binary: bool = False
-    """Whether the result is to be sent in the binary format."""
+    """True where the result is to be sent in the binary format."""
 
 
 class Wire:
@@ -92,7 +92,7 @@ class Wire:
     def __init__(self, driver: psycopg.AsyncConnection) -> None:
         self.driver = driver
         self.secured = False
-        """Whether the connection has taken the service's role."""
+        """True where the connection has taken the service's role."""
         self._pgconn = driver.pgconn
         self._adapter = Transformer(driver)
         self._uses: OrderedDict[Key, int] = OrderedDict()
@@ -101,12 +101,12 @@ class Wire:
 
     @property
     def broken(self) -> bool:
-        """Whether the connection was lost."""
+        """True where the connection was lost."""
         return self._pgconn.status != ConnStatus.OK
 
     @property
     def idle(self) -> bool:
-        """Whether the connection is outside of any transaction, with nothing on its way."""
+        """True where the connection is outside of any transaction, with nothing on its way."""
         quiet = self._pgconn.pipeline_status == PipelineStatus.OFF
         return quiet and self._pgconn.transaction_status == TransactionStatus.IDLE
 
@@ -231,7 +231,7 @@ class Vectors:
 
 
 class _IdsLoader(Loader):
-    """What a statement gives in the binary format; others have their ids as UUIDs."""
+    """Loads the ids of results in the binary format; others have theirs as UUIDs."""
 
     format = Format.BINARY
 

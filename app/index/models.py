@@ -104,8 +104,7 @@ async def models(session: Session, *, held: bool = False) -> list[KnownModel]:
     """Returns every model; where they are `held` none of them is dropped before the transaction ends."""
     return [
         KnownModel(
-            stored=_stored(row),
-            state=ACTIVE if row.active else CANDIDATE if row.retiring_since is None else RETIRING,
+            stored=_stored(row), state=ACTIVE if row.active else CANDIDATE if row.retiring_since is None else RETIRING
         )
         for row in await session.rows(MODELS + HELD if held else MODELS)
     ]

@@ -208,11 +208,7 @@ async def _dropped(model: StoredModel, forget_similar: ForgetSimilar, session: S
 
 
 async def _fill(
-    database: Database,
-    held: Session,
-    provider: EmbeddingProvider,
-    candidate: StoredModel,
-    on_progress: OnProgress,
+    database: Database, held: Session, provider: EmbeddingProvider, candidate: StoredModel, on_progress: OnProgress
 ) -> int:
     """Embed what has no vector of the candidate, newest first. Returns how many memories.
 

@@ -19,7 +19,6 @@ from app.links.lookup import Phrase
 from app.links.relations import (
     GIVEN,
     LEAST_WEIGHT,
-    MENTIONS,
     NAME_BEARERS,
     RELATIONS,
     SIMILAR,
@@ -51,15 +50,6 @@ VECTOR_BATCH = 100
 """Memories compared in one statement: below the vector index's size each takes up to 5 ms."""
 MOST_AT_ONCE = 10_000
 """Links that are given at once."""
-
-
-class _Found(NamedTuple):
-    """The links of a batch."""
-
-    asked: Mapping[UUID, int]
-    """The times that each of its memories had been queued when it was read."""
-    mentions: Mapping[UUID, Sequence[UUID]]
-    others: Others
 
 
 class LinkedSlice(NamedTuple):
@@ -135,12 +125,8 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
     # Committed before texts are searched: of two that are linked at once, one finds the other.
     await again_after_deadlock(lambda: _write_titles(database, workspace_id, readings))
     others = await _others(database, workspace_id, batch, readings)
-    found = _Found(
-        asked={item.memory_id: item.asked for item in batch},
-        mentions=await _mentions(database, workspace_id, {**others.naming, **readings}),
-        others=others,
-    )
-    await again_after_deadlock(lambda: _write(database, workspace_id, found))
+    mentions = await _mentions(database, workspace_id, {**others.naming, **readings})
+    await again_after_deadlock(lambda: _write(database, workspace_id, batch, mentions, others))
     return len(batch)
 
 
@@ -184,16 +170,21 @@ async def _mentions(
     }
 
 
-async def _write(database: Database, workspace_id: int, found: _Found) -> None:
+async def _write(
+    database: Database,
+    workspace_id: int,
+    batch: Sequence[Text],
+    mentions: Mapping[UUID, Sequence[UUID]],
+    others: Others,
+) -> None:
     """Write the links, but those of a text that has changed meanwhile, which is queued again."""
+    asked = {item.memory_id: item.asked for item in batch}
     async with database.session(workspace_id) as session:
-        current = await leave_links(session, found.asked, step=WORDS)
-        changed = found.asked.keys() - current
-        mentions = {memory_id: others for memory_id, others in found.mentions.items() if memory_id not in changed}
-        links = [Link(memory_id, other, MENTIONS) for memory_id, others in mentions.items() for other in others]
-        await store.write_mentions(session, mentions, links)
-        await store.remove(session, found.others.common)
-        await store.add(session, [link for link in found.others.sharing if changed.isdisjoint(link[:2])])
+        changed = asked.keys() - await leave_links(session, asked, step=WORDS)
+        current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
+        await store.write_mentions(session, current)
+        await store.remove(session, others.common)
+        await store.add(session, [link for link in others.sharing if changed.isdisjoint(link[:2])])
 
 
 async def _link_by_vectors(database: Database, workspace_id: int) -> None:

@@ -119,13 +119,7 @@ async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]
 
 
 async def nearest(
-    session: Session,
-    model: StoredModel,
-    ids: Sequence[UUID],
-    *,
-    count: int,
-    least: float,
-    indexed: bool,
+    session: Session, model: StoredModel, ids: Sequence[UUID], *, count: int, least: float, indexed: bool
 ) -> list[tuple[UUID, UUID, float]]:
     """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity)."""
     distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"

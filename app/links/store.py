@@ -160,14 +160,13 @@ DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation = ANY(%(fou
 FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
 
 
-async def write_mentions(session: Session, texts: Collection[UUID], links: Collection[Link]) -> None:
-    """Replace what these texts mention by `links`."""
-    named = [link for link in links if link.relation == MENTIONS]
-    given = {"readers": list(texts), "mentions": MENTIONS}
-    ends = {"froms": [link.from_id for link in named], "tos": [link.to_id for link in named]}
-    await session.execute(NO_LONGER_NAMED, {**given, **ends})
-    await add(session, named)
-    await forget_famous(session, {link.to_id for link in named})
+async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID]]) -> None:
+    """Replace what these texts mention. Memories that too many texts name by then are named by none any more."""
+    links = [Link(memory_id, named, MENTIONS) for memory_id, others in mentions.items() for named in others]
+    await session.execute(NO_LONGER_NAMED, {**_columns(links), "readers": list(mentions), "mentions": MENTIONS})
+    await add(session, links)
+    named = sorted({link.to_id for link in links})
+    await session.execute(FAMOUS, {"tos": named, "mentions": MENTIONS, "mentioned": relations.MENTIONED})
 
 
 async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
@@ -197,12 +196,6 @@ def _columns(links: Collection[Link]) -> dict[str, Any]:
         "relations": [link.relation for link in links],
         "weights": [link.weight for link in links],
     }
-
-
-async def forget_famous(session: Session, ids: Collection[UUID]) -> None:
-    """Remove the mentions of those of these memories that too many texts name: their titles are common from now on."""
-    given = {"tos": list(ids), "mentions": MENTIONS, "mentioned": relations.MENTIONED}
-    await session.execute(FAMOUS, given)
 
 
 # Live memories alone, as a recall gives them: what was replaced tells by its own links what replaced it.

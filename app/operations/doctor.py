@@ -25,7 +25,7 @@ LEAST_FREE_BYTES = 1_000_000_000
 RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The result of one check."""
 
@@ -47,7 +47,7 @@ async def diagnose(settings: Settings) -> list[Finding]:
             finally:
                 await database.close()
     except PriorsError as error:
-        findings.append(Finding(status=FAIL, subject="database", message=str(error)))
+        findings.append(Finding(FAIL, "database", str(error)))
     return findings
 
 
@@ -55,9 +55,9 @@ def _exposure(settings: Settings) -> Finding:
     try:
         check_exposure(settings)
     except PriorsError as error:
-        return Finding(status=FAIL, subject="exposure", message=str(error))
+        return Finding(FAIL, "exposure", str(error))
     asked = "an API key is asked for" if settings.api_key else "no API key is asked for"
-    return Finding(status=OK, subject="exposure", message=f"serves on {settings.host}, {asked}")
+    return Finding(OK, "exposure", f"serves on {settings.host}, {asked}")
 
 
 def _disk(folder: Path) -> Finding:
@@ -65,8 +65,8 @@ def _disk(folder: Path) -> Finding:
     free = shutil.disk_usage(there).free
     message = f"{free / 1e9:.1f} GB are free at {there}"
     if free < LEAST_FREE_BYTES:
-        return Finding(status=WARN, subject="disk", message=f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
-    return Finding(status=OK, subject="disk", message=message)
+        return Finding(WARN, "disk", f"{message}; free some, or set PRIORS_DATA_DIR elsewhere")
+    return Finding(OK, "disk", message)
 
 
 async def _database_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
@@ -92,17 +92,17 @@ async def _server(database: Database) -> Finding:
     version = int(str(await _value(database, "SHOW server_version_num")))
     shown = await _value(database, "SHOW server_version")
     if version < LEAST_SERVER:
-        return Finding(status=FAIL, subject="database", message=f"Postgres {shown}; 16 or newer is needed")
-    return Finding(status=OK, subject="database", message=f"Postgres {shown} answers")
+        return Finding(FAIL, "database", f"Postgres {shown}; 16 or newer is needed")
+    return Finding(OK, "database", f"Postgres {shown} answers")
 
 
 async def _words(database: Database) -> Finding:
     if await _value(database, RUSSIAN):
-        return Finding(status=OK, subject="words", message="text beyond ASCII is parsed and stemmed")
+        return Finding(OK, "words", "text beyond ASCII is parsed and stemmed")
     return Finding(
-        status=WARN,
-        subject="words",
-        message="text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
+        WARN,
+        "words",
+        "text beyond ASCII is not parsed well: make the database with LC_CTYPE C.UTF-8 or another UTF-8 locale",
     )
 
 
@@ -110,36 +110,36 @@ async def _migrations(database: Database) -> Finding:
     revision = await current(database)
     mend = lacking(revision)
     if not mend:
-        return Finding(status=OK, subject="migrations", message=f"at {revision}")
-    return Finding(status=FAIL, subject="migrations", message=mend)
+        return Finding(OK, "migrations", f"at {revision}")
+    return Finding(FAIL, "migrations", mend)
 
 
 async def _role(database: Database) -> Finding:
     async with database.across() as session:
         powers = await session.one(LOGIN_POWERS)
     if not (powers.superuser or powers.bypasses):
-        return Finding(status=OK, subject="role", message=f"{powers.login} serves as {SERVICE}")
+        return Finding(OK, "role", f"{powers.login} serves as {SERVICE}")
     power = "a superuser" if powers.superuser else "a role that bypasses row-level security"
     message = (
         f"{powers.login} is {power}, so only {SERVICE}, which it takes, keeps workspaces apart: name a plain role in"
         " PRIORS_DATABASE_URL"
     )
-    return Finding(status=WARN, subject="role", message=message)
+    return Finding(WARN, "role", message)
 
 
 async def _extension(database: Database) -> Finding:
     version = str(await _value(database, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
     if tuple(int(part) for part in version.split(".")[:2]) < LEAST_PGVECTOR:
         message = f"pgvector {version}; 0.8 or newer is needed: install it and run ALTER EXTENSION vector UPDATE"
-        return Finding(status=FAIL, subject="pgvector", message=message)
-    return Finding(status=OK, subject="pgvector", message=version)
+        return Finding(FAIL, "pgvector", message)
+    return Finding(OK, "pgvector", version)
 
 
 async def _model_findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     provider = provider_from(settings)
     if not provider.enabled:
         message = "embeddings are switched off; answers are by words alone (PRIORS_EMBEDDING_PROVIDER)"
-        yield Finding(status=WARN, subject="model", message=message)
+        yield Finding(WARN, "model", message)
         return
     yield await _loads(provider)
     await provider.close()
@@ -160,17 +160,17 @@ async def _loads(provider: EmbeddingProvider) -> Finding:
         await provider.start()
         await provider.embed_query("ready?")
     except PriorsError as error:
-        return Finding(status=FAIL, subject="model", message=str(error))
-    return Finding(status=OK, subject="model", message=f"{provider.model_id}, {provider.dimension} numbers a vector")
+        return Finding(FAIL, "model", str(error))
+    return Finding(OK, "model", f"{provider.model_id}, {provider.dimension} numbers a vector")
 
 
 def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Finding:
     if (provider.model_id, provider.dimension) == (name, dimension):
-        return Finding(status=OK, subject="vectors", message=f"stored vectors are of {name}")
+        return Finding(OK, "vectors", f"stored vectors are of {name}")
     return Finding(
-        status=FAIL,
-        subject="vectors",
-        message=f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
+        FAIL,
+        "vectors",
+        f"stored vectors are of {name} ({dimension} numbers), configured is {provider.model_id}"
         f" ({provider.dimension}): they are never compared, so configure the stored model, or move to this one with"
         " `priors reembed`",
     )
@@ -181,10 +181,10 @@ def _model_change(state: MoveState) -> Iterator[Finding]:
         message = f"to {move.model.name}: {move.done:,} of {move.total:,} memories embedded"
         if not move.in_progress:
             message += f"; it was broken off, and `{_reembed(move.model)}` goes on"
-        yield Finding(status=OK if move.in_progress else WARN, subject="model change", message=message)
+        yield Finding(OK if move.in_progress else WARN, "model change", message)
     for name in state.retiring:
         message = f"{name} is no longer served: a running worker drops its vectors within minutes"
-        yield Finding(status=WARN, subject="model change", message=message)
+        yield Finding(WARN, "model change", message)
 
 
 def _reembed(model: StoredModel) -> str:
@@ -196,9 +196,9 @@ def _reembed(model: StoredModel) -> str:
 
 def _backfill(count: int) -> Finding:
     if not count:
-        return Finding(status=OK, subject="backfill", message="every memory has its vector")
+        return Finding(OK, "backfill", "every memory has its vector")
     message = f"{count:,} memories wait for a vector: a running worker embeds them, or `priors backfill`"
-    return Finding(status=WARN, subject="backfill", message=message)
+    return Finding(WARN, "backfill", message)
 
 
 async def _indexes(database: Database, model: StoredModel) -> Finding:
@@ -207,13 +207,13 @@ async def _indexes(database: Database, model: StoredModel) -> Finding:
     )
     if invalid:
         message = f"invalid: {invalid}; `priors backfill` builds vector indexes anew, others want REINDEX"
-        return Finding(status=WARN, subject="indexes", message=message)
+        return Finding(WARN, "indexes", message)
     async with database.across() as session:
         crowded = await vectors.crowded_workspaces(session, model)
     if crowded:
         message = f"{len(crowded)} large workspaces have no vector index yet: `priors backfill` builds it"
-        return Finding(status=WARN, subject="indexes", message=message)
-    return Finding(status=OK, subject="indexes", message="all are valid")
+        return Finding(WARN, "indexes", message)
+    return Finding(OK, "indexes", "all are valid")
 
 
 async def _statistics(database: Database) -> Finding:
@@ -224,5 +224,5 @@ async def _statistics(database: Database) -> Finding:
     )
     if stale:
         message = f"words were never counted in {stale}: a running worker does it, or `priors backfill`"
-        return Finding(status=WARN, subject="statistics", message=message)
-    return Finding(status=OK, subject="statistics", message="words are counted in every workspace")
+        return Finding(WARN, "statistics", message)
+    return Finding(OK, "statistics", "words are counted in every workspace")

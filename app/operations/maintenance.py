@@ -28,10 +28,7 @@ async def backfill(
 
 
 async def reembed(
-    database: Database,
-    provider: EmbeddingProvider,
-    *,
-    on_progress: moving.OnProgress = lambda _done, _total: None,
+    database: Database, provider: EmbeddingProvider, *, on_progress: moving.OnProgress = lambda _done, _total: None
 ) -> int:
     """Move the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
 

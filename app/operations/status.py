@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from app.db.database import Database
 from app.db.migrations import current, head, lacking
@@ -28,7 +27,9 @@ SELECT pg_database_size(current_database()) AS bytes, current_setting('server_ve
 # Ids of recalls grow with time.
 LATENCIES = """
 SELECT purpose, count(*) AS recalls,
-    percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took_ms) AS percentiles,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY took_ms) AS p50,
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95,
+    percentile_cont(0.99) WITHIN GROUP (ORDER BY took_ms) AS p99,
     avg((mode = 'hybrid')::int)::float8 AS hybrid
 FROM (
     SELECT purpose, took_ms, mode FROM recalls WHERE workspace_id = %(workspace_id)s
@@ -121,27 +122,14 @@ async def workspace_status(
         postgres=size.version,
         pgvector=size.vector_version or "",
         revision=revision,
-        **_counted(counts),
+        **counts._asdict(),
         latencies=latencies,
     )
 
 
-def _counted(counts: Row) -> dict[str, Any]:
-    names = ("live", "waiting", "sources", "runs", "recalls", "retired", "refused")
-    return {name: getattr(counts, name) for name in names}
-
-
 async def _latencies(session: Session) -> tuple[Latency, ...]:
     rows = await session.rows(LATENCIES, {"limit": LATEST})
-    return tuple(
-        Latency(
-            purpose=row.purpose,
-            recalls=row.recalls,
-            **dict(zip(("p50", "p95", "p99"), row.percentiles, strict=True)),
-            hybrid=row.hybrid,
-        )
-        for row in rows
-    )
+    return tuple(Latency(**row._asdict()) for row in rows)
 
 
 def _vector_silence(
@@ -190,12 +178,7 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     if mend := lacking(revision):
         reasons.append(mend)
     return Readiness(
-        database=True,
-        migrations=revision,
-        head=wanted,
-        model=model_loaded,
-        waiting=waiting,
-        reasons=tuple(reasons),
+        database=True, migrations=revision, head=wanted, model=model_loaded, waiting=waiting, reasons=tuple(reasons)
     )
 
 
@@ -268,19 +251,4 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
     """Returns the counts of every workspace, by name."""
     async with database.across() as session:
         rows = await session.rows(COUNTS)
-    return [
-        WorkspaceStatistics(
-            name=row.name,
-            language=row.language,
-            live=sum(row.kinds.values()),
-            kinds=row.kinds,
-            retired=row.retired,
-            sources=row.sources,
-            recalls=row.recalls,
-            waiting=row.waiting,
-            runs=row.runs,
-            quarantined=row.quarantined,
-            refused=row.refused,
-        )
-        for row in rows
-    ]
+    return [WorkspaceStatistics(live=sum(row.kinds.values()), **row._asdict()) for row in rows]

@@ -104,7 +104,7 @@ LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
 AFTER_LINKING = LINKING | {"the"}
 """Behind one of them also an article: "Bank of the West", where "In March the Kestrel …" has two names."""
 MOST_LINKING = 2
-"""Of them between two words of a name: "Banco de la Plata"."""
+"""Such words between two others of a name: "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Characters."""
 MOST_NAMES = 32
