@@ -10,11 +10,7 @@ import psycopg
 from app.db.session import Session
 from app.memories.gate import Given
 from app.memories.memory import QUARANTINED, Memory
-from app.memories.store import MARK
-
-LOCK_FOR_RATING = """
-SELECT quality FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s FOR NO KEY UPDATE
-"""
+from app.memories.store import MARK, lock
 
 JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -157,7 +153,7 @@ async def lock_for_rating(session: Session, memory_id: UUID) -> bool:
 
     Its readers do not wait.
     """
-    return await session.row(LOCK_FOR_RATING, {"memory_id": memory_id}) is not None
+    return await lock(session, [memory_id]) == 1
 
 
 async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:

@@ -48,18 +48,30 @@ class _Way(NamedTuple):
 WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
 
 
+class _Comparison(NamedTuple):
+    """The memories that a run was given, and the parts that find echoes of them."""
+
+    database: Database
+    provider: EmbeddingProvider | None
+    workspace: Workspace
+    given: Sequence[Given]
+
+
 async def residuals(
     database: Database,
     provider: EmbeddingProvider | None,
     workspace: Workspace,
     texts: Sequence[str],
     given: Sequence[Given],
-    ways: Sequence[_Way] = WAYS,
 ) -> list[Residual]:
     """Returns each text without its echoes, found in the whole text, in its lines, and in their sentences."""
     if not given:
         return [Residual(text, frozenset()) for text in texts]
-    wholes = await _repeated(database, provider, workspace, texts, given)
+    return await _residuals(_Comparison(database, provider, workspace, given), texts, WAYS)
+
+
+async def _residuals(comparison: _Comparison, texts: Sequence[str], ways: Sequence[_Way]) -> list[Residual]:
+    wholes = await _repeated(comparison, texts)
     found = [
         Residual(text, frozenset()) if memory_id is None else Residual("", frozenset({memory_id}))
         for text, memory_id in zip(texts, wholes, strict=True)
@@ -69,7 +81,7 @@ async def residuals(
     way, *further = ways
     cut = {place: way.apart(texts[place]) for place, memory_id in enumerate(wholes) if memory_id is None}
     said = [piece.said for several in cut.values() for piece in several if piece.said]
-    of_pieces = iter(await residuals(database, provider, workspace, said, given, further) if said else ())
+    of_pieces = iter(await _residuals(comparison, said, further) if said else ())
     for place, several in cut.items():
         left = [next(of_pieces) if piece.said else Residual("", frozenset()) for piece in several]
         found[place] = _together(way, texts[place], several, left)
@@ -90,17 +102,12 @@ def _all_repeats(found: Sequence[Residual]) -> frozenset[UUID]:
     return frozenset[UUID]().union(*(item.repeats for item in found))
 
 
-async def _repeated(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace: Workspace,
-    texts: Sequence[str],
-    given: Sequence[Given],
-) -> list[UUID | None]:
+async def _repeated(comparison: _Comparison, texts: Sequence[str]) -> list[UUID | None]:
     """Returns for each text the given memory that it repeats, by words or by meaning."""
+    given = comparison.given
     found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
     doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
-    nearest = await _nearest(database, provider, workspace, [texts[place] for place in doubtful], given)
+    nearest = await _nearest(comparison, [texts[place] for place in doubtful])
     known = {item.memory_id: item for item in given}
     for place, (memory_id, similarity) in zip(doubtful, nearest, strict=False):
         if memory_id is not None and echo_by_meaning(texts[place], known[memory_id], similarity):
@@ -115,26 +122,21 @@ def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequenc
     return list(islice(repeating, MOST_DOUBTFUL))
 
 
-async def _nearest(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace: Workspace,
-    texts: Sequence[str],
-    given: Sequence[Given],
-) -> list[tuple[UUID | None, float]]:
+async def _nearest(comparison: _Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:
     """Returns for each text the given memory nearest in meaning, with its cosine; an empty list without vectors."""
-    if provider is None or not provider.enabled or not texts or not given:
+    provider = comparison.provider
+    if provider is None or not provider.enabled or not texts:
         return []
     try:
         literals = vectors.as_literals(await provider.embed_documents(texts))
     except EmbeddingUnavailable as error:
         logger.warning("echoes are told by words alone", reason=str(error))
         return []
-    async with database.session(workspace, transaction=False) as session:
+    async with comparison.database.session(comparison.workspace, transaction=False) as session:
         model = await active_model(session)
         if model is None or (model.name, model.dimension) != (provider.model_id, provider.dimension):
             return []
-        return await vectors.nearest_of(session, model, [item.memory_id for item in given], literals)
+        return await vectors.nearest_of(session, model, [item.memory_id for item in comparison.given], literals)
 
 
 async def note_echoes(

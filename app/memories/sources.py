@@ -1,7 +1,7 @@
 """The SQL of sources, and of the changes that a new version or path of a report file makes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -177,13 +177,7 @@ def _by_path(rows: Iterable[Row]) -> dict[str, KnownFile]:
 
 
 def _file_of(row: Row) -> KnownFile:
-    return KnownFile(
-        source_id=row.source_id,
-        uri=row.uri,
-        title=row.title,
-        content_hash=bytes(row.content_hash or b""),
-        live=row.live,
-    )
+    return KnownFile(**{**row._asdict(), "content_hash": bytes(row.content_hash or b"")})
 
 
 async def keep_files(session: Session, files: Sequence[KnownFile], titles: Sequence[str]) -> None:
@@ -205,16 +199,7 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
 
 async def retitle_chunks(session: Session, chunks: Sequence[Retitled]) -> None:
     """Give chunks their new titles; they still have to be indexed and embedded."""
-    rows = [
-        {
-            "memory_id": chunk.memory_id,
-            "title": chunk.title,
-            "heading_path": chunk.heading_path,
-            "content_hash": chunk.content_hash.hex(),
-            "tokens": chunk.tokens,
-        }
-        for chunk in chunks
-    ]
+    rows = [{**asdict(chunk), "content_hash": chunk.content_hash.hex()} for chunk in chunks]
     await session.execute(RETITLE, {"rows": msgspec.json.encode(rows).decode()})
 
 

@@ -131,7 +131,7 @@ class TooManyWords(Exception):
 
 @contextmanager
 def word_limit() -> Iterator[None]:
-    """Turns the database's refusal of such a text into TooManyWords."""
+    """Raises TooManyWords where the database refuses such a text."""
     try:
         yield
     except psycopg.errors.ProgramLimitExceeded as error:
@@ -152,15 +152,15 @@ def memory_of(row: Row) -> Memory:
 
 
 async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identity, Row]:
-    """Returns the live memories that have the content of one of these rows, by their identity."""
+    """Returns the live memories with the content of one of these rows, by their identity."""
     found = await session.rows(FIND_KNOWN, {"hashes": list({row.content_hash for row in rows})})
     return {(bytes(row.content_hash), row.kind, row.source_id, row.ordinal): row for row in found}
 
 
 async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
-    """Write new memories; returns the ids of those that nobody else wrote meanwhile.
+    """Write new memories; returns the ids of those that were not known.
 
-    In the order of their identity: two writers of the same memories wait for each other, but never in a circle.
+    They are written in the order of their identity, so that two writers of the same memories do not deadlock.
     """
     if not rows:
         return set()
@@ -168,16 +168,18 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     return set(await session.column(INSERT, {"rows": _as_json([row.json for row in ordered])}))
 
 
-async def lock(session: Session, ids: Sequence[UUID]) -> None:
-    """Hold these memories against other writers, in the order of their ids; readers and new references go on."""
-    if ids:
-        await session.execute(LOCK, {"ids": list(ids)})
+async def lock(session: Session, ids: Sequence[UUID]) -> int:
+    """Lock memories against other writers, in the order of their ids; returns how many there are.
+
+    Readers and new references to them do not wait.
+    """
+    return await session.execute(LOCK, {"ids": list(ids)}) if ids else 0
 
 
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
     """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
 
-    `revive` makes them live again as well; they still have to be indexed. Rows are locked in the order of their ids.
+    With `revive` they become live again; they still have to be indexed. Rows are locked in the order of their ids.
     """
     if not rows:
         return
@@ -198,14 +200,14 @@ async def retire(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -
 
 
 async def mark_retired(session: Session, ids: Sequence[UUID], *, reason: str) -> None:
-    """Retire these memories, live or retired already, for this reason from now on."""
+    """Retire memories for this reason, also those that are retired already."""
     await retire(session, ids, reason=reason)
     if ids:
         await session.execute(MARK, {"ids": list(ids), "reason": reason})
 
 
 async def insert_observations(session: Session, rows: Sequence[MemoryRow]) -> None:
-    """Write the fields that these rows have as observations."""
+    """Write the observation fields of these rows."""
     given = _details({row.memory_id: row for row in rows})
     if given:
         await session.execute(INSERT_OBSERVATIONS, {"rows": _as_json(given)})
@@ -224,7 +226,7 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
 
 
 def _details(rows: Mapping[UUID, MemoryRow]) -> list[dict[str, Any]]:
-    """Returns them in the order of the ids: two writers of the same ones never wait for each other in a circle."""
+    """Returns the rows' observation fields in the order of the ids, so that no two writers deadlock."""
     return [
         {"memory_id": memory_id, **asdict(row.memory.observation)}
         for memory_id, row in sorted(rows.items())
