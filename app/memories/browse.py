@@ -36,13 +36,13 @@ EVERYTHING = Filters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some of the memories that meet the conditions."""
+    """A page of the memories that meet the conditions."""
 
     memories: tuple[Memory, ...]
     end: tuple[datetime | float, UUID] | None
-    """The last memory's value in the order, and its id; None where no more can follow."""
+    """The last memory's value in the order, and its id; None on the last page."""
     total: int | None
-    """The number of memories on all pages, counted up to 10,001; None where that was not asked."""
+    """The number of memories on all pages, counted up to 10,001; None if it was not asked for."""
 
 
 async def get_memory(database: Database, *, workspace: Workspace, memory_id: UUID) -> Memory:
@@ -59,7 +59,7 @@ async def get_memory(database: Database, *, workspace: Workspace, memory_id: UUI
 async def with_memory(
     database: Database, workspace: Workspace, memory_id: UUID
 ) -> AsyncIterator[tuple[Session, Memory]]:
-    """Opens a session to read more of a memory, live or retired; yields it and the memory.
+    """Opens a session; yields it and a memory, live or retired.
 
     Raises:
         NotFound: the workspace has no such memory.
@@ -166,7 +166,7 @@ MOST_VALUES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """The values that live memories have, each with how many have it, the most frequent first."""
+    """The values of live memories to filter by, each with its count, the most frequent first."""
 
     kinds: Counts = ()
     task_types: Counts = ()
@@ -175,7 +175,7 @@ class Facets:
 
 
 async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
-    """Returns the values that memories can be filtered by."""
+    """Returns the values to filter by, with their counts."""
     async with database.session(workspace, transaction=False) as session:
         found = await facets(session, limit=MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})

@@ -157,7 +157,7 @@ async def lock_for_rating(session: Session, memory_id: UUID) -> bool:
 
 
 async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:
-    """Give observations these scores and verdicts; with `known_first` only where they have none."""
+    """Give observations scores and verdicts; with `known_first` only those that have none."""
     if judgements:
         values = {
             "ids": [judgement.memory_id for judgement in judgements],
@@ -219,14 +219,15 @@ class TwinLive(Exception):
 
 
 async def lock_deletable(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Lock those of these memories that are live, quarantined or superseded, in the order of their ids."""
+    """Locks the live, quarantined and superseded ones of these memories; returns their ids."""
     return await session.column(LOCK_DELETABLE, {"ids": list(ids)})
 
 
 async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
-    """Make memories live again; returns those, which still have to be indexed, and those back in quarantine instead.
+    """Make memories live again; returns their ids, and the ids of those that went back to quarantine instead.
 
-    What was in quarantine when it was deleted comes back there; from there it is released by a restore of its own.
+    A memory that was deleted in quarantine goes back there; a second restore releases it. Live ones still have to be
+    indexed.
 
     Raises:
         TwinLive: nothing can be restored in this transaction.

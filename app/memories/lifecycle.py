@@ -1,6 +1,7 @@
-"""The verbs by which people take memories out, bring them back and tag them."""
+"""The verbs that delete, restore, tag and review memories."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -20,12 +21,12 @@ TWIN_RETRIES = 3
 LOW_QUALITY = -2
 """The quality at or below which a memory is a prune candidate whatever its score."""
 LOW_SCORE = 6.0
-"""The score below which a memory is one as soon as ratings speak against it."""
+"""The score below which a memory with a negative quality is a prune candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneCandidate:
-    """A memory that people and scores speak against."""
+    """A memory with a low quality or score, and the reason."""
 
     memory: Memory
     reason: str
@@ -33,7 +34,7 @@ class PruneCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewCounts:
-    """The numbers of memories that there are to review."""
+    """The numbers of memories to review, by list."""
 
     prune_candidates: int = 0
     quarantined: int = 0
@@ -42,15 +43,15 @@ class ReviewCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The memories that were named, by whether they were changed."""
+    """The given ids, divided into changed and missing memories."""
 
     changed: tuple[UUID, ...]
     missing: tuple[UUID, ...]
-    """Not in the workspace, or not in the state from which this leads."""
+    """Not in the workspace, or not in a state that the verb changes."""
 
 
 async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    """Take memories out of every answer, all in one transaction; they can be restored until the trash is emptied."""
+    """Move memories to the trash, all in one transaction; they can be restored until the trash is emptied."""
 
     async def delete(session: Session) -> Sequence[UUID]:
         found = await changes.lock_deletable(session, ids)
@@ -61,16 +62,14 @@ async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequ
 
 
 async def restore_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    """Bring back what was deleted, superseded or quarantined; a released memory is never quarantined again.
+    """Restore deleted, superseded or quarantined memories; a released memory is never quarantined again.
 
-    One whose text is live elsewhere stays where it is, and what was deleted in quarantine comes back to it.
+    A memory stays retired if another live memory has its identity. One that was deleted in quarantine goes back there.
     """
     for _ in range(TWIN_RETRIES):
-        try:
+        # The next attempt sees the twin and leaves its memory retired.
+        with suppress(changes.TwinLive):
             return await _restored(database, workspace, ids)
-        except changes.TwinLive:
-            # On another look it is found.
-            continue
     return await _restored(database, workspace, ids)
 
 
@@ -114,7 +113,7 @@ async def _all_at_once(
     ids: Sequence[UUID],
     change: Callable[[Session], Awaitable[Sequence[UUID]]],
 ) -> Changed:
-    """Returns what one transaction changed of the memories that were named."""
+    """Changes memories in one transaction; returns the changed and the missing ids."""
     if not 1 <= len(ids) <= MOST_AT_ONCE:
         raise InvalidInput("ids", f"1 to {MOST_AT_ONCE:,} are taken at once")
     async with database.session(workspace) as session:
@@ -127,14 +126,14 @@ async def _all_at_once(
 
 
 def _tag(tag: str, *, mask: bool) -> str:
-    """Returns the tag as it is stored: masked like those that come with a memory."""
+    """Returns the tag as it is stored, masked like the tags of a new memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
         raise InvalidInput("tag", told_apart(reason)[1])
     return masked(tag) if mask else tag
 
 
 async def quarantined(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
-    """Returns memories that the injection scan took out, newest first, each with its findings."""
+    """Returns memories that the injection scan retired, newest first, each with its findings."""
     async with database.session(workspace, transaction=False) as session:
         return await filters.retired_as(session, QUARANTINED, limit)
 
