@@ -129,7 +129,7 @@ class Database:
 
     @asynccontextmanager
     async def _wire(self) -> AsyncIterator[Wire]:
-        """A connection of the pool. One that is not idle at the end, for whatever reason, is closed."""
+        """Opens a connection of the pool. One that is not idle at the end, for whatever reason, is closed."""
         with _pool_errors():
             pooled = await self._engine.raw_connection()
         wire = _wire_of(pooled)
@@ -174,7 +174,7 @@ async def _committed(session: Session) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _owning(wire: Wire) -> AsyncIterator[None]:
-    """The owner's role outside of a transaction. Where the service's cannot be taken back the connection is closed."""
+    """Takes the owner's role outside of a transaction; where it cannot be given back the connection is closed."""
     if not wire.secured:
         yield
         return
@@ -194,7 +194,7 @@ async def _serving_again(wire: Wire) -> None:
 
 
 async def _ended(work: Awaitable[None]) -> None:
-    """Waits for work that a cancellation must not interrupt. What fails in it leaves a connection that is not idle."""
+    """Waits for work that a cancellation must not interrupt. If it fails, the connection is not idle afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -18,7 +18,7 @@ REVISION = "SELECT version_num FROM alembic_version"
 
 
 def configuration(url: str = "") -> Config:
-    """Alembic's configuration for the database at `url`."""
+    """Returns Alembic's configuration for the database at `url`."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     config.attributes["url"] = url
@@ -26,7 +26,7 @@ def configuration(url: str = "") -> Config:
 
 
 def head() -> str:
-    """The revision that this version of Priors needs."""
+    """Returns the revision that this version of Priors needs."""
     revision = ScriptDirectory.from_config(configuration()).get_current_head()
     assert revision is not None, "the project carries its migrations"  # noqa: S101
     return revision

@@ -199,7 +199,7 @@ class Session:
         return (await self._send([command]))[-1]
 
     async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
-        """A session without a transaction names its workspace for each statement anew."""
+        """Sends statements; a session without a transaction names its workspace for each of them anew."""
         prefix = self._taken_unsent() if self._scope.transaction else self._prefix
         return await self._wire.exchange([*prefix, *commands])
 
@@ -231,7 +231,7 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 
 
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
-    """A database without the roles is not migrated: whoever logs in owns what there is."""
+    """Returns what is sent before a statement. In a database without the roles, not migrated yet, no role is taken."""
     if scope.workspace_id is not None:
         return [wire.command(BIND, {"workspace": str(scope.workspace_id)})]
     return [OWN] if scope.transaction and wire.secured else []

@@ -274,5 +274,5 @@ def vectors_of(matrix: Matrix, halfvec_type: int) -> Vectors:
 
 
 def _header(count: int, element_type: int) -> bytes:
-    """One dimension, no NULLs, the element's type, as many elements, counted from 1."""
+    """Returns an array's header: one dimension, no NULLs, the element's type, their number, the first is 1."""
     return np.array([1, 0, element_type, count, 1], ">i4").tobytes()

@@ -154,7 +154,7 @@ class Readiness:
     model: bool
     """True where the embedding model is loaded, or switched off."""
     waiting: int
-    """Memories that wait for a vector; they are found by their words, so it does not make the service unready."""
+    """Memories that are pending for a vector; they are found by their words, so the service is ready nevertheless."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
 
@@ -239,7 +239,7 @@ class WorkspaceStatistics:
     """Live sources."""
     recalls: int
     waiting: int
-    """Memories that wait for a vector."""
+    """Memories that are pending for a vector."""
     runs: int
     quarantined: int
     """Memories that the injection scan keeps out of every answer."""
