@@ -1,4 +1,4 @@
-"""Compression with a language model: a local server speaks the protocol, and misbehaves as real ones do."""
+"""Tests of compression by a language model, against a local server that misbehaves as real ones do."""
 
 import asyncio
 import json
@@ -40,14 +40,14 @@ def said(text: Any) -> Answer:
 
 
 class Endpoint:
-    """The server, and how it answers: each answer once, the last one from then on."""
+    """A server that gives each of its answers once, and the last one from then on."""
 
     def __init__(self) -> None:
         self.answers: list[Answer | Callable[[], Answer]] = [said(GOOD)]
         self.requests: list[dict[str, Any]] = []
         self.pause = ("retry-after-ms", "1")
         self.sent = 0
-        """Bytes of answers without an announced end."""
+        """Number of bytes sent of answers without an announced length."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ class Endpoint:
                     self.close_connection = True
 
             def drip(self, status: int, parts: Iterable[bytes]) -> None:
-                """Send what has no announced end, part by part, until the client has enough."""
+                """Sends an answer without an announced length, part by part, until the client closes."""
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.end_headers()
@@ -251,7 +251,7 @@ async def test_what_will_not_change_is_not_tried_again(endpoint: Endpoint, provi
 
 
 class Says:
-    """A chat that answers without an endpoint."""
+    """Answers without an endpoint."""
 
     model = "m"
 

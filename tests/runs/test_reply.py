@@ -1,4 +1,4 @@
-"""Replies are read as models write them, and never at the price of what they say."""
+"""Tests that replies are parsed in every form that models use, and lose none of their text."""
 
 import pytest
 

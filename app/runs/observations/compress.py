@@ -1,4 +1,4 @@
-"""From an outcome to its compressed form: by a language model where one answers, by extraction otherwise."""
+"""Compresses an outcome by a language model if one answers, or else by extraction."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,16 +27,16 @@ from app.text.sentences import Sentence, sentences
 from app.text.words import WORD
 
 EMBEDDED_SENTENCES = 400
-"""Sentences that are embedded at most, 4 to 8 s of work; of a longer output those closest to its words' centre."""
+"""Sentences that are embedded at most, which takes 4 to 8 s; of a longer output, the most central ones."""
 REASON_CHARACTERS = 500
 
 logger = structlog.get_logger()
 
 
 async def compressed(outcome: Outcome, provider: EmbeddingProvider, chat: Chat | None, *, evaluator: str) -> Compressed:
-    """The outcome's title, narrative and facts, the evaluator's issues among them.
+    """Compresses an outcome to title, narrative and facts, among them the evaluator's issues.
 
-    It always succeeds: what is down, slow or wrong is left out, and `fallback` says why.
+    It always succeeds: if the language model is down, slow or wrong, it goes on without, and `fallback` says why.
     """
     made, reason = await _by_model(outcome, chat) if chat is not None else (None, "")
     if made is None or not made.title or len(made.facts) < FEWEST_FACTS:
@@ -45,12 +45,11 @@ async def compressed(outcome: Outcome, provider: EmbeddingProvider, chat: Chat |
 
 
 async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, str]:
-    """What the model made of it, or why that is not taken."""
+    """Returns the model's compression, or None and the reason why its reply is rejected."""
     prompt = compression_prompt(outcome)
     try:
         reply = parsed_reply(await chat.complete(prompt))
     except LLMUnavailable as error:
-        # An endpoint's words.
         return None, not_taken(str(error))
     if not WORD.search(reply.narrative):
         return None, not_taken("the language model's reply has no narrative")
@@ -66,24 +65,20 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
 
 
 def not_taken(reason: str) -> str:
-    """Why the model's reply is not taken, as it is kept with the observation; it is logged."""
+    """Logs why the model's reply is rejected, and returns the reason in the form that is stored."""
     short = shortened(storable(reason), REASON_CHARACTERS)
     logger.warning("compressing without the language model", reason=short)
     return short
 
 
 async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compressed:
-    """In threads: an output of 5 MB takes seconds, and others are served meanwhile."""
-    chosen = await asyncio.to_thread(_chosen, outcome.output)
+    """Extracts in threads: an output of 5 MB takes seconds, and other requests are served meanwhile."""
+    chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
-    return await asyncio.to_thread(_told, outcome, chosen, vectors, task)
+    return await asyncio.to_thread(_extract, outcome, chosen, vectors, task)
 
 
-def _chosen(output: str) -> list[Sentence]:
-    return most_central(sentences(output), EMBEDDED_SENTENCES)
-
-
-def _told(outcome: Outcome, chosen: Sequence[Sentence], vectors: Matrix | None, task: Vector | None) -> Compressed:
+def _extract(outcome: Outcome, chosen: Sequence[Sentence], vectors: Matrix | None, task: Vector | None) -> Compressed:
     made = extracted(outcome, chosen, vectors, task)
     if made.narrative:
         return made
@@ -104,7 +99,7 @@ async def _vectors(
 
 
 def _filled(made: Compressed | None, extract: Compressed, reason: str) -> Compressed:
-    """What the model left out, from the extract; the whole extract where it gave nothing."""
+    """Fills missing fields from the extract, or returns the whole extract if the model gave nothing."""
     if made is None:
         return replace(extract, fallback=reason)
     facts = made.facts if len(made.facts) >= FEWEST_FACTS else tuple(dict.fromkeys((*made.facts, *extract.facts)))
@@ -138,7 +133,7 @@ Facts: a JSON array of {fewest} to {most} strings, each one a specific finding w
 
 
 def compression_prompt(outcome: Outcome) -> str:
-    """The prompt for one outcome."""
+    """Formats the prompt for one outcome."""
     return PROMPT.format(
         task=outcome.task or "not given",
         task_type=outcome.task_type or "not given",

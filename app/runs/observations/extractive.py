@@ -1,4 +1,4 @@
-"""Compression without a language model. Pure: sentences and their vectors in, the memory's text out."""
+"""Compresses a run without a language model, by choosing sentences of its output. Pure."""
 
 import math
 import re
@@ -21,18 +21,18 @@ from app.text.sentences import Sentence, first_words, heading_of
 
 NARRATIVE_CHARACTERS = 700
 FACT_CHARACTERS = 300
-MMR_LAMBDA = 0.6
-"""Weight of a sentence's likeness to those already chosen, against its centrality (maximal marginal relevance)."""
-TASK_SHARE = 0.3
-"""Weight of a sentence's likeness to the task: the narrative is of what was asked."""
+MMR_PENALTY = 0.6
+"""Weight of a sentence's similarity to chosen ones, against its centrality (maximal marginal relevance)."""
+TASK_WEIGHT = 0.3
+"""Weight of a sentence's similarity to the task, so that the narrative answers it."""
 SAME = 0.6
-"""Share of the smaller word set from which on two facts say the same."""
+"""Share of the smaller set of words from which on two facts count as one."""
 NARRATIVE_WORDS = range(5, 61)
 GENERIC_HEADINGS = frozenset(
     {"report", "summary", "results", "result", "output", "overview", "introduction", "findings", "analysis", "answer",
      "executive summary", "final report", "conclusion", "notes", "todo", "contents", "table of contents"}
 )  # fmt: skip
-"""Headings that say nothing of what stands below them."""
+"""Headings that do not tell the subject."""
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*\s?(?:%|‰|[kKmMbB]n?\b|million|billion|thousand|млн|млрд|тыс|Mio|Mrd)?")
 DATE = re.compile(
@@ -45,35 +45,35 @@ WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Weighed:
-    """A sentence with what speaks for it."""
+class _Candidate:
+    """A sentence with its features."""
 
     sentence: Sentence
     centrality: float
     """Mean cosine to all sentences."""
-    towards_task: float
+    task_similarity: float
     vector: Vector | None
 
 
 def extracted(
     outcome: Outcome, sentences: Sequence[Sentence], vectors: Matrix | None, task: Vector | None
 ) -> Compressed:
-    """The outcome's title, narrative and facts, all in its own words.
+    """Compresses an outcome to title, narrative and facts in its own words.
 
-    `vectors` has a unit row a sentence, `task` is the task's; without them likeness is that of words.
+    `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
     """
-    weighed = _weighed(outcome, sentences, vectors, task)
-    told = _narrative(weighed)
+    candidates = _candidates(outcome, sentences, vectors, task)
+    narrative = _narrative(candidates)
     return Compressed(
         title=extracted_title(outcome),
-        narrative=" ".join(item.sentence.text for item in told),
-        facts=tuple(_facts(weighed, {item.sentence.place for item in told})),
+        narrative=" ".join(item.sentence.text for item in narrative),
+        facts=tuple(_facts(candidates, {item.sentence.place for item in narrative})),
         compressor=EXTRACTIVE,
     )
 
 
 def most_central(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
-    """The `count` sentences closest to what the whole output speaks of, by their words alone; in their order."""
+    """Chooses the `count` most central sentences of an output by their words, and keeps their order."""
     if len(sentences) <= count:
         return list(sentences)
     centrality = _word_centrality([sentence.text for sentence in sentences])
@@ -82,7 +82,7 @@ def most_central(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
 
 
 def extracted_title(outcome: Outcome) -> str:
-    """From the task and the output's own heading, whichever says more, or both."""
+    """Makes a title of the task, of the output's first heading, or of both."""
     task, heading = in_one_line(outcome.task), heading_of(outcome.output)
     if not heading or heading.lower().strip(" :") in GENERIC_HEADINGS:
         return shortened(task or first_words(outcome.output), TITLE_CHARACTERS)
@@ -94,22 +94,22 @@ def extracted_title(outcome: Outcome) -> str:
     return shortened(heading, TITLE_CHARACTERS)
 
 
-def _weighed(
+def _candidates(
     outcome: Outcome, sentences: Sequence[Sentence], vectors: Matrix | None, task: Vector | None
-) -> list[_Weighed]:
+) -> list[_Candidate]:
     texts = [sentence.text for sentence in sentences]
     if vectors is None or task is None:
         wanted = _words(outcome.task)
-        towards = [_share(wanted, _words(text)) for text in texts]
+        similarities = [_share(wanted, _words(text)) for text in texts]
         centrality = _word_centrality(texts)
     else:
-        towards = (vectors @ task).tolist()
+        similarities = (vectors @ task).tolist()
         centrality = (vectors @ vectors.mean(axis=0)).tolist() if texts else []
     return [
-        _Weighed(
+        _Candidate(
             sentence=sentence,
             centrality=centrality[place],
-            towards_task=towards[place],
+            task_similarity=similarities[place],
             vector=None if vectors is None else vectors[place],
         )
         for place, sentence in enumerate(sentences)
@@ -117,7 +117,7 @@ def _weighed(
 
 
 def _word_centrality(texts: Sequence[str]) -> list[float]:
-    """Mean cosine of each text's tf-idf weights to all, by their centroid: linear in the words."""
+    """Returns the mean cosine of each text's tf-idf weights to all others', by their centroid, in linear time."""
     bags = [Counter(_word_list(text)) for text in texts]
     holders = Counter(word for bag in bags for word in bag)
     weights = [{word: count * math.log1p(len(texts) / holders[word]) for word, count in bag.items()} for bag in bags]
@@ -132,15 +132,16 @@ def _word_centrality(texts: Sequence[str]) -> list[float]:
     ]
 
 
-def _narrative(weighed: Sequence[_Weighed]) -> list[_Weighed]:
-    """The most central sentences that are unlike each other, in their order in the output."""
-    left = [item for item in weighed if _can_narrate(item.sentence)]
-    left = left or [item for item in weighed if item.sentence.is_prose] or list(weighed)
-    chosen: list[_Weighed] = []
+def _narrative(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Chooses the most central sentences that differ from each other, in the order of the output."""
+    prose = [item for item in candidates if item.sentence.is_prose]
+    remaining = [item for item in prose if len(item.sentence.text.split()) in NARRATIVE_WORDS]
+    remaining = remaining or prose or list(candidates)
+    chosen: list[_Candidate] = []
     length = 0
-    while left and len(chosen) < MOST_SENTENCES:
-        best = max(left, key=lambda item: (_worth(item, chosen), -item.sentence.place))
-        left.remove(best)
+    while remaining and len(chosen) < MOST_SENTENCES:
+        best = max(remaining, key=lambda item: (_score(item, chosen), -item.sentence.place))
+        remaining.remove(best)
         if chosen and length + len(best.sentence.text) > NARRATIVE_CHARACTERS:
             continue
         chosen.append(best)
@@ -148,59 +149,54 @@ def _narrative(weighed: Sequence[_Weighed]) -> list[_Weighed]:
     return sorted(chosen, key=lambda item: item.sentence.place)
 
 
-def _worth(item: _Weighed, chosen: Sequence[_Weighed]) -> float:
-    nearest = max((_likeness(item, other) for other in chosen), default=0.0)
-    return item.centrality + TASK_SHARE * item.towards_task - MMR_LAMBDA * nearest
+def _score(item: _Candidate, chosen: Sequence[_Candidate]) -> float:
+    repeated = max((_similarity(item, other) for other in chosen), default=0.0)
+    return item.centrality + TASK_WEIGHT * item.task_similarity - MMR_PENALTY * repeated
 
 
-def _likeness(one: _Weighed, other: _Weighed) -> float:
+def _similarity(one: _Candidate, other: _Candidate) -> float:
     if one.vector is None or other.vector is None:
         return _share(_words(one.sentence.text), _words(other.sentence.text))
     return float(one.vector @ other.vector)
 
 
-def _can_narrate(sentence: Sentence) -> bool:
-    return sentence.is_prose and len(sentence.text.split()) in NARRATIVE_WORDS
-
-
-def _facts(weighed: Sequence[_Weighed], told: Set[int]) -> list[str]:
-    """The most specific sentences, each once; the narrative's own only where too few others are left."""
-    others = [item for item in weighed if item.sentence.place not in told]
+def _facts(candidates: Sequence[_Candidate], in_narrative: Set[int]) -> list[str]:
+    """Chooses the most specific distinct sentences; sentences of the narrative only if there are too few others."""
+    others = [item for item in candidates if item.sentence.place not in in_narrative]
     order = sorted(
-        others if len(others) >= MOST_FACTS else weighed,
-        key=lambda item: (-specificity(item.sentence.text), -item.centrality, item.sentence.place),
+        others if len(others) >= MOST_FACTS else candidates,
+        key=lambda item: (-_specificity(item.sentence.text), -item.centrality, item.sentence.place),
     )
     chosen: list[Sentence] = []
-    for item in order:
-        sentence = item.sentence
+    for sentence in (item.sentence for item in order if WORD.search(item.sentence.text)):
         if len(chosen) == MOST_FACTS:
             break
-        if WORD.search(sentence.text) and not any(says_the_same(sentence.text, other.text) for other in chosen):
+        if not any(_same_fact(sentence.text, other.text) for other in chosen):
             chosen.append(sentence)
     return [shortened(sentence.text, FACT_CHARACTERS) for sentence in sorted(chosen, key=lambda item: item.place)]
 
 
-def specificity(text: str) -> float:
-    """How much in a sentence can be checked: numbers, dates, names and codes, damped by its length."""
+def _specificity(text: str) -> float:
+    """Counts what can be verified in a sentence (numbers, dates, names and codes), damped by its length."""
     marks = (
         1.5 * len(NUMBER.findall(text)) + len(DATE.findall(text)) + len(NAME.findall(text)) + len(CODE.findall(text))
     )
     return marks / math.sqrt(8 + len(text.split()))
 
 
-def says_the_same(one: str, other: str) -> bool:
-    """Whether two sentences share most words and every number."""
+def _same_fact(one: str, other: str) -> bool:
+    """Tells if two sentences share most words and all numbers."""
     return NUMBER.findall(one) == NUMBER.findall(other) and _share(_words(one), _words(other)) >= SAME
 
 
 def _share(some: frozenset[str], others: frozenset[str]) -> float:
-    """Of the smaller set."""
+    """Returns the share of the smaller set that both have."""
     smaller = min(len(some), len(others))
     return len(some & others) / smaller if smaller else 0.0
 
 
 def _word_list(text: str) -> list[str]:
-    return [word for word in WORD.findall(text.lower()) if len(word) > 2 or word.isdigit()]  # noqa: PLR2004 - articles and the like
+    return [word for word in WORD.findall(text.lower()) if len(word) > 2 or word.isdigit()]  # noqa: PLR2004 - articles and prepositions
 
 
 def _words(text: str) -> frozenset[str]:
