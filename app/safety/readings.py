@@ -12,7 +12,6 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from app.safety.normal import Change, Pieces, Span, View, folded, pieces, rewritten
 from app.safety.rules import has, linear, vocabulary
@@ -34,7 +33,7 @@ DISCUSSION_CHARACTERS = 100
 MOST_MARKS = 10_000
 """Quotations of one kind that are read; text after them counts as not quoted."""
 COMMENT_START, COMMENT_END = "<!--", "-->"
-SOME_HIDDEN = r"<!--|\]\(|\]:|<\w"
+SOME_TAG, SOME_LINK = r"<!--|<\w", r"\]\(|\]:"
 TITLES = (
     r"(?m)\]\([^()\s]*[ \t]+[\"'(]([^\"\n]{3,})[\"')]\)",
     r"(?m)^[ \t]{0,3}\[[^\]\n]+\]:[ \t]*\S+[ \t]+[\"'(]([^\n]{3,})[\"')]",
@@ -99,40 +98,31 @@ def discussed(text: str) -> list[Span]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """A part of a text that a person does not see."""
-
-    text: str
-    start: int
-    end: int
-    title: bool = False
-    """True for a link's title or an image's text: a person may see it, and it describes."""
+def hidden_parts(text: str) -> Pieces | None:
+    """Extracts comments and hidden elements; returns None if there are none."""
+    return pieces([*_comments(text), *_hidden_elements(text)]) if has(SOME_TAG, text) else None
 
 
-def hidden_parts(text: str) -> Iterator[Hidden]:
-    """Yields comments, titles of links, texts of images, and hidden elements."""
-    if not has(SOME_HIDDEN, text):
-        return
-    yield from _comments(text)
-    yield from _hidden_elements(text)
-    for pattern in TITLES:
-        for match in itertools.islice(linear(pattern).finditer(text), MOST_MARKS):
-            yield Hidden(match.group(1), match.start(1), match.end(1), title=True)
+def titles(text: str) -> Pieces | None:
+    """Extracts titles of links and texts of images, which describe and may be seen; returns None if there are none."""
+    if not has(SOME_LINK, text):
+        return None
+    found = (match for pattern in TITLES for match in itertools.islice(linear(pattern).finditer(text), MOST_MARKS))
+    return pieces((match.group(1), match.span(1)) for match in found)
 
 
-def _comments(text: str) -> Iterator[Hidden]:
+def _comments(text: str) -> Iterator[tuple[str, Span]]:
     """Yields HTML comments; one that is never closed hides the rest of the text."""
     start = text.find(COMMENT_START)
     while start >= 0:
         first = start + len(COMMENT_START)
         end = text.find(COMMENT_END, first)
         last = len(text) if end < 0 else end
-        yield Hidden(text[first:last], first, last)
+        yield text[first:last], (first, last)
         start = text.find(COMMENT_START, last)
 
 
-def _hidden_elements(text: str) -> Iterator[Hidden]:
+def _hidden_elements(text: str) -> Iterator[tuple[str, Span]]:
     """Yields the text of hidden elements without tags; one that is never closed lasts to the end."""
     name, depth, first = "", 0, 0
     for tag in TAG.finditer(text):
@@ -141,20 +131,16 @@ def _hidden_elements(text: str) -> Iterator[Hidden]:
         elif name and tag[2].lower() == name:
             depth += -1 if tag[1] else 1
             if not depth:
-                yield _element(text, first, tag.start())
+                yield TAG.sub("", text[first : tag.start()]), (first, tag.start())
                 name = ""
     if name:
-        yield _element(text, first, len(text))
+        yield TAG.sub("", text[first:]), (first, len(text))
 
 
 def _hides(tag: re.Match[str]) -> bool:
     if tag[2].lower() in VOID_ELEMENTS or tag[3].endswith("/"):
         return False
     return bool(HIDING_STYLE.search(tag[3]) or HIDING_ATTRIBUTE.search(VALUE.sub("", tag[3])))
-
-
-def _element(text: str, start: int, end: int) -> Hidden:
-    return Hidden(TAG.sub("", text[start:end]), start, end)
 
 
 OPENED = "\f"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.safety import readings
-from app.safety.normal import Pieces, Span, View, count_invisible, normal, pieces
+from app.safety.normal import Pieces, Span, View, count_invisible, normal
 from app.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 BLOCK, FLAG = "block", "flag"
@@ -140,12 +140,10 @@ def _matches(text: str, severities: Iterable[str]) -> Iterator[tuple[Match, Span
 
 
 def _in_hidden_parts(page: Page) -> Iterator[Finding]:
-    """Finds matches in hidden parts; titles are read by fewer rules, because they describe."""
-    parts = list(readings.hidden_parts(page.read.text))
-    titles = pieces((part.text, (part.start, part.end)) for part in parts if part.title)
-    others = pieces((part.text, (part.start, part.end)) for part in parts if not part.title)
-    yield from _in_pieces(page, titles, (ADDRESSED, BLOCK), family=HIDDEN)
-    yield from _in_pieces(page, others, (HIDDEN, ADDRESSED, BLOCK), family=HIDDEN)
+    """Finds matches in titles, and in hidden parts, for which there are more rules."""
+    yield from _in_pieces(page, readings.titles(page.read.text), (ADDRESSED, BLOCK), family=HIDDEN)
+    hidden = readings.hidden_parts(page.read.text)
+    yield from _in_pieces(page, hidden, (HIDDEN, ADDRESSED, BLOCK), family=HIDDEN)
 
 
 def _in_encoded_data(page: Page) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -198,45 +198,40 @@ def masked_values(value: T) -> T:
 
     Returns the value itself if nothing in it can be a secret; otherwise mappings become dicts with text keys.
     """
-    if not any(_suspected("\n".join(_texts(value)))):
-        return value
+    texts: list[str] = []
     kinds: list[str] = []
-    result = _masked_value(value, kinds)
+
+    def collect(text: str) -> str:
+        texts.append(text)
+        return text
+
+    def change(text: str) -> str:
+        found = mask(text)
+        kinds.extend(found.kinds)
+        return found.text
+
+    _mapped(value, collect)
+    if not any(_suspected("\n".join(texts))):
+        return value
+    result = _mapped(value, change)
     if kinds:
         logger.warning("a secret was masked before it was stored", kinds=list(dict.fromkeys(kinds)))
     return cast("T", result)
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON value, or a frozen dataclass
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value, or a frozen dataclass
+    """Copies a value with each text changed."""
     match value:
         case str():
-            yield value
+            return change(value)
         case Mapping():
-            for key, item in value.items():
-                yield str(key)
-                yield from _texts(item)
+            return {change(str(key)): _mapped(item, change) for key, item in value.items()}
         case list() | tuple():
-            for item in value:
-                yield from _texts(item)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            for field in fields(value):
-                yield from _texts(getattr(value, field.name))
-
-
-def _masked_value(value: Any, kinds: list[str]) -> Any:  # noqa: ANN401 - as above
-    match value:
-        case str():
-            found = mask(value)
-            kinds += found.kinds
-            return found.text
-        case Mapping():
-            return {_masked_value(str(key), kinds): _masked_value(item, kinds) for key, item in value.items()}
-        case list() | tuple():
-            items = [_masked_value(item, kinds) for item in value]
+            items = [_mapped(item, change) for item in value]
             return items if isinstance(value, list) else tuple(items)
     if not is_dataclass(value) or isinstance(value, type):
         return value
-    return replace(value, **{field.name: _masked_value(getattr(value, field.name), kinds) for field in fields(value)})
+    return replace(value, **{field.name: _mapped(getattr(value, field.name), change) for field in fields(value)})
 
 
 def _filter(pattern: re.Pattern[str]) -> str:

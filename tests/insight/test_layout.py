@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.insight.map import layout
@@ -160,6 +160,7 @@ def test_the_nearest_anchors_are_taken_along(vectors: Matrix, monkeypatch: pytes
     assert len(chosen_anchors(vectors, new)) == 7
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=2, max_value=40), st.integers(min_value=1, max_value=40), small)
 def test_neighbours_are_the_nearest(among: int, asking: int, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -181,7 +182,6 @@ def test_each_is_its_own_nearest_neighbour_even_among_equals(vectors: Matrix) ->
 
 def test_exact_neighbours_serve_a_large_layout(vectors: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "EXACT_FROM", 10)
-    monkeypatch.setattr(layout, "BLOCK", 7)
     indices, distances = neighbours_within(vectors)
     assert np.array_equal(indices, neighbours(vectors, vectors, layout.NEIGHBOURS)[0])
     assert np.allclose(distances[:, 0], 0)

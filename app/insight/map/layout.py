@@ -30,8 +30,6 @@ NEIGHBOURS = 15
 EXACT_FROM = 4_096
 """Points from which on neighbours are searched here. Below, UMAP searches exactly itself; from here on it would compile
 an approximate search for half a minute, where an exact search of 5,000 points takes a second."""
-BLOCK = 1_000
-"""Rows whose distances are computed at once: 40 MB for 5,000 points."""
 LEAST_ANCHORED = 0.25
 """Anchors that a projection needs, as a share of the shown memories. A store that has grown to more than four times the
 map's size has topics that the old map has no room for."""
@@ -139,22 +137,11 @@ def neighbours_within(vectors: Matrix) -> tuple[Numbers, Matrix]:
 
 def neighbours(asking: Matrix, among: Matrix, count: int) -> tuple[Numbers, Matrix]:
     """Finds the `count` nearest of `among` for each row, exactly, nearest first, with their Euclidean distances."""
-    wide = among.astype(np.float64)
-    squares = (wide * wide).sum(axis=1)
-    blocks = [_nearest(asking[at : at + BLOCK], wide, squares, count) for at in range(0, len(asking), BLOCK)]
-    return np.concatenate([block[0] for block in blocks]), np.concatenate([block[1] for block in blocks])
+    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
 
-
-def _nearest(
-    asking: Matrix, among: NDArray[np.float64], squares: NDArray[np.float64], count: int
-) -> tuple[Numbers, Matrix]:
-    wide = asking.astype(np.float64)
-    distances = (wide * wide).sum(axis=1)[:, None] + squares - 2 * (wide @ among.T)
-    chosen = np.argpartition(distances, count - 1, axis=1)[:, :count]
-    near = np.take_along_axis(distances, chosen, axis=1)
-    order = np.lexsort((chosen, near), axis=1)
-    lengths = np.sqrt(np.take_along_axis(near, order, axis=1).clip(min=0))
-    return np.take_along_axis(chosen, order, axis=1), lengths.astype(np.float32)
+    search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(among.astype(np.float64))
+    distances, indices = search.kneighbors(asking.astype(np.float64))
+    return indices.astype(np.intp), distances.astype(np.float32)
 
 
 def cluster(vectors: Matrix, before: Numbers) -> Numbers:
