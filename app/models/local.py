@@ -3,11 +3,10 @@
 import asyncio
 import math
 import os
-import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +64,8 @@ class LocalProvider:
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
         self._running: set[asyncio.Future[Any]] = set()
-        self._queries: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._query_thread: threading.Thread | None = None
+        self._queued: deque[Job] = deque()
+        self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-queries")
 
     async def start(self) -> None:
         """Writes the bundled model if it is missing, loads the model and warms it up.
@@ -82,11 +81,9 @@ class LocalProvider:
         Raises:
             EmbeddingUnavailable: the model cannot be loaded.
         """
-        if self._query_thread is None:
-            self._query_thread = threading.Thread(target=self._answer_queries, name="embed-queries", daemon=True)
-            self._query_thread.start()
         future: Future[Vector] = Future()
-        self._queries.put((text, future))
+        self._queued.append((text, future))
+        self._queries.submit(self._answer_queries)
         return await asyncio.wrap_future(future)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -106,7 +103,7 @@ class LocalProvider:
 
     async def close(self) -> None:
         """Ends the threads after the running calls are done."""
-        self._queries.put(None)
+        self._queries.shutdown(wait=False)
         await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
 
@@ -134,26 +131,16 @@ class LocalProvider:
         return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
 
     def _answer_queries(self) -> None:
-        while (first := self._queries.get()) is not None:
-            jobs = [job for job in (first, *self._queued()) if job[1].set_running_or_notify_cancel()]
-            try:
-                vectors = self._run([text for text, _ in jobs]) if jobs else ()
-                for (_, future), vector in zip(jobs, vectors, strict=True):
-                    future.set_result(vector)
-            except Exception as error:  # noqa: BLE001 - every error belongs to the callers
-                for _, future in jobs:
-                    future.set_exception(error)
-
-    def _queued(self) -> Iterable[Job]:
-        for _ in range(MOST_QUERIES - 1):
-            try:
-                job = self._queries.get_nowait()
-            except queue.Empty:
-                return
-            if job is None:
-                self._queries.put(None)
-                return
-            yield job
+        """Embeds queued queries together; does nothing if an earlier call has taken them all."""
+        taken = [self._queued.popleft() for _ in range(min(len(self._queued), MOST_QUERIES))]
+        jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
+        try:
+            vectors = self._run([text for text, _ in jobs]) if jobs else ()
+            for (_, future), vector in zip(jobs, vectors, strict=True):
+                future.set_result(vector)
+        except Exception as error:  # noqa: BLE001 - every error belongs to the callers
+            for _, future in jobs:
+                future.set_exception(error)
 
     def _run(self, texts: Sequence[str]) -> Matrix:
         model = self._loaded()
