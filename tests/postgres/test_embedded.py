@@ -305,14 +305,14 @@ def test_a_cluster_whose_making_was_killed_is_made_again(data_dir: Path) -> None
         assert ask(postgres.start(), "SELECT 1") == "1"
 
 
-def test_an_incomplete_cluster_is_put_aside_not_deleted(data_dir: Path) -> None:
+def test_an_incomplete_cluster_is_renamed_not_deleted(data_dir: Path) -> None:
     cluster = data_dir / "postgres"
     cluster.mkdir(parents=True)
     (cluster / "PG_VERSION").write_text("18\n")
     with EmbeddedPostgres(data_dir) as postgres:
         assert ask(postgres.start(), "SELECT 1") == "1"
-    (aside,) = data_dir.glob("postgres.incomplete-*")
-    assert (aside / "PG_VERSION").read_text() == "18\n"
+    (renamed,) = data_dir.glob("postgres.incomplete-*")
+    assert (renamed / "PG_VERSION").read_text() == "18\n"
 
 
 def test_a_failing_initdb_says_why_and_leaves_nothing(data_dir: Path) -> None:
