@@ -12,7 +12,7 @@ from app.retrieval.recall import Explanation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """What a pipeline says of one of its runs; None: nothing is said of it, and what was said before holds."""
+    """A run as a pipeline reports it; a field of None keeps its stored value."""
 
     run_id: str
     """The pipeline's own."""
@@ -23,14 +23,14 @@ class NewRun:
     output: str | None = None
     output_path: str | None = None
     lines: int | None = None
-    """Of the output; counted where the output is given and this is not."""
+    """Lines of the output; counted if the output is given and this is not."""
     bytes: int | None = None
     round_scores: tuple[float, ...] | None = None
     """The evaluator's score after each round, 0 to 10."""
     final_score: float | None = None
     verdict: str | None = None
     issues: tuple[str, ...] | None = None
-    """What the evaluator found wrong."""
+    """The evaluator's issues."""
     stages: Mapping[str, Any] | None = None
     """Tokens and cost by stage."""
     metadata: Mapping[str, Any] | None = None
@@ -64,26 +64,26 @@ class Run:
 
     @property
     def spent(self) -> "Spent":
-        """What its stages say that they used."""
+        """Tokens and cost of its stages."""
         return spent(self.stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a run used, over all of its stages; None where none says."""
+    """Tokens and cost of a run, over all of its stages; None if no stage names them."""
 
     tokens: int | None
     cost: float | None
 
 
 TOKEN_NAMES = ("tokens", "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
-"""What stages call them; `tokens` says it all, the others are parts."""
+"""Names of token counts in a stage; `tokens` is the total, the others are parts."""
 MOST_SPENT = 1e15
 """A sum beyond it is a mistake of its writer's."""
 
 
 def spent(stages: Mapping[str, Any]) -> Spent:
-    """The sums of tokens and cost over the stages that are objects and name them."""
+    """Returns the sums of tokens and cost over the stages that are objects and name them."""
     named = [stage for stage in stages.values() if isinstance(stage, Mapping)]
     tokens = [found for stage in named if (found := _tokens(stage)) is not None]
     costs = [found for stage in named if (found := _number(stage.get("cost"))) is not None]
@@ -129,12 +129,12 @@ class GivenMemory:
     explain: Explanation
     """Every component of the score, as it was then."""
     used: bool
-    """Whether what it says came back in what the run wrote."""
+    """True if the run's output repeats it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """What became of a run's observation."""
+    """The outcome of a run's observation."""
 
     observation_id: UUID
     outcome: str | None
@@ -165,12 +165,12 @@ class MemoryUse:
 
     run_id: str
     stored: bool
-    """Whether the run itself is stored; older data can name one that is not."""
+    """True if the run itself is stored; older data can name one that is not."""
     recall_id: UUID
     rank: int
     score: float
     used: bool
-    """Whether what it says came back in what the run wrote."""
+    """True if the run's output repeats it."""
     given_at: datetime
     task: str | None
     agent: str | None
@@ -185,7 +185,7 @@ class MemoryTeller:
     run_id: str | None
     """None where the observation was asked for without naming a run."""
     stored: bool
-    """Whether the run itself is stored."""
+    """True if the run itself is stored."""
     outcome: str
     """`stored` where it made the memory, `joined` where the memory said it already."""
     task: str
@@ -204,7 +204,7 @@ class MemoryUses:
     """The run it was made of."""
     made_by_stored: bool
     uses: int
-    """How many of its givings came back in what the run wrote."""
+    """Number of recalls whose run used it."""
     said_by: tuple[MemoryTeller, ...]
     """The runs whose observation it holds, the best judged first: that one gives it its score and its verdict."""
     given_to: tuple[MemoryUse, ...]

@@ -44,7 +44,7 @@ FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s 
 
 
 def run_of_line(given: Mapping[str, Any]) -> NewRun:
-    """The run; what is not known of it stays in its metadata, word for word.
+    """Returns the run of an exported line; keys that no field has stay in its metadata, word for word.
 
     Raises:
         InvalidInput: it has no `run_id`, or a value of another type than its key says.
@@ -54,14 +54,11 @@ def run_of_line(given: Mapping[str, Any]) -> NewRun:
         raise InvalidInput("run_id", "is missing; it names the run")
     values: dict[str, Any] = {}
     taken = {"run_id"}
-    for key, name in TEXTS.items():
-        if given.get(key) is not None:
-            values[name] = _text(key, given[key])
-            taken.add(key)
-    for key, name in LISTS.items():
-        if given.get(key) is not None:
-            values[name] = _texts(key, given[key])
-            taken.add(key)
+    for names, converted in ((TEXTS, _text), (LISTS, _texts)):
+        for key, name in names.items():
+            if given.get(key) is not None:
+                values[name] = converted(key, given[key])
+                taken.add(key)
     values |= _numbers(given, taken) | _moments(given, taken)
     scores = _scores(given, taken)
     final_score = given.get("final_score")
@@ -84,7 +81,7 @@ def _scores(given: Mapping[str, Any], taken: set[str]) -> tuple[float, ...]:
 
 
 def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
-    """Of a run what the store lacks; None where it lacks nothing. An import never goes before what was said since."""
+    """Returns what is not stored yet of a run; None if all of it is. An import replaces nothing that is stored."""
     if not filled:
         return run
     said: dict[str, Any] = {name: None for name in filled if "." not in name}
@@ -144,7 +141,7 @@ def _moments(given: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
 
 
 def as_moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
-    """A date as exports write it; None where it is none."""
+    """Returns the date of a text in ISO format; None for anything else."""
     if not isinstance(value, str):
         return None
     try:
@@ -168,10 +165,10 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON 
 
 
 def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
-    """A number, also one that is written as a text.
+    """Returns a finite number, also from a text.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the value is no such number.
     """
     if isinstance(value, str) and PLAIN.fullmatch(value.strip()):
         return float(value)

@@ -51,7 +51,7 @@ class HarnessObservation:
     row_id: str
     memory: NewMemory
     quality: int | None
-    """None where it says nothing beyond its log."""
+    """None if the store gives none: its log decides."""
     ratings: tuple[HarnessRating, ...]
 
 
@@ -70,7 +70,7 @@ def is_harness(path: Path) -> bool:
 
 
 def read_harness(path: Path) -> Iterator[HarnessObservation | str]:
-    """Its observations in their order; a text for each row of either table that is left out: what is wrong with it.
+    """Yields the observations in their order, and a text for each row that is left out: the reason.
 
     Raises:
         InvalidInput: the file has no such tables, or is damaged.

@@ -126,13 +126,7 @@ async def _take_run(target: _Target, run: NewRun) -> None:
             target.filled[run.run_id] = await filled(session, run.run_id)
     new = only_new(run, target.filled[run.run_id])
     if new is not None:
-        await record_run(
-            target.database,
-            workspace=target.workspace,
-            run=new,
-            mask=target.mask,
-            known_first=True,
-        )
+        await record_run(target.database, workspace=target.workspace, run=new, mask=target.mask, known_first=True)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -287,7 +281,7 @@ async def _remember_harness(target: _Target, batch: list[HarnessObservation], re
 
 
 async def _carry_over(target: _Target, memory_id: UUID, item: HarnessObservation) -> int:
-    """Append what is new of the old log, and what it lacks of the old quality, whatever people have said since.
+    """Append the new ratings of the old log, then ratings that make up the difference to the old quality.
 
     Returns how many ratings of the log were new.
     """

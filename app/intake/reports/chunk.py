@@ -29,7 +29,7 @@ class Chunk:
 
     @property
     def title(self) -> str:
-        """The heading path in one line: what stands above the text wherever the chunk is embedded or shown."""
+        """The heading path in one line; it precedes the text wherever the chunk is embedded or shown."""
         return HEADING_SEPARATOR.join(self.heading_path)
 
 
@@ -38,7 +38,7 @@ PART_CHARACTERS = 160
 
 
 def fitted(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
-    """The heading path shortened to at most `room` tokens, and its tokens: long parts are cut, then the middle goes."""
+    """Returns the heading path in at most `room` tokens, and its tokens: cuts long parts, then drops middle ones."""
     parts = [part if len(part) <= PART_CHARACTERS else part[:PART_CHARACTERS].rstrip() + "…" for part in heading_path]
     while (used := counter.count(HEADING_SEPARATOR.join(parts))) > room and len(parts) > 1:
         del parts[1 if len(parts) > 2 else 0]  # noqa: PLR2004 - the file's title goes last but one
@@ -52,11 +52,11 @@ DATE_KEYS = (
     "occurred_at", "date", "judged_at", "evaluated_at", "finished_at", "completed_at", "ended_at", "end_time",
     "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
 )  # fmt: skip
-"""Where a document says when it happened; the first of these that can be read is taken."""
+"""Keys of a date, the best first; the first that can be read is taken."""
 FINAL_SCORE = "final_score"
 """From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
 SCORE_KEYS = ("overall_score", "score")
-"""What may be on any scale."""
+"""Keys of a score on any scale."""
 SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
 """Beside a score, the number that it is out of."""
 SECONDS = range(10**8, 10**11)
@@ -69,13 +69,13 @@ PERCENT = 100.0
 
 
 def found_date(facts: Mapping[str, Any]) -> datetime | None:
-    """When the document says that it happened, in UTC where it names no zone."""
+    """Returns the date that a document states; in UTC if it names no zone."""
     found = (_moment(facts[key]) for key in DATE_KEYS if key in facts)
     return next((moment for moment in found if moment is not None), None)
 
 
 def found_score(facts: Mapping[str, Any]) -> float | None:
-    """The evaluator's score on the scale from 0 to 10.
+    """Returns the evaluator's score on the scale from 0 to 10.
 
     `final_score` is on it. Of others, `7.5/10` and `75%` say their scale, and so does a greatest score beside them;
     where nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
@@ -126,7 +126,7 @@ def _score(value: Any, whole: float | None) -> float | None:  # noqa: ANN401 - a
 
 
 def _on_scale(value: Any, whole: float) -> float | None:  # noqa: ANN401 - any JSON or YAML value
-    """A number of at most `whole` as a share of ten; a text says its own scale."""
+    """Returns a number of at most `whole` as a share of ten; a text states its own scale."""
     if isinstance(value, str):
         return _written_score(value)
     return value * LARGEST / whole if _is_number(value) and 0 <= value <= whole else None
@@ -137,7 +137,7 @@ def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
 
 
 def finite(value: float) -> bool:
-    """Whether it is a number; an integer always is, also one too large for a float."""
+    """Returns False for infinity and NaN; an integer is finite, even one too large for a float."""
     return isinstance(value, int) or math.isfinite(value)
 
 
@@ -157,7 +157,7 @@ LONGEST = 200
 
 
 def is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Whether the document is a Vega, Vega-Lite or Plotly specification, told by its content."""
+    """Tells by its content whether the document is a Vega, Vega-Lite or Plotly specification."""
     if not isinstance(document, Mapping):
         return False
     schema = str(document.get("$schema", "")).lower()
@@ -175,7 +175,7 @@ def _has_data(data: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def plot_summary(document: Mapping[str, Any]) -> str:
-    """Its titles, descriptions and the fields that it shows."""
+    """Returns the titles, descriptions and field names of a plot."""
     said = dict.fromkeys(_said(document))
     return "plot of " + ", ".join(said) if said else "plot"
 

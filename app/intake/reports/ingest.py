@@ -5,8 +5,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-import structlog
-
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.index.backfill import embed_pending
@@ -33,8 +31,6 @@ from app.memories.sources import KnownFile
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, check_language, configuration
-
-logger = structlog.get_logger()
 
 
 async def ingest(

@@ -1,4 +1,4 @@
-"""JSON by its structure. Pure: keys and values stay as they stand in the file."""
+"""Chunks JSON by its structure. Keys and values stay as they are in the file. Pure."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
 """An element of a list that has one of these is quoted by itself, however short it is."""
 LEAST_ROOM = 64
 DIGITS = 300
-"""Of a number; longer ones are beyond every float, and kept as text."""
+"""Digits of an integer; a longer one is beyond every float, and is kept as text."""
 
 
 Value = TypeVar("Value")
@@ -50,7 +50,7 @@ class _Piece:
 
 
 def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
-    """The chunks of a JSON text; `name` is its title where it has none of its own.
+    """Returns the chunks of a JSON text; `name` is its title if it has none of its own.
 
     A list whose elements speak (sentences) gives a chunk an element; the rest is packed up to the window. A plot's
     specification gives one chunk, of what it shows. A document without any sentence gives a few, and all its issues.
@@ -74,7 +74,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
 
 
 def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
-    """The issues (by pointer), and the first few of all else."""
+    """Returns the issues (by pointer), and the first few of the other chunks."""
     noise = [place for place, chunk in enumerate(chunks) if chunk.pointer not in issues]
     if len(noise) <= WITHOUT_PROSE:
         return list(chunks)
@@ -102,7 +102,7 @@ def _integer(digits: str) -> int | str:
 
 
 def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
-    """Without NUL and halves of surrogate pairs, which an escape can write and a database cannot hold."""
+    """Returns the value without NUL and halves of surrogate pairs, which no database column holds."""
     if depth > DEPTH_LIMIT:
         raise InvalidInput("", f"is JSON nested too deep; at most {DEPTH_LIMIT} levels are read")
     match value:
@@ -133,7 +133,7 @@ def _pieces(
     date: datetime | None,
     score: float | None,
 ) -> Iterator[_Piece]:
-    """The values in their order; scalars of an object together, whatever is nested under its own heading path."""
+    """Yields the values in their order: scalars of an object together, nested values under their own heading path."""
     match value:
         case dict():
             yield from _object_pieces(value, heading_path, pointer, date, score)
@@ -188,7 +188,7 @@ def _list_pieces(
 
 
 def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Whether a value fits on the line of its key."""
+    """Tells whether a value fits on the line of its key."""
     if isinstance(value, list):
         return all(not isinstance(item, dict | list) and not _has_prose(item) for item in value)
     return not isinstance(value, dict) or not value
@@ -252,7 +252,7 @@ def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) ->
 
 
 def _related(piece: _Piece, first: _Piece) -> bool:
-    """Whether a piece stands below, or beside, the one that began the chunk."""
+    """Tells whether a piece is below or beside the first one of the chunk."""
     return (
         piece.heading_path[: len(first.heading_path)] == first.heading_path
         or piece.heading_path[:-1] == first.heading_path[:-1]
@@ -260,7 +260,7 @@ def _related(piece: _Piece, first: _Piece) -> bool:
 
 
 def _label(piece: _Piece, first: _Piece) -> str:
-    """The keys that lead from the chunk's heading path to this piece."""
+    """Returns the keys that lead from the chunk's heading path to this piece."""
     return ".".join(piece.heading_path[len(first.heading_path) :] or piece.heading_path[-1:]) + ":\n"
 
 
@@ -283,12 +283,12 @@ def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> I
 
 
 def _common(values: Set[Value]) -> Value | None:
-    """What all pieces of a chunk share; none speaks for the others."""
+    """Returns the value that all pieces of a chunk share; None if they differ."""
     return next(iter(values)) if len(values) == 1 else None
 
 
 def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
-    """Lines are packed; one that does not fit is cut as prose."""
+    """Packs lines; cuts a line that does not fit as prose."""
     lines = text.split("\n")
     fitting = [
         part

@@ -1,4 +1,4 @@
-"""Markdown by its headings. Pure: text stays as it stands in the file."""
+"""Chunks Markdown by its headings. Text stays as it is in the file. Pure."""
 
 import itertools
 import re
@@ -29,7 +29,7 @@ LEAST_ROOM = 64
 
 @dataclass(slots=True)
 class _Section:
-    """What stands between a heading and the next."""
+    """The text between a heading and the next."""
 
     heading_path: tuple[str, ...]
     heading: str
@@ -38,7 +38,7 @@ class _Section:
 
 
 def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
-    """The chunks of a Markdown text; `name` is its title where it has none of its own."""
+    """Returns the chunks of a Markdown text; `name` is its title if it has none of its own."""
     facts, body = _front_matter(text.replace("\r\n", "\n").replace("\r", "\n"))
     sections = _sections(shortened(body), _title(facts), name)
     if said := _said(facts):
@@ -51,7 +51,7 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
 
 
 def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
-    """What the front matter says, and the rest; broken front matter is text like any other."""
+    """Returns the front matter's values, and the rest; broken front matter is ordinary text."""
     try:
         facts, body = frontmatter.parse(text)
     except (yaml.YAMLError, ValueError):
@@ -65,7 +65,7 @@ def _title(facts: Mapping[str, Any]) -> str:
 
 
 def _said(facts: Mapping[str, Any]) -> str:
-    """What front matter says beside the title; nested values are left out, for aliases may make them endless."""
+    """Returns the front matter without the title and nested values, which aliases may make endless."""
     flat = {key: value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
     lines = [
         f"{key}: {', '.join(map(str, values))}\n"
@@ -110,7 +110,7 @@ def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
 
 
 def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
-    """A heading with nothing below it says what it says by itself."""
+    """Returns the sections; a heading with nothing below it becomes the text of its section."""
     for section, following in itertools.zip_longest(sections, sections[1:]):
         leads = (
             following is not None
@@ -138,7 +138,7 @@ def _pieces(
 
 
 def _together(sections: Sequence[_Section], counter: TokenCounter) -> Iterator[list[_Section]]:
-    """Runs of small sections under one heading; every other section by itself."""
+    """Yields runs of small sections under one heading, and every other section by itself."""
     counts = counter.count_many(["".join(text for _, text in section.blocks) for section in sections])
     group: list[_Section] = []
     used = 0
@@ -193,7 +193,7 @@ def _split_fence(token: Token, text: str, room: int, counter: TokenCounter) -> l
 
 
 def _repeated(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
-    """Lines between a repeated top and bottom; where those leave no room, the lines alone."""
+    """Returns the lines in groups between a repeated top and bottom; without these if they leave no room."""
     inner = room - counter.count(top + bottom)
     if inner < LEAST_ROOM // 2:
         top, bottom, inner = "", "", room
@@ -211,7 +211,7 @@ ITEM = re.compile(r"(?m)^(?=(?:[-*+]|\d{1,9}[.)])[ \t])")
 
 
 def _split_list(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
-    """The list's own items; what is nested stays with its parent."""
+    """Returns the list's items, packed; a nested item stays with its parent."""
     items = [item for item in ITEM.split(text) if item]
     return list(packed(items, counter.count_many(items), room, ""))
 

@@ -24,7 +24,7 @@ from app.workspaces.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """What is to be done."""
+    """The changes that make the stored chunks those of the file."""
 
     kept: tuple[tuple[KnownChunk, MemoryRow], ...]
     """Known memories whose text stands in the file, each with what the file now says of it."""
@@ -111,13 +111,7 @@ async def rename(
     ids = [chunk.memory_id for chunk in retitled]
     async with database.session(workspace) as session:
         retired = await store.retire(session, over.source_id) if over is not None else 0
-        await sources.move_file(
-            session,
-            known,
-            uri=str(file.path),
-            title=str(file.shown),
-            tags=path_tags(file.shown),
-        )
+        await sources.move_file(session, known, uri=str(file.path), title=str(file.shown), tags=path_tags(file.shown))
         if ids:
             await sources.retitle_chunks(session, retitled)
             await reindex_memories(session, ids)

@@ -28,7 +28,7 @@ OnProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOutcome:
-    """One file's fate."""
+    """The outcome of one file."""
 
     path: str
     status: str
@@ -44,12 +44,12 @@ class FileOutcome:
     quarantined: int = 0
     """Chunks that instruct their reader: stored, never retrieved, shown to people."""
     reason: str = ""
-    """Why it failed, and how to mend it."""
+    """The reason of a failure, and its remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingestion:
-    """The fate of every file of one ingestion."""
+    """The outcome of every file of one ingestion."""
 
     outcomes: tuple[FileOutcome, ...]
     seconds: float
@@ -57,7 +57,7 @@ class Ingestion:
     pending: int = 0
     """Chunks that were stored without a vector: a worker embeds them, or `priors backfill`."""
     degraded: str = ""
-    """Why they have none."""
+    """The reason why they have none."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -173,13 +173,6 @@ async def list_ingestions(
     async with database.session(workspace, transaction=False) as session:
         rows = await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
     return [
-        LoggedIngestion(
-            ingestion_id=row.ingestion_id,
-            finished_at=row.finished_at,
-            seconds=row.seconds,
-            counts=row.counts,
-            outcomes=tuple(FileOutcome(**outcome) for outcome in row.outcomes),
-            degraded=row.degraded,
-        )
+        LoggedIngestion(**{**row._asdict(), "outcomes": tuple(FileOutcome(**outcome) for outcome in row.outcomes)})
         for row in rows
     ]

@@ -46,7 +46,7 @@ class Prepared:
 
 
 def file_hash(content: bytes, language: str) -> bytes:
-    """What must be equal for a file to count as unchanged."""
+    """Returns the hash that an unchanged file keeps."""
     prefix = f"{CHUNKER_VERSION}:{language}:".encode()
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
@@ -99,7 +99,7 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
 
 
 def _passed(memory: NewMemory, *, mask: bool) -> Screened:
-    """The gate through which every chunk passes; only what an instruction blocks goes on, to be quarantined."""
+    """Screens a chunk; keeps the objection to an instruction only, which quarantines it."""
     # The source is named at the write; until then the ordinal stands for itself.
     result = screened(replace(memory, ordinal=None), mask=mask)
     if result.objection is not None and result.objection.code == INVALID:
@@ -109,7 +109,7 @@ def _passed(memory: NewMemory, *, mask: bool) -> Screened:
 
 
 def path_tags(path: PurePosixPath) -> tuple[str, ...]:
-    """The names of the folders that a report stands in, lower-cased, each once: `bads-russia`, `v6`."""
+    """Returns the names of a report's folders, lower-cased, each once: `bads-russia`, `v6`."""
     names = (part.strip().lower()[:TAG_LIMIT] for part in path.parts[:-1])
     return tuple(dict.fromkeys(name for name in names if name.strip("./")))[:TAGS_LIMIT]
 
@@ -117,7 +117,7 @@ def path_tags(path: PurePosixPath) -> tuple[str, ...]:
 def chunk_report(
     path: PurePosixPath, content: bytes, counter: TokenCounter, *, max_tokens: int = MAX_TOKENS
 ) -> list[Chunk]:
-    """The chunks of a report: by headings for Markdown, by structure for JSON, as the suffix says.
+    """Returns the chunks of a report: by headings for Markdown, by structure for JSON, as the suffix says.
 
     Of each chunk, title and text together have at most `max_tokens`. The same bytes give the same chunks.
 
@@ -145,17 +145,17 @@ class _Bounded:
         self._counter = counter
 
     def count(self, text: str) -> int:
-        """Tokens of the text, or what it is as long as."""
+        """Returns the tokens of the text, or those that its length stands for."""
         return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """`count` of each text."""
+        """Returns `count` of each text."""
         counts = self._counter.count_many(texts)
         return [max(count, len(text) // TOKEN_CHARACTERS) for text, count in zip(texts, counts, strict=True)]
 
 
 def readable(path: PurePosixPath) -> str:
-    """What a file without a title is called."""
+    """Returns the title of a file that has none of its own."""
     return "/".join(path.with_suffix("").parts[-TITLE_PARTS:])
 
 

@@ -31,12 +31,12 @@ class ReportFile:
     path: Path
     """Absolute, links resolved: the source's URI."""
     shown: PurePosixPath
-    """What people call it, and where its tags come from."""
+    """Its path as people know it; its folders become tags."""
 
 
 @dataclass(slots=True)
 class Discovery:
-    """What stands below the given paths."""
+    """The files below the given paths."""
 
     files: dict[Path, ReportFile] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Discovery:
     walked: set[Folder] = field(default_factory=set)
     """Folders that are known; links may lead to one by very many ways."""
     looped: set[Folder] = field(default_factory=set)
-    """Those of them that a link below them leads back to."""
+    """Folders to which a link below them leads back."""
 
     @contextmanager
     def naming(self, path: Path) -> Iterator[None]:
-        """What goes wrong within is noted as this path's failure, and ends there."""
+        """Notes an error within as this path's failure."""
         try:
             yield
         except UnreadableFile as error:
@@ -60,7 +60,7 @@ class Discovery:
 
 
 def discover(paths: Sequence[Path]) -> Discovery:
-    """Every report file below these paths, each once, in the order of their paths."""
+    """Finds the report files below these paths, each once, in the order of their paths."""
     found = Discovery()
     for path in paths:
         with found.naming(path):
@@ -80,7 +80,7 @@ def _discover(path: Path, found: Discovery) -> None:
 
 
 def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[Folder, ...]) -> None:
-    """Each folder once. `below` are the folders between the one that was named and this one's entries.
+    """Walks each folder once. `below` are the folders between the given one and this one's entries.
 
     Raises:
         UnreadableFile: it is a folder above itself, and no other link to it was named before.
@@ -123,7 +123,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
-    """What a folder is called: the same whether it or one above it was named.
+    """Returns a folder's name for people: the same if it or one above it was given.
 
     Its path below a folder `reports` if it is in one, else its last names.
     """
@@ -136,7 +136,7 @@ def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
 
 
 def read(path: Path, *, max_bytes: int) -> bytes:
-    """The file's content.
+    """Returns the file's content.
 
     Raises:
         UnreadableFile: it is no regular file, too large, or cannot be opened.
@@ -157,7 +157,7 @@ def read(path: Path, *, max_bytes: int) -> bytes:
 
 
 def printable(path: Path) -> str:
-    """A name that is not UTF-8 (its bytes come as surrogates) cannot be shown as it is."""
+    """Returns the path as text, without the surrogates of a name that is not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 
 
@@ -166,7 +166,7 @@ def _reason(error: Exception) -> str:
 
 
 def gone(uris: Sequence[str]) -> Iterator[str]:
-    """Those of these paths at which nothing stands any more; one that cannot be looked at is not gone."""
+    """Yields the paths at which there is no file any more; a path that cannot be read is not gone."""
     for uri in uris:
         try:
             Path(uri).lstat()

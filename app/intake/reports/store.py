@@ -82,16 +82,8 @@ async def known_chunks(session: Session, source_ids: Sequence[UUID]) -> dict[UUI
     """Returns the chunks of these files by source, the retired ones included."""
     chunks: dict[UUID, list[KnownChunk]] = {source_id: [] for source_id in source_ids}
     for row in await session.rows(CHUNKS, {"source_ids": list(source_ids)}):
-        chunks[row.source_id].append(
-            KnownChunk(
-                memory_id=row.memory_id,
-                content_hash=bytes(row.content_hash),
-                ordinal=row.ordinal,
-                live=row.live,
-                barred=row.barred,
-                released=row.released,
-            )
-        )
+        columns = row._asdict()
+        chunks[columns.pop("source_id")].append(KnownChunk(**columns))
     return chunks
 
 

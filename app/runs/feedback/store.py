@@ -40,7 +40,7 @@ class Rated:
 
 
 def replayed(ratings: Sequence[int]) -> int:
-    """The quality that ratings give in their order, clamped to [-3, 3] at each step."""
+    """Returns the quality that ratings give in their order, clamped to [-3, 3] at each step."""
     quality = 0
     for rating in ratings:
         quality = max(LEAST_QUALITY, min(MOST_QUALITY, quality + rating))

@@ -13,7 +13,7 @@ from app.text.sentences import sentences_of
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
 MOST_SENTENCES = 3
-"""Of a narrative."""
+"""Sentences of a narrative."""
 MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
 """Together a tenth of what a memory may hold."""
 LLM, EXTRACTIVE = "llm", "extractive"
@@ -52,18 +52,16 @@ class Compressed:
     model: str | None = None
     prompt: str | None = None
     fallback: str = ""
-    """Why the language model's answer was not taken, where one was asked."""
+    """The reason why the language model's reply was not taken; empty if none was asked."""
 
     @property
     def body(self) -> str:
-        """The text that is stored and found: the narrative above the facts."""
+        """The text that is stored and indexed: the narrative above the facts."""
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
 
 
 def as_judged(request: Outcome, run: Run) -> Outcome:
-    """The request with the judgement that its run has by now: the run's own score and verdict go before the request's,
-    its issues stand beside them.
-    """
+    """Returns the request with its run's judgement: the run's score and verdict go first, its issues are added."""
     return replace(
         request,
         final_score=request.final_score if run.final_score is None else run.final_score,
@@ -73,24 +71,24 @@ def as_judged(request: Outcome, run: Run) -> Outcome:
 
 
 def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
-    """The evaluator's issues as facts, each once, marked as its own; of very many the first, and how many more."""
+    """Returns the evaluator's issues as marked facts, each once; of very many the first, and how many more."""
     found = list(dict.fromkeys(shortened(issue, ISSUE_CHARACTERS) for issue in issues if issue.strip()))
     rest = [f"and {len(found) - MOST_ISSUES:,} more"] if len(found) > MOST_ISSUES else []
     return tuple(f"[{evaluator}] {issue}" for issue in (*found[:MOST_ISSUES], *rest))
 
 
 def is_issue_fact(fact: str, evaluator: str) -> bool:
-    """Whether a fact is one of the evaluator's issues."""
+    """Tells whether a fact is one of the evaluator's issues."""
     return fact.startswith(f"[{evaluator}] ")
 
 
 def in_one_line(text: str) -> str:
-    """`text` without line breaks and runs of blanks."""
+    """Returns `text` without line breaks and runs of blanks."""
     return " ".join(text.split())
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text` in one line of at most `limit` characters, cut at a word."""
+    """Returns `text` in one line of at most `limit` characters, cut at a word."""
     line = in_one_line(text)
     if len(line) <= limit:
         return line
@@ -116,12 +114,12 @@ REASONING_END = re.compile(
     re.IGNORECASE,
 )
 ALIASES = {"narrative": "summary", "facts": "key facts"}
-"""What some models call a field; its own name goes before."""
+"""Other names of fields; a field's own name takes precedence."""
 
 ARRAY = re.compile(r"(?:\A|^)[ \t]*(?P<array>\[)(?=\s*[\"“„«'‘{])", re.MULTILINE)
 DECODER = json.JSONDecoder(strict=False)
 QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "‘": "’'"}
-"""What closes a string, by what opens it."""
+"""Closing quotes by the opening quote."""
 BULLET = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,2}[.)])[ \t]+(.+)")
 MARKS = "*_`\"'“”„«» \t"
 UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -138,7 +136,7 @@ class Reply:
 
 
 def parsed_reply(text: str) -> Reply:
-    """The three fields, wherever and however the model put them."""
+    """Returns the three fields of a reply, in whatever form the model gave them."""
     fields = _fields(_without_reasoning(text[:LARGEST_REPLY].replace("\r\n", "\n")))
     facts = (_plain(item, FACT_CHARACTERS) for item in facts_of(fields.get("facts") or ""))
     return Reply(
@@ -149,14 +147,14 @@ def parsed_reply(text: str) -> Reply:
 
 
 def storable(text: str) -> str:
-    """`text` without the characters that cannot be stored or shown."""
+    """Returns `text` without the characters that cannot be stored or shown."""
     return UNSTORABLE.sub("", text)
 
 
 def _without_reasoning(text: str) -> str:
-    """A model's thoughts are left out, also those whose beginning the endpoint has already taken away.
+    """Returns the text without the model's reasoning, even if the endpoint has removed its opening mark.
 
-    A text that only speaks of their marks has no narrative behind the last of them.
+    A text that only mentions the marks has no narrative after the last of them.
     """
     visible = FENCE.sub("", REASONING.sub("", text))
     ends = list(REASONING_END.finditer(visible))
@@ -165,7 +163,7 @@ def _without_reasoning(text: str) -> str:
 
 
 def _fields(text: str) -> Mapping[str, Any]:
-    """The fields of a JSON object, should the whole reply be one; of lines otherwise."""
+    """Returns the fields of a JSON object if the whole reply is one, else those of its lines."""
     found = _from_object(text) or _from_lines(text)
     return {name: found.get(name) or found.get(ALIASES.get(name, "")) for name in ("title", "narrative", "facts")}
 
@@ -182,7 +180,7 @@ def _from_object(text: str) -> Mapping[str, Any] | None:
 
 
 def _from_lines(text: str) -> Mapping[str, str]:
-    """Each field from its name to the next; of two with one name the first that says something."""
+    """Returns the text of each field up to the next; of two fields of one name the first that is not empty."""
     marks = list(FIELD.finditer(text))
     # Where the fields are no items of a list, an item that looks like one is a fact.
     marks = [mark for mark in marks if not mark["item"] or marks[0]["item"]]
@@ -196,7 +194,7 @@ def _from_lines(text: str) -> Mapping[str, str]:
 
 
 def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
-    """The facts of a list, a JSON array as text, or whatever a model wrote in its place."""
+    """Returns the facts of a list, of a JSON array as text, or of lines that a model wrote in its place."""
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     if not isinstance(value, str):
@@ -211,7 +209,7 @@ def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
 
 
 def _array(text: str) -> list[str]:
-    """The items of an array at the beginning of the text, whether or not it is JSON."""
+    """Returns the items of the array that begins the text, even if it is not valid JSON."""
     try:
         loaded, _ = DECODER.raw_decode(text)
     except (ValueError, RecursionError):
@@ -239,7 +237,7 @@ def _unescaped(item: str) -> str:
 
 
 def _bullets(text: str) -> list[str]:
-    """The items of a list; a line that follows one without a blank line between them belongs to it."""
+    """Returns the items of a list; a line right after an item belongs to it."""
     items: list[list[str]] = []
     is_open = False
     for line in text.splitlines():
