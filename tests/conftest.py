@@ -19,6 +19,7 @@ from sqlalchemy import make_url
 from app.db.database import Database, libpq_url
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
+from app.insight.map.layout import CACHE, versions
 from app.insight.map.worker import LayoutWorker
 from app.models.bundled import write_onnx
 from app.models.factory import counter as token_counter
@@ -48,6 +49,10 @@ def _chosen_postgres() -> str:
 
 
 POSTGRES = _chosen_postgres()
+REPOSITORY = Path(__file__).parents[1]
+COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
+"""Folder of the machine code that computes maps: compiling it takes half a minute of a core."""
+os.environ[CACHE] = str(COMPILED / versions())
 
 
 def pytest_report_header() -> str:
@@ -181,9 +186,9 @@ def counter() -> TokenCounter:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def layouts(repository: Path) -> AsyncIterator[LayoutWorker]:
-    """The process that computes graphs, shared, as is what it compiles: becoming ready takes a quarter of a minute."""
-    worker = LayoutWorker(repository / ".pytest_cache" / LAYOUT_CACHE)
+async def layouts() -> AsyncIterator[LayoutWorker]:
+    """The process that computes graphs, shared by all tests of this process."""
+    worker = LayoutWorker(COMPILED)
     yield worker
     await worker.close()
 
@@ -240,7 +245,7 @@ async def workspace_in(database: Database, name: str, *, language: str = "englis
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the project."""
-    return Path(__file__).parents[1]
+    return REPOSITORY
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,18 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 from app.api.schemas import HitView
+from app.cli import app
 from app.db.migrations import head
+from app.postgres.embedded import EmbeddedPostgres
+from tests.conftest import data_folder
 
 PRIORS = Path(sys.executable).with_name("priors")
 HEAVY = (
@@ -49,9 +54,21 @@ def call(folder: Path, *words: str, columns: str | None = None, **settings: obje
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory that the tests of this module share."""
-    return tmp_path_factory.mktemp("cli") / "data"
+def folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iterator[Path]:
+    """A data directory that the commands share; its server runs all the while, so that none of them has to start it."""
+    folder = data_folder(tmp_path_factory.mktemp("cli"), model_folder)
+    with EmbeddedPostgres(folder) as server:
+        server.start()
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def served_folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, reports: Path) -> Path:
+    """A data directory that holds a report and whose server each process starts and stops itself."""
+    folder = data_folder(tmp_path_factory.mktemp("served"), model_folder)
+    assert call(folder, "ingest", str(reports)).returncode == 0
+    assert not running(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +90,7 @@ def test_every_command_says_what_it_changes(tmp_path: Path) -> None:
     names = [line.split()[0] for line in shown.split("Commands:")[1].splitlines() if line.strip()]
     assert {"run", "serve", "worker", "migrate", "ingest", "search", "history", "doctor", "stats"} <= set(names)
     for name in names:
-        assert "Changes" in call(tmp_path, name, "--help").stdout, name
+        assert "Changes" in CliRunner().invoke(app, [name, "--help"]).stdout, name
 
 
 def test_ingest_then_history(folder: Path, reports: Path) -> None:
@@ -195,12 +212,14 @@ def test_the_doctor_says_what_is_wrong(folder: Path) -> None:
     assert "PRIORS_EMBEDDING_BASE_URL" in result.stdout
 
 
-def test_migrations_are_told_and_applied(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    assert call(data, "migrate", "--check").returncode == 1
-    assert f"to {head()}" in call(data, "migrate").stdout
-    assert call(data, "migrate", "--check").returncode == 0
-    printed = call(data, "migrate", "--sql")
+def test_migrations_are_told_and_applied(tmp_path: Path, empty_database_url: str) -> None:
+    def migrate(*options: str) -> subprocess.CompletedProcess[str]:
+        return call(tmp_path, "migrate", *options, DATABASE_URL=empty_database_url)
+
+    assert migrate("--check").returncode == 1
+    assert f"to {head()}" in migrate().stdout
+    assert migrate("--check").returncode == 0
+    printed = migrate("--sql")
     assert printed.returncode == 0
     assert all(
         name in printed.stdout for name in ("CREATE TABLE workspaces", "procrastinate_jobs", "CREATE TABLE runs")
@@ -278,17 +297,17 @@ def running(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_service_starts_answers_and_stops_cleanly(folder: Path, number: signal.Signals) -> None:
-    service = Service(folder)
+def test_the_service_starts_answers_and_stops_cleanly(served_folder: Path, number: signal.Signals) -> None:
+    service = Service(served_folder)
     assert f"http://127.0.0.1:{service.port}" in service.greeting
     assert "priors history" in service.greeting
     assert service.ready()
-    beside = call(folder, "history", "scout found no actors")
+    beside = call(served_folder, "history", "scout found no actors")
     assert beside.stdout.startswith("## Relevant History")
-    taken = call(folder, "run", PORT=service.port)
+    taken = call(served_folder, "run", PORT=service.port)
     assert (taken.returncode, "in use" in taken.stderr) == (2, True)
     assert service.end(number) == 0
-    assert not running(folder)
+    assert not running(served_folder)
 
 
 def test_a_signal_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None:
@@ -309,18 +328,18 @@ def test_without_its_provider_the_service_still_starts(tmp_path: Path) -> None:
         assert service.end(signal.SIGTERM) == 0
 
 
-def test_after_kill_9_of_the_service_the_next_start_goes_on(folder: Path) -> None:
-    assert Service(folder).end(signal.SIGKILL) == -signal.SIGKILL
-    assert running(folder)
-    service = Service(folder)
+def test_after_kill_9_of_the_service_the_next_start_goes_on(served_folder: Path) -> None:
+    assert Service(served_folder).end(signal.SIGKILL) == -signal.SIGKILL
+    assert running(served_folder)
+    service = Service(served_folder)
     assert service.ready()
     assert service.end(signal.SIGTERM) == 0
-    assert not running(folder)
+    assert not running(served_folder)
 
 
-def test_after_kill_9_of_postgres_the_service_brings_it_back(folder: Path) -> None:
-    service = Service(folder)
-    pid = int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+def test_after_kill_9_of_postgres_the_service_brings_it_back(served_folder: Path) -> None:
+    service = Service(served_folder)
+    pid = int((served_folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
     os.kill(pid, signal.SIGKILL)
     recovered, deadline = False, time.monotonic() + 60
     while not recovered and time.monotonic() < deadline:
@@ -329,11 +348,11 @@ def test_after_kill_9_of_postgres_the_service_brings_it_back(folder: Path) -> No
         except OSError:
             assert service.process.poll() is None
     assert recovered
-    assert call(folder, "history", "scout found no actors").stdout.startswith("## Relevant History")
+    assert call(served_folder, "history", "scout found no actors").stdout.startswith("## Relevant History")
     assert service.end(signal.SIGTERM) == 0
 
 
-def test_after_kill_9_of_its_parent_the_service_ends(folder: Path) -> None:
+def test_after_kill_9_of_its_parent_the_service_ends(served_folder: Path) -> None:
     parent = subprocess.Popen(
         [
             sys.executable,
@@ -343,7 +362,7 @@ def test_after_kill_9_of_its_parent_the_service_ends(folder: Path) -> None:
             "run",
             "--stop-with-parent",
         ],
-        env=environment(folder, PORT=0),
+        env=environment(served_folder, PORT=0),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -357,4 +376,4 @@ def test_after_kill_9_of_its_parent_the_service_ends(folder: Path) -> None:
     # The pipe ends when the last process that holds it has: the service itself.
     parent.stdout.read()
     parent.stdout.close()
-    assert not running(folder)
+    assert not running(served_folder)
