@@ -19,6 +19,7 @@ from app.api.schemas import HitView
 from app.cli import app
 from app.db.migrations import head
 from app.postgres.embedded import EmbeddedPostgres
+from tests.cli import forked
 from tests.conftest import data_folder
 
 PRIORS = Path(sys.executable).with_name("priors")
@@ -50,7 +51,7 @@ def call(folder: Path, *words: str, columns: str | None = None, **settings: obje
     known = environment(folder, **settings)
     known.pop("COLUMNS", None)
     width = {} if columns is None else {"COLUMNS": columns}
-    return subprocess.run([PRIORS, *words], env=known | width, capture_output=True, text=True, check=False)
+    return forked.run(words, known | width)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iter
 def served_folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, reports: Path) -> Path:
     """A data directory that holds a report and whose server each process starts and stops itself."""
     folder = data_folder(tmp_path_factory.mktemp("served"), model_folder)
-    assert call(folder, "ingest", str(reports)).returncode == 0
+    subprocess.run([PRIORS, "ingest", reports], env=environment(folder), capture_output=True, check=True)
     assert not running(folder)
     return folder
 
@@ -86,7 +87,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_every_command_says_what_it_changes(tmp_path: Path) -> None:
-    shown = call(tmp_path, "--help").stdout
+    asked = subprocess.run([PRIORS, "--help"], env=environment(tmp_path), capture_output=True, text=True, check=True)
+    shown = asked.stdout
     names = [line.split()[0] for line in shown.split("Commands:")[1].splitlines() if line.strip()]
     assert {"run", "serve", "worker", "migrate", "ingest", "search", "history", "doctor", "stats"} <= set(names)
     for name in names:

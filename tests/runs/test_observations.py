@@ -24,11 +24,33 @@ from tests.runs.test_compress import GOOD, Answer, Endpoint, endpoint, said
 
 __all__ = ["endpoint"]
 
+PATIENCE = 120.0
+"""Seconds in which a busy machine meets a condition."""
+LEASE_SECONDS = 3.0
+"""Long enough that a busy machine renews it in time."""
+IS_WAITED_FOR = """
+SELECT EXISTS (
+    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
+)
+"""
+LEASE_END = "SELECT made_until FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(id)s"
+WAS_RENEWED = """
+SELECT made_until > %(first)s AND clock_timestamp() > %(first)s FROM compressions
+WHERE workspace_id = %(workspace_id)s AND observation_id = %(id)s
+"""
+
 OUTCOME = Outcome(task="t", output="The scout verified 12 producers. Three lost their licence in 2025.", run_id="r")
 
 
 async def asked_for(database: Database, workspace: Workspace, outcome: Outcome = OUTCOME) -> UUID:
     return await request_observation(database, workspace=workspace, outcome=outcome)
+
+
+async def until(database: Database, workspace: Workspace, condition: str, **values: object) -> None:
+    """Waits until a query that returns one truth value returns true."""
+    async with asyncio.timeout(PATIENCE), database.session(workspace, transaction=False) as session:
+        while not await session.value(condition, values):  # noqa: ASYNC110 - the database has no event
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("run_id", ["r", None])
@@ -50,7 +72,7 @@ async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
     async with database.session(workspace) as session:
         await store.find(session, observation_id, lock=True)
         waiting = asyncio.create_task(again())
-        await asyncio.sleep(0.2)
+        await until(database, workspace, IS_WAITED_FOR)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
         kept = await remember(database, services.counter, workspace=workspace, memories=note)
@@ -104,9 +126,10 @@ async def test_a_maker_that_gave_up_or_was_killed_loses_its_lease(
     services: Services, database: Database, workspace: Workspace
 ) -> None:
     observation_id = await asked_for(database, workspace)
-    async with leased(database, workspace, observation_id, seconds=0.3) as first:
-        # Longer than it lasts unless it is renewed.
-        await asyncio.sleep(0.6)
+    async with leased(database, workspace, observation_id, seconds=LEASE_SECONDS) as first:
+        async with database.session(workspace) as session:
+            first_end = await session.value(LEASE_END, {"id": observation_id})
+        await until(database, workspace, WAS_RENEWED, id=observation_id, first=first_end)
         async with leased(database, workspace, observation_id) as second:
             assert (first, second) == (True, False)
     async with leased(database, workspace, observation_id) as third:
