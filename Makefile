@@ -9,6 +9,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 # Each test process has its own Postgres and model and needs about 1.5 GB.
 TEST_PROCESSES ?= 2
+# A test that takes longer has come to a halt: it is stopped and fails. Quiet, the longest takes a tenth of it.
+TEST_SECONDS ?= 600
 BIN := .venv/bin
 UV := UV_SYSTEM_CERTS=true $(BIN)/uv -q
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
@@ -64,9 +66,15 @@ lint: .venv/.test-ready  ## Check style
 	$(BIN)/ruff format --check -q .
 
 .PHONY: types
-types: .venv/.test-ready  ## Check types
+types: python-types panel-check  ## Check types
+
+.PHONY: python-types
+python-types: .venv/.test-ready
 	@$(BIN)/mypy
-	$(BIN)/python -m app.panel.build check || [ $$? = 3 ]
+
+.PHONY: panel-check
+panel-check: .venv/.test-ready
+	@$(BIN)/python -m app.panel.build check || [ $$? = 3 ]
 
 # The browser for the panel's tests. Without the permission to install it, these tests are skipped and say so.
 .PHONY: browser
@@ -78,10 +86,15 @@ browser:
 	fi
 	command -v chromium >/dev/null || echo "there is no Chromium: the panel's tests are skipped; run: apt-get install chromium" >&2
 
-.PHONY: test
-test: lint types browser  ## Check style and types, and run all tests against a real Postgres
+.PHONY: panel-for-tests
+panel-for-tests: panel-check browser
 	@$(MAKE) -s panel || echo "the panel is not built: its tests are skipped" >&2
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile
+
+# mypy takes one core for as long as the panel's check and build take the other.
+.PHONY: test
+test: .venv/.test-ready  ## Check style and types, and run all tests against a real Postgres
+	@$(MAKE) -s -j 2 python-types panel-for-tests lint
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS)
 
 .PHONY: screenshots
 screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views into screenshots/

@@ -15,6 +15,8 @@ import pytest
 import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from app.db.database import Database, libpq_url
 from app.db.migrations import upgrade
@@ -31,6 +33,12 @@ from app.wiring import LAYOUT_CACHE, Services
 from app.workspaces.resolve import made, resolve
 from app.workspaces.workspace import Workspace
 
+PANEL = "tests/panel/"
+LONGEST = (
+    PANEL, "cli/test_commands.py", "benchmarks/test_benchmarks.py", "insight/test_layout.py", "index/test_killed.py",
+    "index/test_reembed.py", "api/test_graph.py", "tests/postgres/", "reports/test_ingest.py", "db/test_migrations.py",
+)  # fmt: skip
+"""Folders and files that take more than a twentieth of the time each, longest first."""
 GIVEN_URL = "PRIORS_TEST_DATABASE_URL"
 IMAGE = "pgvector/pgvector:0.8.1-pg18-trixie"
 
@@ -53,6 +61,27 @@ REPOSITORY = Path(__file__).parents[1]
 COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
 """Folder of the machine code that computes maps: compiling it takes half a minute of a core."""
 os.environ[CACHE] = str(COMPILED / versions())
+
+
+class ByFile(LoadFileScheduling):
+    """Gives each process whole files, and one process all of the panel: its browser, service and map are made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return PANEL if file.startswith(PANEL) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:
+    """Distribute the tests by file where that is asked for."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files first that take longest, so that no process is left with one of them at the end."""
+    items.sort(
+        key=lambda item: next((place for place, path in enumerate(LONGEST) if path in item.nodeid), len(LONGEST))
+    )
 
 
 def pytest_report_header() -> str:

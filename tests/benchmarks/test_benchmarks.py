@@ -1,11 +1,16 @@
 """Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from app.api.panel import DIST
 from app.retrieval.rank.presets import PRESETS
+from app.wiring import LAYOUT_CACHE
 from benchmarks import (
     ablation,
     compression,
@@ -22,12 +27,50 @@ from benchmarks import (
     write_gate,
 )
 from benchmarks.figures import Figure
+from tests.conftest import COMPILED, fresh_database
 from tests.panel.browser import MISSING, chromium
 
 
 @pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.figures.RESULTS", tmp_path / "results")
+
+
+class Prepared:
+    """Stands for a benchmark's embedded Postgres: a migrated database for each data directory, which has the model."""
+
+    def __init__(self, databases: ExitStack, server_url: str, template: str, models: Path) -> None:
+        self._databases, self._server_url, self._template, self._models = databases, server_url, template, models
+        self._urls: dict[Path, str] = {}
+
+    @contextmanager
+    def __call__(self, data: Path) -> Iterator["Started"]:
+        if data not in self._urls:
+            fresh = fresh_database(self._server_url, template=self._template)
+            self._urls[data] = self._databases.enter_context(fresh)
+            (data / "models").symlink_to(self._models)
+            (data / LAYOUT_CACHE).symlink_to(COMPILED)
+        yield Started(self._urls[data])
+
+
+class Started(NamedTuple):
+    """The server of one data directory."""
+
+    url: str
+
+    def start(self) -> str:
+        return self.url
+
+
+@pytest.fixture
+def prepared(
+    server_url: str, migrated_template: str, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Lets benchmarks use the tests' server; that each starts its own is seen in `test_ingestion`."""
+    with ExitStack() as databases:
+        stand_in = Prepared(databases, server_url, migrated_template, model_folder)
+        monkeypatch.setattr("benchmarks.stage.EmbeddedPostgres", stand_in)
+        yield
 
 
 def by_name(figures: list[Figure]) -> dict[str, float]:
@@ -49,42 +92,51 @@ def test_injection(tmp_path: Path) -> None:
     assert figures["own clean texts blocked"] == 0
 
 
+@pytest.mark.usefixtures("prepared")
 def test_compression() -> None:
     figures = by_name(compression.main(["--size", "2000", "--rounds", "2"]))
     assert 3 <= figures["facts"] <= 5
     assert figures["extraction beyond embedding"] > 0
 
 
+@pytest.mark.usefixtures("prepared")
 def test_write_gate() -> None:
     figures = by_name(write_gate.main(["--runs", "41"]))
     assert figures["memories stored"] == figures["new findings"] == 3
     assert figures["refused as echoes"] > 20
 
 
+@pytest.mark.usefixtures("prepared")
 def test_history() -> None:
     figures = by_name(history.main(["--size", "200", "--rounds", "20"]))
     assert all(value > 0 for value in figures.values())
     assert figures["200 chunks: history ÷ (embedding + SQL)"] > 0.5
 
 
+@pytest.mark.usefixtures("prepared")
 def test_graph() -> None:
     figures = by_name(graph.main(["--size", "3", "--rounds", "2"]))
     assert all(value > 0 for value in figures.values())
 
 
+@pytest.mark.usefixtures("prepared")
 def test_panel() -> None:
     if chromium() is None:
         pytest.skip(MISSING)
+    if not (DIST / "index.html").is_file():
+        pytest.skip("the panel is not built; run `make panel`")
     figures = by_name(panel.main(["--memories", "30", "--nodes", "30", "--rounds", "2", "--moves", "4"]))
     assert all(value > 0 for value in figures.values())
 
 
+@pytest.mark.usefixtures("prepared")
 def test_links() -> None:
     figures = by_name(links.main(["--size", "30", "--links", "300", "--queries", "3", "--rounds", "1"]))
     assert all(value > 0 for value in figures.values())
     assert "dense: recall ÷ without links, p50" in figures
 
 
+@pytest.mark.usefixtures("prepared")
 def test_multihop() -> None:
     if not multihop.QUESTIONS.is_file():
         pytest.skip(f"the evaluation data is not at {multihop.QUESTIONS}")
@@ -92,6 +144,7 @@ def test_multihop() -> None:
     assert all(0 <= value <= 1 for value in figures.values())
 
 
+@pytest.mark.usefixtures("prepared")
 def test_locomo() -> None:
     if not locomo.CONVERSATIONS.is_dir():
         pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
@@ -100,6 +153,7 @@ def test_locomo() -> None:
     assert 0.4 < overall[0] <= overall[1] <= overall[2] <= 1
 
 
+@pytest.mark.usefixtures("prepared")
 def test_ablation() -> None:
     if not locomo.CONVERSATIONS.is_dir():
         pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
@@ -124,6 +178,7 @@ def test_a_question_is_asked_again_as_of_then() -> None:
     assert ablation.told(asked("What did Ann say in March?")) is None
 
 
+@pytest.mark.usefixtures("prepared")
 def test_stable() -> None:
     if not locomo.CONVERSATIONS.is_dir():
         pytest.skip(f"the evaluation data is not at {locomo.CONVERSATIONS}")
@@ -147,7 +202,9 @@ def test_a_figure_knows_whether_it_meets_its_target() -> None:
     assert Figure(name="a", value=1).met is None
 
 
-def test_million() -> None:
+@pytest.mark.usefixtures("prepared")
+def test_million(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(million, "READING", 50)
     figures = by_name(million.main(["--size", "300", "--rounds", "5"]))
     assert figures["vector recall@12 against exact"] == 1.0
     assert figures["lexical overlap@12 with true BM25"] > 0.9
