@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.db.database import Database, libpq_url
 from app.db.migrations import upgrade
@@ -63,7 +63,7 @@ COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
 os.environ[CACHE] = str(COMPILED / versions())
 
 
-class ByFile(LoadFileScheduling):
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each process whole files, and one process all of the panel: its browser, service and map are made once."""
 
     def _split_scope(self, nodeid: str) -> str:
