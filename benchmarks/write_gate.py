@@ -11,6 +11,7 @@ from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.operations.status import store_statistics
 from app.retrieval.query import Query
+from app.runs import traces
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation
 from app.runs.observations.settle import compress_requested
@@ -71,7 +72,7 @@ async def _store(
     edited = [text.replace("the year before", chance.choice(["the year before", "the previous year"])) for text in told]
     if number % 2:
         notes = [NewMemory(kind="note", body=text, run_id=run_id) for text in edited]
-        await remember(services.database, services.counter, workspace=workspace, memories=notes)
+        await remember(services.database, services.counter, workspace=workspace, memories=notes, runs=traces)
         return
     output = chance.choice(SHAPES)(edited)
     outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)
