@@ -98,7 +98,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     from app.index.following import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
     from app.models.factory import counter  # noqa: PLC0415 - the same
-    from app.models.reranker import reranker_from  # noqa: PLC0415 - the same
+    from app.models.local import reranker_from  # noqa: PLC0415 - the same
 
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))

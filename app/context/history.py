@@ -9,8 +9,18 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.context.prefix import ShownBlock, continued, remade, shown_as
-from app.context.section import Block, fitted, frame_tokens, is_long, markdown_of, section
+from app.context.section import (
+    Block,
+    ShownBlock,
+    continued,
+    fitted,
+    frame_tokens,
+    is_long,
+    markdown_of,
+    remade,
+    section,
+    shown_as,
+)
 from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory

@@ -18,8 +18,7 @@ from psycopg import sql
 
 from app.db.roles import MAKE_LOGIN
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason
-from app.postgres.configuration import settings_files
+from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason, settings_files
 
 START_SECONDS = 60.0
 """Longest wait for a server that does not answer. Each answer that it is still recovering starts the time again."""

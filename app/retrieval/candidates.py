@@ -14,11 +14,11 @@ from app.index.models import StoredModel
 from app.memories.filters import Filters, conditions
 from app.memories.store import JOINED
 from app.retrieval.arms import Shape, lexical_arm, pool_statement
-from app.retrieval.degradation import TOLERATED_PENDING
 from app.retrieval.lexical import LexicalQuery, Term
 from app.retrieval.query import Query
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
+from app.retrieval.recall import TOLERATED_PENDING
 
 ARM_LIMIT = 60
 """Candidates from each arm, or as many as are asked for. 100 and 30 find the same on LoCoMo dev (recall@10 0.766, 0.771

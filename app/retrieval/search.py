@@ -12,7 +12,6 @@ from app.index.following import speaking
 from app.index.vectors import as_literal, embedded_text
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
 from app.retrieval.candidates import SPARE, Question, Survey, candidates, lexical_hits, question_of, survey
-from app.retrieval.degradation import lexical_degradation, nothing_stored, vector_degradation
 from app.retrieval.hydrate import hits_of
 from app.retrieval.lexical import LexicalQuery, lexical_query
 from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
@@ -20,7 +19,18 @@ from app.retrieval.query import Query, checked_preset
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import ranked
-from app.retrieval.recall import HYBRID, LEXICAL, RERANKER, VECTOR, Degradation, Hit, Recall
+from app.retrieval.recall import (
+    HYBRID,
+    LEXICAL,
+    RERANKER,
+    VECTOR,
+    Degradation,
+    Hit,
+    Recall,
+    lexical_degradation,
+    nothing_stored,
+    vector_degradation,
+)
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace, configuration
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.context import prefix
-from app.context.prefix import remade, shown_as
-from app.context.section import Block, fitted, frame_tokens, markdown_of, section
+from app.context import section as prefix
+from app.context.section import Block, fitted, frame_tokens, markdown_of, remade, section, shown_as
 from app.models.protocols import TokenCounter
 from app.retrieval.recall import Hit
 from app.text.pieces import HEADING

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from app.errors import RerankerUnavailable
-from app.models.reranker import RETRY_SECONDS, CrossEncoder, reranker_from
+from app.models.local import RERANKER_RETRY_SECONDS, CrossEncoder, reranker_from
 from app.settings import Settings
 from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.models.reranker.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.models.local.LONGEST_WAIT", None)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_a_model_that_is_not_there_is_named_and_tried_again_later(tmp_path
     write_cross_encoder(folder)
     with pytest.raises(RerankerUnavailable, match="cannot be loaded"):
         await encoder.scores("actor", ["actor"])
-    now[0] = RETRY_SECONDS
+    now[0] = RERANKER_RETRY_SECONDS
     assert await encoder.scores("actor", ["actor"]) == [1 - OFFSET]
     await encoder.close()
 
@@ -71,10 +71,10 @@ async def test_a_model_that_fastembed_does_not_know_is_named(tmp_path: Path) -> 
 
 
 async def test_no_query_waits_long_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.models.reranker.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("app.models.local.LONGEST_WAIT", 0.0)
     encoder = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     with pytest.raises(RerankerUnavailable, match="still being loaded"):
         await encoder.scores("actor", ["actor"])
-    monkeypatch.setattr("app.models.reranker.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.models.local.LONGEST_WAIT", None)
     assert await encoder.scores("actor", ["actor"]) == [1 - OFFSET]
     await encoder.close()

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from app.db.database import sqlalchemy_url
 from app.errors import ConfigurationError
-from app.postgres.cluster import binary
-from app.postgres.configuration import MIB, _machine_settings
+from app.postgres.cluster import MIB, _machine_settings, binary
 from app.postgres.embedded import EmbeddedPostgres, _prepare
 from app.postgres.postmaster import socket_folder
 

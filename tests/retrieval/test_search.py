@@ -21,9 +21,9 @@ from app.memories.filters import Filters, conditions
 from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
+from app.models.local import CrossEncoder
 from app.models.protocols import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
 from app.models.remote import NoopProvider
-from app.models.reranker import CrossEncoder
 from app.retrieval import arms, candidates
 from app.retrieval.candidates import Survey, question_of, survey
 from app.retrieval.lexical import lexical_query
@@ -233,7 +233,7 @@ async def test_an_answer_goes_before_its_question(empty: Store) -> None:
 async def test_a_re_ranker_reads_the_best_hits_once_more(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.models.reranker.LONGEST_WAIT", None)
+    monkeypatch.setattr("app.models.local.LONGEST_WAIT", None)
     reranker = CrossEncoder(tmp_path, model=MODEL, folder=str(write_cross_encoder(tmp_path / "model")))
     query = "scout actors, market size, judge points, listicle pages"
     before = await store.ask(query)
