@@ -1,4 +1,4 @@
-"""The embedded Postgres on disk: its account, its data directory (a Postgres cluster), its settings and access rules."""
+"""The embedded Postgres on disk: its account, its data directory (a cluster), its settings and access rules."""
 
 import os
 import pwd
