@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+import httpx
 import psycopg
 import pytest
 import pytest_asyncio
@@ -269,6 +270,19 @@ async def workspace(database: Database, workspace_name: str) -> Workspace:
 async def workspace_in(database: Database, name: str, *, language: str = "english") -> Workspace:
     """Returns the workspace of that name, made now: for a test with a database of its own, or with two workspaces."""
     return await made(database, await resolve(database, name, language=language))
+
+
+@pytest.fixture
+def headers(workspace_name: str) -> dict[str, str]:
+    """The header that names the test's own workspace."""
+    return {"X-Workspace": workspace_name}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def client(server: str, headers: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client in the test's own workspace."""
+    async with httpx.AsyncClient(base_url=server, headers=headers, timeout=60) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

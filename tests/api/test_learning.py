@@ -1,39 +1,12 @@
 """The learning loop over HTTP: run → observation → recall → judgement → ranking."""
 
-import asyncio
 import json
 from typing import Any
 
 import httpx
 import pytest
 
-OUTPUT = """# Market of food supplements in Russia
-
-The market of food supplements in Russia reached 221 billion rubles in 2025, after 198 billion in 2024. Pharmacies sell
-58 % of it, marketplaces 31 %. Evalar leads with a share of 17 %, followed by Otcpharm and Solgar.
-
-## Actors
-
-The scout verified twelve producers in the state register. Three of them lost their licence in March 2025. The director
-accepted the list after the second round.
-
-## Method
-
-The total addressable market was derived from retail audits, not from producers' statements. The judge had asked for
-this in each of the versions before.
-"""
-
-
-async def post(client: httpx.AsyncClient, path: str, body: Any, **headers: str) -> dict[str, Any]:
-    answer = await client.post(path, json=body, headers=headers)
-    assert answer.status_code in {200, 202}, answer.text
-    return dict(answer.json())
-
-
-async def get(client: httpx.AsyncClient, path: str) -> Any:
-    answer = await client.get(path)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+from tests.api.calls import OUTPUT, get, post
 
 
 async def test_the_chain_can_be_walked_in_both_directions(client: httpx.AsyncClient) -> None:
@@ -127,50 +100,6 @@ async def test_what_is_worthless_is_refused_with_its_reason(
         assert answer.status_code in {400, 422}, answer.text
         if path == "/api/observations":
             assert (answer.status_code, answer.json()["reason"]) == (422, reason)
-
-
-async def test_a_rating_changes_the_very_next_recall(client: httpx.AsyncClient) -> None:
-    bodies = ["Scouts check the register of producers first.", "Scouts check the register of importers first."]
-    ids = [
-        (await post(client, "/api/memories?wait=embedded", {"kind": "note", "body": body}))["ids"][0] for body in bodies
-    ]
-    asked = {"query": "scouts check the register first", "k": 2}
-    before = [hit["id"] for hit in (await post(client, "/api/search", asked))["hits"]]
-    assert set(before) == set(ids)
-    for _ in range(3):
-        rated = await post(client, f"/api/memories/{before[0]}/feedback", {"rating": -1, "comment": "misleading"})
-    assert rated["quality"] == -3
-    hits = (await post(client, "/api/search", asked))["hits"]
-    assert [hit["id"] for hit in hits] == before[::-1]
-    assert hits[1]["explain"]["q_adjust"] == pytest.approx(0.55)
-
-
-async def test_a_hundred_ratings_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
-    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": "A disputed lesson."}))["ids"]
-    ratings = [1] * 60 + [-1] * 40
-    await asyncio.gather(*(post(client, f"/api/memories/{memory_id}/feedback", {"rating": one}) for one in ratings))
-    log = await get(client, f"/api/memories/{memory_id}/feedback")
-    assert len(log) == 100
-    quality = 0
-    for entry in log:
-        quality = max(-3, min(3, quality + entry["rating"]))
-    assert (await get(client, f"/api/memories/{memory_id}"))["quality"] == quality
-
-
-async def test_a_rating_can_be_undone_and_retried(client: httpx.AsyncClient) -> None:
-    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": "A lesson."}))["ids"]
-    path = f"/api/memories/{memory_id}/feedback"
-    first = await post(client, path, {"rating": 1}, **{"Idempotency-Key": "k1"})
-    again = await post(client, path, {"rating": 1}, **{"Idempotency-Key": "k1"})
-    assert (first["rating"]["feedback_id"], again["quality"]) == (again["rating"]["feedback_id"], 1)
-    await post(client, path, {"rating": 1})
-    for _ in range(2):
-        undone = (await client.delete(f"/api/feedback/{first['rating']['feedback_id']}")).json()
-        assert undone["quality"] == 1
-    log = await get(client, path)
-    assert [entry["undone_at"] is not None for entry in log] == [True, False]
-    exported = (await client.get("/api/feedback/export")).text.splitlines()
-    assert [json.loads(line)["rating"] for line in exported] == [1]
 
 
 async def test_preference_pairs_are_made_of_judgement(client: httpx.AsyncClient) -> None:

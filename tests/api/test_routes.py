@@ -217,18 +217,6 @@ async def test_a_workspace_may_not_be_called_that(server: str, name: str) -> Non
     assert "X-Workspace" in answer.text
 
 
-async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/health")).json() == {"status": "ok"}
-    ready = await client.get("/ready")
-    assert (ready.status_code, ready.json()["reasons"]) == (200, [])
-    await client.post("/api/search", json={"query": "anything"})
-    metrics = (await client.get("/metrics")).text
-    assert 'priors_requests_total{method="POST",route="/api/search",status="200"}' in metrics
-    assert "priors_recalls_total" in metrics
-    for path in ("/schema", "/schema/openapi.json"):
-        assert "/api/history" in (await client.get(path)).json()["paths"]
-
-
 async def test_a_request_id_is_kept_or_made(client: httpx.AsyncClient) -> None:
     given = await client.get("/health", headers={"X-Request-ID": "run-7.step-2"})
     assert given.headers["x-request-id"] == "run-7.step-2"

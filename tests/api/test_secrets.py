@@ -7,7 +7,7 @@ import httpx
 from app.db import tables
 from app.db.database import Database
 from app.safety.secrets import mask
-from tests.api.test_learning import OUTPUT, get, post
+from tests.api.calls import OUTPUT, get, post
 
 
 async def test_no_table_holds_a_secret(client: httpx.AsyncClient, database: Database, workspace_name: str) -> None:

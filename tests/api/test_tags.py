@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.memories.admission import TAGS_LIMIT
-from tests.api.test_learning import get, post
+from tests.api.calls import get, post
 
 
 async def note(client: httpx.AsyncClient, name: str, *tags: str) -> str:

@@ -4,7 +4,7 @@ import httpx
 
 from app.db.database import Database
 from app.operations.maintenance import empty_trash
-from tests.api.test_learning import get, post
+from tests.api.calls import get, post
 
 
 def part(name: str, fact: str) -> str:

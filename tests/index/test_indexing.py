@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,27 +14,16 @@ from app.index.backfill import build_indexes, pending_count, pouring, serving_mo
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
-from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
+from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.wiring import Services
 from app.worker import worker
 from tests.conftest import workspace_in
-from tests.index.test_reembed import Lent
+from tests.fakes.providers import Slow
 from tests.worker.working import note, until_settled, working
 
 FEW = 20
-
-
-class Slow(Lent):
-    """The real model, held up after the first batch."""
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        is_first = not self.entered.is_set()
-        self.entered.set()
-        if not is_first:
-            await self.let_go.wait()
-        return await self._provider.embed_documents(texts)
 
 
 async def remember_with_vectors(

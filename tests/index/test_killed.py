@@ -26,8 +26,8 @@ from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in
+from tests.fakes.embeddings import DIMENSION, Endpoint, answered
 from tests.index.test_reembed import models
-from tests.models.test_remote import DIMENSION, Endpoint, answered
 
 PRIORS = Path(sys.executable).with_name("priors")
 NOTES = [f"Lesson {number}: the scout verifies the producers of town {number}." for number in range(600)]

@@ -1,7 +1,7 @@
 """Moving a store to another model: the old one serves until the new one is whole."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,72 +23,17 @@ from app.links.linking import link_pending
 from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
-from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
+from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.operations.doctor import diagnose
 from app.retrieval.query import Query
 from app.retrieval.recall import Recall
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in
+from tests.fakes.providers import Lent, Turned
 
 reembed = partial(moves.reembed, forget_similar=forget_similar_of_all)
 drop_retired = partial(moves.drop_retired, forget_similar=forget_similar_of_all)
-
-
-class Turned:
-    """The real model under another name, its vectors turned round: none can be compared with the original's."""
-
-    enabled = True
-
-    def __init__(
-        self,
-        provider: EmbeddingProvider,
-        *,
-        name: str = "turned",
-        fails_after: int | None = None,
-        held: bool = False,
-    ) -> None:
-        self._provider, self._left = provider, fails_after
-        self.entered, self.let_go = asyncio.Event(), asyncio.Event()
-        if not held:
-            self.let_go.set()
-        self.model_id, self.dimension = name, provider.dimension
-
-    async def start(self) -> None:
-        await self._provider.start()
-
-    async def embed_query(self, text: str) -> Vector:
-        return (await self._provider.embed_query(text))[::-1]
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                raise EmbeddingUnavailable("the model went away")
-        await self._wait()
-        return (await self._provider.embed_documents(texts))[:, ::-1]
-
-    async def _wait(self) -> None:
-        self.entered.set()
-        await self.let_go.wait()
-
-    async def close(self) -> None:
-        pass
-
-
-class Lent(Turned):
-    """The real model, which the other tests still need when this one is done with it."""
-
-    def __init__(self, provider: EmbeddingProvider, *, held: bool = False) -> None:
-        super().__init__(provider, name=provider.model_id, held=held)
-
-    async def embed_query(self, text: str) -> Vector:
-        return await self._provider.embed_query(text)
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        matrix = await self._provider.embed_documents(texts)
-        await self._wait()
-        return matrix
 
 
 LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in the register." for number in range(300)]

@@ -1,9 +1,7 @@
 """Tests of the remote provider against an HTTP server that speaks the protocol, and misbehaves as real ones do."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -13,22 +11,7 @@ from app.errors import EmbeddingUnavailable
 from app.models.factory import provider_from
 from app.models.remote import OPEN_SECONDS, RemoteProvider
 from app.settings import Settings
-
-DIMENSION = 4
-Reply = tuple[int, bytes]
-
-
-def vector(text: str) -> list[float]:
-    return [float(len(text)), 1.0, 2.0, 3.0]
-
-
-def good(texts: list[str]) -> Reply:
-    return answered([vector(text) for text in texts])
-
-
-def answered(vectors: list[list[float]]) -> Reply:
-    items = [{"object": "embedding", "index": place, "embedding": item} for place, item in enumerate(vectors)]
-    return 200, json.dumps({"object": "list", "data": items, "model": "m", "usage": {}}).encode()
+from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good, vector
 
 
 def changed(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[list[str]], Reply]:
@@ -38,44 +21,6 @@ def changed(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[list[str
         return 200, json.dumps(document).encode()
 
     return reply
-
-
-class Endpoint:
-    """An HTTP server with replaceable answers."""
-
-    def __init__(self) -> None:
-        self.reply: Callable[[list[str]], Reply] = good
-        self.requests: list[dict[str, Any]] = []
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                endpoint.requests.append({"path": self.path, "key": self.headers["authorization"], **body})
-                status, content = endpoint.reply_to(body["model"], body["input"])
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.send_header("retry-after-ms", "1")
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:  # the test's output is no access log
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def reply_to(self, _model: str, texts: list[str]) -> Reply:
-        return self.reply(texts)
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from app.errors import RerankerUnavailable
 from app.models.local import RERANKER_RETRY_SECONDS, CrossEncoder, reranker_from
 from app.settings import Settings
-from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
+from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from app.context.history import history
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import InvalidInput
 from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.vectors import as_literal
 from app.memories.admission import LARGEST_ORDINAL
@@ -22,7 +22,7 @@ from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.models.local import CrossEncoder
-from app.models.protocols import EmbeddingProvider, Matrix, Reranker, TokenCounter, Vector
+from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.models.remote import NoopProvider
 from app.retrieval import arms, candidates
 from app.retrieval.candidates import Survey, question_of, survey
@@ -34,7 +34,8 @@ from app.retrieval.search import get_recall, search
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
-from tests.models.cross_encoder import MODEL, OFFSET, write_cross_encoder
+from tests.fakes.cross_encoder import MODEL, OFFSET, write_cross_encoder
+from tests.fakes.providers import Down, Other
 
 FACTS = {
     "scout": "The scout returned zero actors for the dietary supplement market and the director went on regardless.",
@@ -367,26 +368,6 @@ async def test_a_language_without_a_configuration_is_indexed_as_it_stands(empty:
     await empty.add(NewMemory(kind="note", body="nuqneH qaleghneS running", language="tlh"), embed=False)
     recall = await empty.ask("qaleghneS", provider=NoopProvider())
     assert [hit.memory.language for hit in recall.hits] == ["simple"]
-
-
-class Down(NoopProvider):
-    """A provider that is configured and does not answer."""
-
-    enabled = True
-    model_id = "sentence-transformers/all-MiniLM-L6-v2"
-
-    async def embed_query(self, text: str) -> Vector:
-        raise EmbeddingUnavailable(f"no answer for {len(text)} characters")
-
-    async def embed_documents(self, texts: Any) -> Matrix:
-        raise EmbeddingUnavailable(f"no answer for {len(texts)} texts")
-
-
-class Other(NoopProvider):
-    """A provider of another model."""
-
-    enabled = True
-    model_id = "other-model"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
@@ -17,8 +14,8 @@ from app.models.protocols import EmbeddingProvider
 from app.models.remote import NoopProvider
 from app.runs.observations.compress import compressed, compression_prompt
 from app.runs.observations.observation import EXTRACTIVE, LLM, Compressed, Outcome
+from tests.fakes.chat import GOOD, Answer, Endpoint, Says, said
 
-GOOD = 'Title: Supplements grew to 221 billion rubles\nNarrative: The market grew. Pharmacies lead.\nFacts: ["221 billion", "58 % pharmacies", "17 % Evalar"]'  # noqa: E501 - as a model writes it
 OUTCOME = Outcome(
     task="Market of supplements",
     task_type="research",
@@ -29,69 +26,6 @@ OUTCOME = Outcome(
     final_score=8.2,
     issues=("SOM without a method",),
 )
-Answer = tuple[int, bytes | Iterable[bytes]]
-
-
-def said(text: Any) -> Answer:
-    message = {"role": "assistant", "content": text}
-    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-    answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
-    return 200, json.dumps(answer).encode()
-
-
-class Endpoint:
-    """A server that gives each of its answers once, and the last one from then on."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer | Callable[[], Answer]] = [said(GOOD)]
-        self.requests: list[dict[str, Any]] = []
-        self.pause = ("retry-after-ms", "1")
-        self.sent = 0
-        """Number of bytes sent of answers without an announced length."""
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                endpoint.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                answer = endpoint.answers.pop(0) if len(endpoint.answers) > 1 else endpoint.answers[0]
-                status, content = answer() if callable(answer) else answer
-                if not isinstance(content, bytes):
-                    self.drip(status, content)
-                    return
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.send_header(*endpoint.pause)
-                self.end_headers()
-                try:
-                    self.wfile.write(content)
-                except OSError:
-                    self.close_connection = True
-
-            def drip(self, status: int, parts: Iterable[bytes]) -> None:
-                """Sends an answer without an announced length, part by part, until the client closes."""
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.end_headers()
-                try:
-                    for part in parts:
-                        self.wfile.write(part)
-                        endpoint.sent += len(part)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 @pytest.fixture
@@ -248,24 +182,6 @@ async def test_what_will_not_change_is_not_tried_again(endpoint: Endpoint, provi
     endpoint.answers = [(401, b"{}")]
     assert (await made(endpoint, provider)).compressor == EXTRACTIVE
     assert len(endpoint.requests) == 1
-
-
-class Says:
-    """Answers without an endpoint."""
-
-    model = "m"
-
-    def __init__(self, reply: str | Exception) -> None:
-        self.reply = reply
-
-    async def complete(self, prompt: str) -> str:
-        assert prompt
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return self.reply
-
-    async def close(self) -> None:
-        pass
 
 
 async def test_why_a_model_was_not_taken_can_be_stored(provider: EmbeddingProvider) -> None:

@@ -20,7 +20,8 @@ from app.runs.observations.request import Compressor, get_observation, request_o
 from app.runs.observations.settle import BeingCompressed, compress_pending, compress_requested, leased
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
-from tests.runs.test_compress import GOOD, Answer, Endpoint, endpoint, said
+from tests.fakes.chat import GOOD, Answer, Endpoint, said
+from tests.runs.test_compress import endpoint
 
 __all__ = ["endpoint"]
 

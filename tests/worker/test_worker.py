@@ -1,18 +1,15 @@
 """The worker, against a database of its own."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from app.errors import EmbeddingUnavailable
 from app.index import backfill
 from app.index.backfill import pending_count
 from app.links import linking
-from app.models.protocols import EmbeddingProvider, Matrix
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
 from app.runs.observations.settle import compress_requested
@@ -20,23 +17,8 @@ from app.wiring import Services
 from app.worker import worker
 from app.worker.worker import run_worker
 from tests.conftest import workspace_in
-from tests.index.test_reembed import Turned
+from tests.fakes.providers import Failing
 from tests.worker.working import jobs, note, until_jobs, until_settled, working
-
-
-class Failing(Turned):
-    """The real model, which does not answer the first time."""
-
-    def __init__(self, provider: EmbeddingProvider) -> None:
-        super().__init__(provider)
-        self.asked, self.let_go = asyncio.Event(), asyncio.Event()
-
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if not self.asked.is_set():
-            self.asked.set()
-            await self.let_go.wait()
-            raise EmbeddingUnavailable("the model went away")
-        return await super().embed_documents(texts)
 
 
 async def test_a_worker_embeds_what_waits_and_counts_the_words(own_services: Services) -> None:

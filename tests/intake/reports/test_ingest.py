@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from app.db.database import Database, libpq_url
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import InvalidInput
 from app.intake.reports.ingest import ingest, ingest_content
 from app.intake.reports.outcome import Ingestion, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
@@ -23,11 +23,11 @@ from app.intake.reports.watch import watch
 from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
-from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
-from app.models.remote import NoopProvider
+from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.query import Query
 from app.retrieval.search import search
 from app.workspaces.workspace import Workspace
+from tests.fakes.providers import Refusing, Stuck
 
 REPORT = """# BADs Russia, v6
 
@@ -395,49 +395,12 @@ async def test_a_dry_run_says_of_a_changed_file_what_would_be_stored(tree: Tree)
     ]
 
 
-class Refusing(NoopProvider):
-    """A provider whose model is right and which is down."""
-
-    enabled = True
-    model_id = "sentence-transformers/all-MiniLM-L6-v2"
-    dimension = 384
-
-    async def embed_documents(self, texts: Any) -> Matrix:
-        if len(texts) == 0:
-            return await super().embed_documents(texts)
-        raise EmbeddingUnavailable("the provider is down")
-
-
 async def test_without_the_provider_files_are_taken_in_and_wait_for_vectors(tree: Tree) -> None:
     tree.write("a.md", REPORT)
     result = await tree.ingest(provider=Refusing())
     assert statuses(result) == {"a.md": "new"}
     assert (result.pending, result.degraded) == (result.stored, "the provider is down")
     assert "zero actors" in (await tree.find("scout returned zero actors"))[0]
-
-
-class Stuck(NoopProvider):
-    """A provider whose model is right and which never answers its second call."""
-
-    enabled = True
-    model_id = "sentence-transformers/all-MiniLM-L6-v2"
-    dimension = 384
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-        """How many texts each call had."""
-        self.stuck, self.abandoned = asyncio.Event(), asyncio.Event()
-
-    async def embed_documents(self, texts: Any) -> Matrix:
-        self.asked.append(len(texts))
-        if len(self.asked) != 2:
-            return await super().embed_documents(texts)
-        self.stuck.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.abandoned.set()
-        raise AssertionError
 
 
 def _many_chunks(tree: Tree, files: int) -> None:

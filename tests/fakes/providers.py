@@ -1,0 +1,148 @@
+"""Embedding providers that are slow, fail or never answer."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from app.errors import EmbeddingUnavailable
+from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.remote import NoopProvider
+
+
+class Turned:
+    """The real model under another name, its vectors turned round: none can be compared with the original's."""
+
+    enabled = True
+
+    def __init__(
+        self,
+        provider: EmbeddingProvider,
+        *,
+        name: str = "turned",
+        fails_after: int | None = None,
+        held: bool = False,
+    ) -> None:
+        self._provider, self._left = provider, fails_after
+        self.entered, self.let_go = asyncio.Event(), asyncio.Event()
+        if not held:
+            self.let_go.set()
+        self.model_id, self.dimension = name, provider.dimension
+
+    async def start(self) -> None:
+        await self._provider.start()
+
+    async def embed_query(self, text: str) -> Vector:
+        return (await self._provider.embed_query(text))[::-1]
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise EmbeddingUnavailable("the model went away")
+        await self._wait()
+        return (await self._provider.embed_documents(texts))[:, ::-1]
+
+    async def _wait(self) -> None:
+        self.entered.set()
+        await self.let_go.wait()
+
+    async def close(self) -> None:
+        pass
+
+
+class Lent(Turned):
+    """The real model, which the other tests still need when this one is done with it."""
+
+    def __init__(self, provider: EmbeddingProvider, *, held: bool = False) -> None:
+        super().__init__(provider, name=provider.model_id, held=held)
+
+    async def embed_query(self, text: str) -> Vector:
+        return await self._provider.embed_query(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        matrix = await self._provider.embed_documents(texts)
+        await self._wait()
+        return matrix
+
+
+class Slow(Lent):
+    """The real model, held up after the first batch."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        is_first = not self.entered.is_set()
+        self.entered.set()
+        if not is_first:
+            await self.let_go.wait()
+        return await self._provider.embed_documents(texts)
+
+
+class Failing(Turned):
+    """The real model, which does not answer the first time."""
+
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        super().__init__(provider)
+        self.asked, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.let_go.wait()
+            raise EmbeddingUnavailable("the model went away")
+        return await super().embed_documents(texts)
+
+
+class Down(NoopProvider):
+    """A provider that is configured and does not answer."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbeddingUnavailable(f"no answer for {len(text)} characters")
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        raise EmbeddingUnavailable(f"no answer for {len(texts)} texts")
+
+
+class Other(NoopProvider):
+    """A provider of another model."""
+
+    enabled = True
+    model_id = "other-model"
+
+
+class Refusing(NoopProvider):
+    """A provider whose model is right and which is down."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+    dimension = 384
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        if len(texts) == 0:
+            return await super().embed_documents(texts)
+        raise EmbeddingUnavailable("the provider is down")
+
+
+class Stuck(NoopProvider):
+    """A provider whose model is right and which never answers its second call."""
+
+    enabled = True
+    model_id = "sentence-transformers/all-MiniLM-L6-v2"
+    dimension = 384
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        """How many texts each call had."""
+        self.stuck, self.abandoned = asyncio.Event(), asyncio.Event()
+
+    async def embed_documents(self, texts: Any) -> Matrix:
+        self.asked.append(len(texts))
+        if len(self.asked) != 2:
+            return await super().embed_documents(texts)
+        self.stuck.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.abandoned.set()
+        raise AssertionError
