@@ -9,7 +9,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
-from app.db.database import Database, libpq_url
+from app.db.database import CONNECT_TIMEOUT_SECONDS, Database, libpq_url
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 SCRIPTS = Path(__file__).parents[2] / "migrations"
@@ -61,8 +61,12 @@ async def current(database: Database) -> str | None:
 async def _current_for_login(database: Database) -> str | None:
     """Asks as the role that migrates: before 0016 the owner's role may exist, but owns nothing."""
     try:
-        async with await psycopg.AsyncConnection.connect(libpq_url(database.admin_url)) as connection:
+        async with await psycopg.AsyncConnection.connect(
+            libpq_url(database.admin_url), connect_timeout=CONNECT_TIMEOUT_SECONDS
+        ) as connection:
             row = await (await connection.execute(REVISION)).fetchone()
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"the database does not answer: {error}") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(f"the role of PRIORS_DATABASE_URL may not read the database: {error}") from error
     return None if row is None else str(row[0])

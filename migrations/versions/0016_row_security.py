@@ -216,7 +216,7 @@ END $$
 DEFINE = """
 DO $$
 DECLARE path text := (
-    SELECT string_agg(DISTINCT quote_ident(nspname), ', ') || ', pg_temp' FROM pg_namespace
+    SELECT string_agg(quote_ident(nspname), ', ' ORDER BY nspname <> current_schema()) || ', pg_temp' FROM pg_namespace
     WHERE oid IN (current_schema()::regnamespace, (SELECT extnamespace FROM pg_extension WHERE extname = 'vector'))
 );
 BEGIN
