@@ -42,7 +42,7 @@ class Services:
     chat: Chat | None = None
     """The language model that compresses; None where none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
-    """Starts the embedded Postgres should it have died; None where another database is used."""
+    """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
 
     @property
@@ -64,7 +64,7 @@ class Address(NamedTuple):
     admin_url: str
     """The URL of a role that may migrate."""
     revive: Callable[[], Awaitable[object]] | None = None
-    """Starts the embedded Postgres should it have died; None where another database is used."""
+    """Starts the embedded Postgres again if it has died; None if another database is used."""
 
 
 @asynccontextmanager

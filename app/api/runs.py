@@ -119,7 +119,7 @@ class RunStoryView(Struct, frozen=True):
 
     run_id: str
     stored: bool
-    """False where only its traces are stored: older data can name such a run."""
+    """False if the run itself is not stored and only other rows name it, as older data may."""
     run: RunView | None
     given: Sequence[GivenView]
     compression: ObservationState | None = field(name="observation")
@@ -164,7 +164,7 @@ class MemoryUsesView(Struct, frozen=True):
     made_by_stored: bool
     uses: int
     said_by: Sequence[TellerView]
-    """The best judged first: that one gives the memory its score and its verdict."""
+    """The best judged run comes first; it gives the memory its score and its verdict."""
     given_to: Sequence[UseView]
 
 

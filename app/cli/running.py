@@ -36,7 +36,7 @@ Moment = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT
 
 
 def in_utc(moment: datetime | None) -> datetime | None:
-    """Returns what was typed, which names no zone, as UTC."""
+    """Returns a typed moment, which has no time zone, as UTC."""
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 

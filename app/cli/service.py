@@ -109,7 +109,7 @@ async def _served(
 
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
-    """A parent that was killed can pass no signal on; its child is then adopted by another process."""
+    """Sets `stop` once the parent has ended. A killed parent passes no signal on, but its child gets another parent."""
     while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
         await asyncio.sleep(PARENT_SECONDS)
     stop.set()

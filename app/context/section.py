@@ -180,7 +180,7 @@ class ShownBlock:
     """The score that the heading shows, whatever was judged since."""
     digest: str
     tokens: int
-    """Tokens of the block, whose bytes are the same or else not shown."""
+    """Tokens of the block. They stay right, because a block is only shown again with the same bytes."""
 
 
 def shown_as(block: Block) -> ShownBlock:
@@ -233,9 +233,9 @@ def continued(
 
 
 def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
-    """Returns how many earlier blocks stay: all where all fit; else as many as fit and end with one found again.
+    """Returns how many earlier blocks stay: all if they fit, else the most that fit and end with a block found again.
 
-    A block behind the last one that was found again would cost room in every later call and give this one nothing
+    Blocks after the last one found again would take room in every later call without helping this one
     (docs/retrieval.md has what other rules bring).
     """
     wanted = {block.memory.memory_id: block.tokens for block in found}

@@ -85,7 +85,7 @@ def _of_memory(**kinds: Kind) -> list[SchemaItem]:
 
 
 def _deleted_with(table: str, *, key_name: str | None = None, **columns: str) -> ForeignKeyConstraint:
-    """Returns the foreign key of a row that is deleted with a row of `table`; `columns` are theirs by its own."""
+    """Returns a foreign key to `table` that cascades deletes; `columns` maps a row's own columns to those there."""
     theirs = [f"{table}.{name}" for name in ("workspace_id", *columns.values())]
     return ForeignKeyConstraint(["workspace_id", *columns], theirs, name=key_name, ondelete="CASCADE")
 

@@ -27,7 +27,7 @@ logger = structlog.get_logger()
 
 
 class FollowingProvider:
-    """The configured provider, until the database serves another model that can be had."""
+    """Embeds by the configured provider, until the database serves another model that can be loaded."""
 
     def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
         self._current = configured

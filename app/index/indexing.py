@@ -76,8 +76,8 @@ WHERE oid IN (CAST('memories' AS regclass), CAST('lexical' AS regclass))
 ORDER BY 1
 """
 OUTGROWN_TIMES = 3
-"""A table that is so many times as large as the planner thinks is measured again. Of an empty table's indexes it thinks
-that reading them whole costs nothing, until autovacuum comes by: known memories were looked up at 2.7 ms each."""
+"""A table that is this many times as large as the planner thinks is analysed again. Until autovacuum has run, the
+planner takes a whole scan of a new table's index to cost nothing: looking up known memories then took 2.7 ms each."""
 
 
 class NewVectors(NamedTuple):

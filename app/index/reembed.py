@@ -212,7 +212,7 @@ async def _fill(
 ) -> int:
     """Embed what has no vector of the candidate, newest first. Returns how many memories.
 
-    What is to be done is asked on the connection that holds the move's lock: when that is lost, so is the move.
+    The connection that holds the move's lock also reads the work that is left, so that losing it ends the move.
     """
     done = 0
     before: tuple[int, UUID] | None = None

@@ -146,7 +146,7 @@ async def nearest_of(
 
 
 async def vector_bytes(session: Session) -> int:
-    """Returns what the served model's vectors take, in all workspaces: asked in no time, unlike their number."""
+    """Returns the size of the served model's vectors in all workspaces: unlike their number, it is known at once."""
     model = await active_model(session)
     return 0 if model is None else int(await session.value(BYTES, {"partition": model.partition}))
 

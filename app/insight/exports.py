@@ -145,9 +145,9 @@ def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
 
 
 def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Yields each two of one task that were rated differently; what has no such partner, with its nearest that was.
+    """Pairs observations of one task that were rated differently. Pure.
 
-    Pure.
+    Tasks without such a pair: each observation is paired with the nearest one that was rated differently.
     """
     by_task: dict[str, list[Compression]] = defaultdict(list)
     for item in compressions:
@@ -162,7 +162,7 @@ def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
 
 
 def _of_one_task(group: Sequence[Compression]) -> Iterator[PreferencePair]:
-    """Yields each with those that were rated most differently, at most PARTNERS, so that no task drowns the others."""
+    """Pairs each observation with the worst rated ones, at most PARTNERS, so that no task outweighs the others."""
     worst_first = sorted(group, key=lambda item: (item.quality, item.memory_id))
     for item in reversed(worst_first):
         worse = (other for other in worst_first if other.quality < item.quality and other.reply != item.reply)

@@ -152,7 +152,7 @@ class _Embedded:
         return self._vectors[text]
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Nobody asks: what is stored has its vectors."""
+        """Never called, because stored memories already have their vectors."""
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from app.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
-"""Cosines from which on a text says what is stored, and up to which it is about something else."""
+"""From the first cosine on a text says what is stored; up to the second it is about something else."""
 DETAIL_SHARE = 0.75
 """Weight of new numbers and names against new meaning: other facts in the same vocabulary are similar in meaning."""
 REWORDED = 0.2

@@ -12,7 +12,7 @@ from app.links.relations import Text
 OTHERS_AT_MOST = 64
 """Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
 READ_CHARACTERS = 10_000
-"""Characters that are read of a text: what it names after as many is another subject. A chunk has 1,500 at most."""
+"""Characters of a text that are read: names after these belong to another subject. Chunks have 1,500 at most."""
 
 
 class Phrase(NamedTuple):

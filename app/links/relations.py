@@ -54,12 +54,12 @@ TITLE_BEARERS = 3
 """Live memories that may share a title: two men of one name are told apart by what else the text says; the sections
 of a hundred reports that are called the same are no subject."""
 NAME_BEARERS = 4
-"""Memories with a name in common, of which each pair is linked: a name that more have is no rare one. On the dev sets
-4 finds as much as 8, with a third of the links."""
+"""If at most this many memories share a name, each pair of them is linked; a name that more of them share is not rare.
+On the dev sets 4 finds as much as 8, with a third of the links."""
 MENTIONED = 32
 """Texts that may name a title; HotpotQA's most famous has 9 of 994 paragraphs."""
 MOST_MENTIONS = 16
-"""Titles that one text links to, the first ones: a list of contents is about none of them."""
+"""A text is linked to this many titles at most, the first ones: a table of contents is about none of its titles."""
 LONGEST_TITLE = 8
 """Words: a longer title is a sentence, which no other text repeats."""
 LONGEST_KEY = 200
@@ -225,7 +225,7 @@ def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
 
 
 def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts: Mapping[UUID, Text]) -> Iterable[Link]:
-    """Yields pairs that a name has linked before so many had it, where they share no other name."""
+    """Yields the pairs that a name linked while it was still rare, unless they share another name."""
     for name, ids in having.items():
         if len(ids) > NAME_BEARERS:
             yield from (link for link in _pairs(ids) if link not in rare and not _share_another(link, name, texts))

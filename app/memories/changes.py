@@ -69,7 +69,7 @@ UNTAG = RETAG.format(condition="tags @> ARRAY[%(tag)s::text]", tags="array_remov
 
 MOST_GIVEN = 500
 """Memories of one run that are looked at; a run is given a few dozen."""
-# What a run itself wrote and was given back is no echo: sent again it is known, corrected it is news.
+# A memory that the run itself wrote is left out: repeating it is no echo. Sent again it is known; corrected it is news.
 GIVEN = """
 SELECT given.run_id, m.memory_id, m.title, m.body
 FROM (
@@ -107,7 +107,7 @@ WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND b
 ORDER BY memory_id FOR UPDATE
 """
 
-# Of several with one identity only the first comes back: the live ones' unique index holds one.
+# If several memories have one identity, only the first is restored: the unique index allows one live memory of each.
 RESTORE = """
 WITH wanted AS (
     SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id

@@ -14,7 +14,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 NODE_LOCK = FOLDER.parents[1] / "requirements" / "node.lock"
 OWN_NODE = FOLDER / ".node"
-"""Where the Node of the Python registry is put where the system has none that is new enough."""
+"""The folder for the Node of the Python registry, which is installed if the system has none that is new enough."""
 DOCUMENT = FOLDER / "openapi.json"
 TYPES = FOLDER / "src" / "api" / "schema.ts"
 STAMP = "// Made by `make panel-types` from the OpenAPI document with the sha256 "
@@ -23,7 +23,7 @@ OLDEST = ((20, 19), (22, 12))
 
 
 WITHOUT_NODE = 3
-"""What the command ends with where there is no Node: the service does without the panel."""
+"""The exit code if there is no Node: the service then runs without the panel."""
 
 
 class NoNode(Exception):
@@ -47,7 +47,7 @@ class Node:
 
 
 def new_enough(version: str) -> bool:
-    """Whether `v22.12.0` or the like can build the panel."""
+    """Returns True if a Node of this version, like `v22.12.0`, can build the panel."""
     match = re.fullmatch(r"v?(\d+)\.(\d+)\..*", version.strip())
     if match is None:
         return False
@@ -85,12 +85,12 @@ def write_types(node: Node) -> None:
 
 
 def digest(document: bytes) -> str:
-    """What a document is told by."""
+    """Returns the hash by which a change of the document is noticed."""
     return hashlib.sha256(document).hexdigest()
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words ask for; 1 where Node fails, WITHOUT_NODE where there is none."""
+    """Run the command; returns 0, 1 if Node fails, or WITHOUT_NODE if there is none."""
     parser = argparse.ArgumentParser(prog="python -m app.panel.build", description=__doc__)
     parser.add_argument("work", nargs="?", choices=["build", "check", "types"], default="build")
     work = {"build": build, "check": check, "types": write_types}[parser.parse_args(words).work]

@@ -22,9 +22,9 @@ SEEDS = 5
 LINKS_OF_A_SEED = 16
 """Links of a relation that count of a seed in each direction, the strongest: a hub with thousands costs no more."""
 LOOKED_THROUGH = 1_000
-"""Links, the strongest first, among which those are looked for whose other memory is live and passes the filters."""
+"""Only this many of a memory's links, the strongest, are searched for ones to live memories that pass the filters."""
 BROUGHT_BY_LINKS = 16
-"""Memories that join the pool by links alone, those with the strongest."""
+"""At most this many memories, those with the strongest links, join the pool by links alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ UNLINKED = """, pool AS (SELECT memory_id FROM near),
 
 
 def _linked(shape: Shape, seeds: str) -> str:
-    """Returns the part that brings memories into the pool by links with the best, and the links of all in it."""
+    """Returns the part that adds memories linked with the best ones to the pool, and reads the links of the pool."""
     shares = " ".join(f"WHEN '{relation}' THEN {share}" for relation, share in SPREADING.items())
     outward = [relation for relation in SPREADING if relation != SUPERSEDES]
     return f""", seeds AS MATERIALIZED (

@@ -26,8 +26,8 @@ and 0.775 with the neighbours of the best 10); each costs two look-ups."""
 SPARE = 12
 """Candidates beyond the hits that are wanted, because dedupe leaves some out."""
 KEPT_AT_MOST = 5_000
-"""Memories that pass a filter: so many at most are found once, by the survey, and all scored by both arms, without
-their indexes."""
+"""If at most this many memories pass a filter, the survey finds them once, and both arms score all of them without
+using their indexes."""
 COUNTED_EXACTLY = 2_000
 """Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
 BEARABLE = round(1 / TOLERATED_PENDING)

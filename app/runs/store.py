@@ -43,8 +43,8 @@ FIND = f"SELECT {COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND ru
 ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
 """The issues that an observation `c` was asked for with, then those of its run `r`, each with its place."""
 
-# What was asked for of an output that its run replaces keeps the judgement that it has; the run's next one is of the
-# next output. The run may come back to it.
+# An observation that was requested for an output keeps its judgement when the run replaces that output: the run's next
+# judgement is of the next output. The run may return to the earlier output.
 MOVE_ON = f"""
 UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
     SELECT jsonb_build_object(
@@ -89,8 +89,9 @@ SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
         AND l.request ->> 'task' = c.request ->> 'task'
 ))"""
 
-# What each run says of itself goes before what its observation was asked for with, as long as it is of that output. A
-# memory whose maker is not judged by either speaks for itself, as does one whose maker's output is not known.
+# A run's own task, score and verdict take precedence over those in the request for its observation; score and verdict
+# only while the run still has the output that was compressed. The fields of the memory itself count where neither
+# judges the run that made it, or where that run's output is not known.
 SAYING = f"""
 SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,
@@ -113,8 +114,8 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) A
     )
 """  # noqa: S608 - constants
 
-# Of several runs that say the same the best judged one speaks; of those judged alike the first. Where none has a score,
-# the first that has a verdict.
+# If several runs say the same, the best judged one counts, and the first among equals. If none has a score, the first
+# one that has a verdict counts.
 JUDGED = f"""
 SELECT DISTINCT ON (memory_id) memory_id, final_score, verdict FROM ({SAYING}) AS saying
 WHERE final_score IS NOT NULL OR verdict <> ''

@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     mark: str
     """The mark of a list, which stands before the text."""
     said: str
-    """The text; empty where the line states nothing, as a heading or a fence: all of it is its mark."""
+    """The text. It is empty for a line that states nothing, like a heading or a fence: the mark is then all of it."""
 
 
 LEANS = re.compile(
@@ -70,7 +70,7 @@ def lines_left(pieces: Sequence[Piece], residuals: Sequence[str]) -> str:
 
 
 def _leads_to_something(pieces: Sequence[Piece], residuals: Sequence[str], place: int) -> bool:
-    """Returns True where a line below this one is left, up to the next that leads in, or where no line stood there."""
+    """Returns True if a line between this one and the next that leads in is left, or if there is none between them."""
     led = []
     for piece, residual in zip(pieces[place + 1 :], residuals[place + 1 :], strict=True):
         if not piece.said:
@@ -253,7 +253,7 @@ def tokens_about(text: str) -> float:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yields sentences; one that is too long for a passage by its words, and a word that is too long by its letters."""
+    """Yields sentences. One too long for a passage is split into words, and a word too long for it into pieces."""
     for sentence in sentences_of(text) or [text.strip()]:
         if tokens_about(sentence) <= PASSAGE_TOKENS:
             yield sentence
@@ -265,7 +265,7 @@ def _pieces(text: str) -> Iterator[str]:
 def shares(counts: Sequence[int], budget: int) -> list[int]:
     """Returns how many passages of each text are compared, at least one, and at most `budget` together.
 
-    Short texts are compared whole, and of each longer one as many passages as of the others.
+    Short texts are compared whole; longer ones all get the same number of passages.
     """
     most, left = 1, budget - len(counts)
     for level in range(1, max(counts, default=1)):

@@ -102,13 +102,13 @@ BEFORE = 8
 LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
 """Words in lower case that stand inside a name; "and" stands between two."""
 AFTER_LINKING = LINKING | {"the"}
-"""Behind one of them also an article: "Bank of the West", where "In March the Kestrel …" has two names."""
+"""After one of them an article may follow too: "Bank of the West" is one name, "In March the Kestrel …" has two."""
 MOST_LINKING = 2
 """Such words between two others of a name: "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Characters."""
 MOST_NAMES = 32
-"""Names of a text that are looked up, the first ones."""
+"""Only this many names of a text are looked up: the first ones."""
 NOUNS_HAVE_CAPITALS = frozenset({"german"})
 """Languages in which one word with a capital is any noun: only runs of several are names."""
 

@@ -135,7 +135,7 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
 async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
-    """Find the links of what was stored or embedded, for SLICE_SECONDS at a time; many not while vectors pour in.
+    """Link new texts and vectors, for SLICE_SECONDS at a time. If there are many, wait until no more vectors pour in.
 
     `seen` are the bytes of the vectors when the job before it looked.
     """
@@ -209,7 +209,10 @@ async def _follow(services: Services) -> None:
 
 
 async def release_stalled(manager: JobManager) -> None:
-    """Let jobs of killed workers be fetched anew; where another of the kind is queued, that one does the work."""
+    """Put the jobs of killed workers back into the queue.
+
+    A job is dropped instead if another of its kind is queued, because that one will do the work.
+    """
     for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
         with suppress(ConnectorException):  # another worker was faster
             try:

@@ -17,9 +17,9 @@ from app.text.pieces import packed, says_something, shortened, split_prose
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120
 DEPTH_LIMIT = 64
-"""Levels; a deeper document is a machine's, and its keys would leave no room for its values."""
+"""The deepest nesting that is read. A deeper document is for machines: its keys would leave no room for values."""
 PROSE_WORDS = 6
-"""Words in a string from which on it is something that a person or a model said."""
+"""A string of at least this many words is taken for prose, written by a person or a model."""
 NUMBERS_SHOWN = 12
 """A longer list of numbers is told by its count, least, greatest and mean."""
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -160,7 +160,7 @@ def _object_pieces(
 
 
 def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
-    """That of a nested object; what else is called a score there is often one criterion's."""
+    """Returns a nested object's `final_score`, or else `score`: its other scores are often those of single criteria."""
     return found_score({"final_score": value["final_score"]}) if "final_score" in value else score
 
 

@@ -78,7 +78,7 @@ def deduplicated(
 
 
 def _near(one: Wording, other: Wording) -> bool:
-    """Returns True for near-identical texts. Two sets share at most the smaller one, so most pairs differ by size."""
+    """Returns True for near-identical texts. Most pairs fail by size alone: two sets share at most the smaller one."""
     shortest, longest = sorted((len(one.runs), len(other.runs)))
     if shortest < NEAR * longest or resemblance(one.runs, other.runs) < NEAR:
         return False

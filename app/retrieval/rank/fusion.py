@@ -73,7 +73,7 @@ class Evidence(NamedTuple):
     """Cosine similarity, -1 to 1; None without a vector."""
     bm25: float
     source: int | None
-    """Any number, the same for memories of one source."""
+    """Identifies the source: an arbitrary number that all memories of one source share."""
     ordinal: int | None
     named: bool = False
     """True where the query names its title."""

@@ -19,16 +19,16 @@ class Threshold:
     """
 
     similarity: float = 0.3
-    """The best similarity that makes a query answerable,"""
+    """A query is answerable if the best similarity reaches this."""
     unmatched: float = 0.45
-    """or, where the query has words and none of them is found: then each hit needs so much of its own. On 304 reports
-    the nearest to 41 such queries about other things had at most 0.34, and to 32 in Cyrillic, of which the model knows
-    no more than the letters, 0.30 to 0.48 (two above 0.45). What it costs: 11 English paraphrases that shared no word
-    with a report had 0.15 to 0.41, and are not answered; at 0.3 three were, one of them rightly."""
+    """If the query has words and none of them is found, each hit needs this similarity instead. On 304 reports the
+    nearest to 41 such queries about other things had at most 0.34; the nearest to 32 in Cyrillic, of which the model
+    knows only the letters, had 0.30 to 0.48 (two above 0.45). The price: 11 English paraphrases that shared no word
+    with a report had 0.15 to 0.41 and are not answered; at 0.3 three of them were, one rightly."""
     lexical: float = 0.4
-    """or the best lexical score,"""
+    """A query is also answerable if the best lexical score reaches this."""
     lexical_alone: float = 0.2
-    """or this one where no vector speaks."""
+    """The limit of the lexical score where no memory has a similarity."""
     share: float = 0.2
     """A hit of less than this share of the best one's evidence is left out."""
 
