@@ -13,7 +13,7 @@ from app.index.indexing import index_memories
 from app.memories import changes, filters, store
 from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, Memory
-from app.safety.secrets import masked
+from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
 MOST_AT_ONCE = 10_000
@@ -129,7 +129,7 @@ def _tag(tag: str, *, mask: bool) -> str:
     """Returns the tag as it is stored, masked like the tags of a new memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
         raise InvalidInput("tag", told_apart(reason)[1])
-    return masked(tag) if mask else tag
+    return masked_values(tag) if mask else tag
 
 
 async def quarantined(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:

@@ -2,8 +2,10 @@
 
 import functools
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib.resources import files
 from typing import Any, TypeVar, cast
 
 import re2  # type: ignore[import-untyped] # the package has no types
@@ -16,56 +18,6 @@ PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
 )
-OWN_PATTERNS = {
-    "API key": re.compile(
-        r"\b(?:sk|pk|rk)-(?=[A-Za-z_-]{0,200}[0-9])(?=[A-Za-z0-9_-]{0,100}?[A-Za-z0-9]{16})"
-        r"(?:[a-z0-9]{2,12}-){0,3}[A-Za-z0-9_-]{20,200}\b"
-    ),
-    "Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{24,80}\b"),
-    "Google API key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
-    "JSON web token": re.compile(
-        r"\beyJ[A-Za-z0-9_=-]{8,4096}\.[A-Za-z0-9_=-]{4,8192}(?:\.[A-Za-z0-9_.+/=-]{0,4096})?"
-    ),
-    "access token": re.compile(
-        r"\b(?:npm_[A-Za-z0-9]{30,80}|glsa_[A-Za-z0-9]{20,80}(?:_[0-9a-fA-F]{8})?|do[opr]_v1_[0-9a-f]{32,128}"
-        r"|GOCSPX-[A-Za-z0-9_-]{20,80}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|dapi[0-9a-f]{32}|gsk_[A-Za-z0-9]{32,80}"
-        r"|nvapi-[A-Za-z0-9_-]{40,100}|xai-[A-Za-z0-9]{40,120}|ya29\.[A-Za-z0-9_-]{20,1000})\b"
-    ),
-    "GitHub token": re.compile(r"\bgithub_pat_[0-9A-Za-z_]{22,255}\b"),
-    "bearer token": re.compile(
-        r"(?i)\bauthorization:\s{0,3}(?:bearer|basic|token)\s{1,3}([A-Za-z0-9._~+/=-]{12,4096})"
-    ),
-    "password": re.compile(r"(?i)\b(?:password|passwd|pwd)\b[\"']?\s{0,3}[:=]\s{0,3}[\"']([^\s\"']{6,200})[\"']"),
-    "password in an address": re.compile(
-        r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s:/@]{0,200}:([^\s/]{1,200})@(?=[^\s/@])"
-    ),
-    "secret in an address": re.compile(
-        r"(?i)[?&;](?:(?:access|auth|id|refresh|session|api|client|private)[_-]?)?"
-        r"(?:token|apikey|api[_-]?key|(?<=[a-z_-])key|secret|password|passwd|signature|sig)=([^\s&;\"'<>#()\[\]{}]{8,2048})"
-    ),
-    "secret in a setting": re.compile(
-        r"\b(?:[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|PASSPHRASE)|(?:[A-Z0-9]{1,40}_){0,8}(?:PWD|SECRET|TOKEN"
-        r"|(?:API|ACCESS|SECRET|PRIVATE|AUTH|SIGNING|ENCRYPTION|MASTER)_?KEY))\s?=\s?[\"']?"
-        r"(?![0-9]{1,9}\b|(?:true|false|none|null)\b|[$<{\[(/~.*]|[\w.]{1,100}\()([^\s\"'`,;)]{6,1000})"
-    ),
-    "secret in a field": re.compile(
-        r"(?i)(?:passphrase|secret|(?<!page[_-])(?<!next[_-])token"
-        r"|(?:api|access|secret|private|auth|account|signing|encryption|master|client)[ _-]?key)[\\\"']{0,2}\s{0,3}"
-        r"(?:=>?\s{0,3}[\\\"'`]{0,2}|:\s{0,3}[\\\"'`]{1,2}|:\s{0,3}(?=[^\s\"'`,;()]{12}))"
-        r"(?![$<{\[(/~.*%]|[\w.]{1,100}[(\[]|(?:[a-z]{2,40}[0-9]{0,2}|v?[0-9]{1,4})"
-        r"(?:[-_.](?:[a-z]{2,40}[0-9]{0,2}|v?[0-9]{1,4})){1,12}(?![\w-]))"
-        r"(?=[^\s\\\"'`,;()<>\[\]{}]{0,80}[0-9])(?=[^\s\\\"'`,;()<>\[\]{}]{0,80}[a-z])"
-        r"([^\s\\\"'`,;()<>\[\]{}]{8,1000})"
-    ),
-    "password of a command": re.compile(
-        r"\bcurl\s[^\n;|&]{0,200}?(?<=\s)(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'$<{]{1,100}:(?![$<{])([^\s\"']{1,200})"
-    ),
-    "password in a setting": re.compile(
-        r"\b(?:[a-z][a-z0-9_.-]{0,60}[_.-])?(?:[Pp]assword|passwd|pwd|[Pp]assphrase)(?:=|:\s?)(?![$<{\[])"
-        r"(?=[^\s\"'`,;()]{0,60}[0-9])(?=[^\s\"'`,;()]{0,60}[A-Za-z])([^\s\"'`,;()]{8,200})"
-    ),
-}
-"""Expressions for secrets that the library does not know, or knows by an older form. A group holds the secret part."""
 UNUSED_DETECTORS = frozenset(
     {"IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector", "KeywordDetector", "JwtTokenDetector"}
 )
@@ -110,8 +62,8 @@ class _Expression:
     kind: str
     pattern: Any
     """An expression of `re` or of RE2."""
-    in_part: bool = False
-    """True if the secret is the first group, False if it is the whole match."""
+    group: int = 0
+    """The group that is the secret; 0: the whole match."""
     in_pieces: bool = False
     """True if a long text is read piece by piece."""
 
@@ -120,7 +72,7 @@ class _Expression:
 
         def replaced(match: Any) -> str:  # noqa: ANN401 - of either engine
             kinds.append(self.kind)
-            start, end = match.span(1) if self.in_part else match.span()
+            start, end = match.span(self.group)
             whole = match.string
             return f"{whole[match.start() : start]}{MASK.format(kind=self.kind)}{whole[end : match.end()]}"
 
@@ -147,21 +99,23 @@ def _with_latin_i(text: str) -> str:
 @functools.cache
 def _expressions() -> tuple[tuple[_Expression, ...], Any]:
     """Returns every expression in the order of use, and the filters of all under the same numbers."""
-    sources = [("private key", PRIVATE_KEY), *OWN_PATTERNS.items(), *_library_patterns()]
+    own, library = list(_own_patterns()), list(_library_patterns())
     options = re2.Options()
     options.max_mem = FILTER_BYTES
     filters = re2.Set.SearchSet(options)
-    for _, pattern in sources:
+    for pattern in (PRIVATE_KEY, *(pattern for _, pattern in (*own, *library))):
         filters.Add(_filter(pattern))
     filters.Compile()
-    return tuple(_expression(kind, pattern) for kind, pattern in sources), filters
+    return (
+        _Expression(kind="private key", pattern=PRIVATE_KEY),
+        *(_Expression(kind=kind, pattern=made, group=made.groups, in_pieces=True) for kind, made in own),
+        *(_Expression(kind=kind, pattern=_linear(pattern)) for kind, pattern in library),
+    ), filters
 
 
-def _expression(kind: str, pattern: re.Pattern[str]) -> _Expression:
-    """Chooses an expression's engine. Only in our own expressions a group marks the secret."""
-    is_own = OWN_PATTERNS.get(kind) is pattern
-    engine = pattern if is_own or pattern is PRIVATE_KEY else _linear(pattern)
-    return _Expression(kind=kind, pattern=engine, in_part=is_own and pattern.groups == 1, in_pieces=is_own)
+def _own_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    found = tomllib.loads(files("app.safety").joinpath("secrets.toml").read_text(encoding="utf-8"))
+    return ((secret["kind"], re.compile("".join(secret["pattern"].splitlines()))) for secret in found["secret"])
 
 
 def _library_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -188,15 +142,11 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def masked(text: str) -> str:
-    """Masks a text; the log names the kinds of secrets found, and nothing else of them."""
-    return masked_values(text)
-
-
 def masked_values(value: T) -> T:
-    """Masks each text in a value: each element and key of JSON, each field of a frozen dataclass.
+    """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass.
 
-    Returns the value itself if nothing in it can be a secret; otherwise mappings become dicts with text keys.
+    Returns the value itself if nothing in it can be a secret; otherwise mappings become dicts with text keys. The log
+    names the kinds of secrets found, and nothing else of them.
     """
     texts: list[str] = []
     kinds: list[str] = []

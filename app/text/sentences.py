@@ -24,6 +24,9 @@ QUOTE = re.compile(r"^\s*(?:>\s?)+")
 LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
 EMPHASIS = re.compile(r"(\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w))")
 
+WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
+"""White space of more than one byte: after an initial ("A. Lovelace"), the splitter panics at it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
@@ -59,7 +62,7 @@ def sentences(output: str) -> list[Sentence]:
 
 def sentences_of(text: str) -> list[str]:
     """Splits plain text into sentences."""
-    return [stripped for part in sentencex.segment("en", text) if (stripped := part.strip())]
+    return [stripped for part in sentencex.segment("en", WIDE_BLANK.sub(" ", text)) if (stripped := part.strip())]
 
 
 def plain(text: str) -> str:

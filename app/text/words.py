@@ -175,17 +175,10 @@ TITLES_KNOWN = 20_000
 """Titles whose words are remembered: those of a pool come again with the next query."""
 
 
-@lru_cache(maxsize=TITLES_KNOWN)
-def _title_words(title: str) -> frozenset[str]:
-    return content_words(title)
+_title_words = lru_cache(maxsize=TITLES_KNOWN)(content_words)
 
 
 def named(query: str, titles: Sequence[str]) -> list[bool]:
     """Returns for each title whether the query has all its content words; a title without one names nothing."""
     asked = content_words(query)
-    known: dict[str, bool] = {}
-    for title in titles:
-        if title not in known:
-            words = _title_words(title)
-            known[title] = bool(words) and words <= asked
-    return [known[title] for title in titles]
+    return [bool(words) and words <= asked for words in map(_title_words, titles)]

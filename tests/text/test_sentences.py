@@ -6,7 +6,7 @@ import pytest
 
 from app.runs.observations.extractive import extracted
 from app.runs.observations.observation import Compressed, Outcome
-from app.text.sentences import heading_of, sentences
+from app.text.sentences import heading_of, sentences, sentences_of
 from tests.growth import assert_linear
 
 REPORT = "# Market\n\nThe market grew to 221 billion rubles. Pharmacies sell 58 % of it.\n\n- Evalar leads with 17 %.\n"
@@ -97,3 +97,8 @@ def test_deep_json_is_read_as_far_as_it_can_be() -> None:
 @pytest.mark.parametrize("line", ["```p\n", "```\n", "```md\n", "~~~ x\n```\n", "{\n", "````md\n```py\n"])
 def test_fences_cost_what_their_lines_cost(line: str) -> None:
     assert_linear(sentences, line)
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u2028", "\u3000"])
+def test_wide_white_space_after_an_initial_is_read(blank: str) -> None:
+    assert sentences_of(f"It was plan B{blank}. It held.") == ["It was plan B .", "It held."]

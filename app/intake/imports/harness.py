@@ -17,7 +17,7 @@ from app.memories.admission import in_calendar, unstorable
 from app.memories.memory import NewMemory, ObservationDetail
 from app.runs.feedback.store import replayed
 from app.runs.observations.observation import facts_of, storable
-from app.safety.secrets import masked
+from app.safety.secrets import masked_values
 
 MAGIC = b"SQLite format 3\0"
 LOG = "memory_feedback_log"
@@ -234,7 +234,7 @@ def new_entries(
         {
             "idempotency_key": key,
             "rating": new.rating,
-            "comment": masked(new.comment) if mask else new.comment,
+            "comment": masked_values(new.comment) if mask else new.comment,
             "created_at": new.created_at,
         }
         for key, new in keyed.items()

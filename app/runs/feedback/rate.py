@@ -10,7 +10,7 @@ from app.memories.admission import NAME_LIMIT, unstorable
 from app.runs.feedback import store
 from app.runs.feedback.store import Rated, Rating
 from app.runs.record import name_reasons
-from app.safety.secrets import masked
+from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
 COMMENT_LIMIT = 10_000
@@ -37,7 +37,7 @@ async def rate(
     """
     _check(rating, comment, run_id, idempotency_key)
     if mask:
-        comment, run_id = masked(comment), None if run_id is None else masked(run_id)
+        comment, run_id = masked_values(comment), None if run_id is None else masked_values(run_id)
     async with database.session(workspace) as session:
         if not await changes.lock_for_rating(session, memory_id):
             raise _unknown_memory(workspace, memory_id)
