@@ -8,12 +8,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
+from app.intake.reports.outcome import Intake
 from app.memories.write import RunTraces
 from app.models.chat import Chat, chat_from
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.runs import traces
 from app.runs.observations.request import Compressor
 from app.settings import Settings
+from app.workspaces.workspace import Workspace
 
 LAYOUT_CACHE = "graph"
 """Folder of the data directory for what the process that computes graphs has compiled."""
@@ -53,6 +55,18 @@ class Services:
             counter=self.counter,
             chat=self.chat,
             evaluator=self.settings.evaluator,
+            mask=self.settings.mask_secrets,
+        )
+
+    def intake(self, workspace: Workspace, language: str | None = None) -> Intake:
+        """Returns the parts and options of an ingestion into this workspace, of files in this language."""
+        return Intake(
+            database=self.database,
+            provider=self.provider,
+            counter=self.counter,
+            workspace=workspace,
+            language=language,
+            max_file_bytes=self.settings.max_file_bytes,
             mask=self.settings.mask_secrets,
         )
 

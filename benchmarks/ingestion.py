@@ -5,6 +5,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.index.vectors import embedded_text
@@ -33,16 +34,9 @@ async def texts_of(services: Services, workspace: Workspace) -> list[str]:
 
 async def take_in(services: Services, workspace: Workspace, folder: Path) -> tuple[float, int]:
     """Seconds and chunks of an ingestion, by a token counter that remembers nothing."""
-    fresh = counter()
+    intake = replace(services.intake(workspace), counter=counter(), max_file_bytes=LIMIT)
     started = time.perf_counter()
-    result = await ingest(
-        services.database,
-        services.provider,
-        fresh,
-        workspace=workspace,
-        paths=[folder],
-        max_file_bytes=LIMIT,
-    )
+    result = await ingest(intake, [folder])
     return time.perf_counter() - started, result.chunks
 
 

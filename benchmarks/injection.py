@@ -72,7 +72,7 @@ def _chunks(folder: Path) -> Iterator[str]:
     tokens = counter()
     for file in discover([folder]).files.values():
         content = read(file.path, max_bytes=10 * MEGABYTE)
-        prepared = prepare(content, uri=str(file.path), shown=file.shown, language="english", counter=tokens)
+        prepared = prepare(content, file, language="english", counter=tokens)
         yield from (row.memory.body for row in prepared.rows)
 
 

@@ -10,6 +10,7 @@ import pytest_asyncio
 from app.context.history import history
 from app.db.database import Database
 from app.intake.reports.ingest import ingest
+from app.intake.reports.outcome import Intake
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider
 from app.retrieval.query import Query
@@ -31,7 +32,10 @@ async def examples(
     """A workspace that holds the example reports."""
     workspace = await workspace_in(database, f"examples-{uuid4().hex[:12]}")
     folder = repository / "examples" / "reports"
-    result = await ingest(database, provider, counter, workspace=workspace, paths=[folder], max_file_bytes=1_000_000)
+    intake = Intake(
+        database=database, provider=provider, counter=counter, workspace=workspace, max_file_bytes=1_000_000
+    )
+    result = await ingest(intake, [folder])
     assert result.failed == ()
     assert len(result.outcomes) >= 40
     yield workspace

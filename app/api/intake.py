@@ -164,19 +164,9 @@ class ReportsController(Controller):
     async def ingest(self, state: State, data: JSONBody[ReportInput], workspace: WorkspaceHeader = None) -> OutcomeView:
         """Take in one report file's content, as `priors ingest` takes a file."""
         context = context_of(state)
-        services = context.opened
         check(unstorable({"language": data.language or ""}))
-        outcome = await ingest_content(
-            services.database,
-            services.provider,
-            services.counter,
-            workspace=await context.workspace(workspace),
-            language=data.language,
-            path=data.path,
-            content=data.content.encode(errors="surrogatepass"),
-            max_file_bytes=services.settings.max_file_bytes,
-            mask=services.settings.mask_secrets,
-        )
+        intake = context.opened.intake(await context.workspace(workspace), data.language)
+        outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))
         context.metrics.reports.labels(outcome.status).inc()
         return converted(outcome, OutcomeView)
 

@@ -1,6 +1,7 @@
 """`ingest`, `backfill`."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,9 +17,10 @@ from app.cli.running import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Sequence, Set
+    from pathlib import Path
 
-    from app.intake.reports.outcome import FileOutcome, Ingestion
+    from app.intake.reports.outcome import FileOutcome, Ingestion, Intake
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
 
@@ -44,16 +46,10 @@ def ingest(
         raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
 
     async def work(services: "Services", target: "Workspace") -> bool:
-        options: dict[str, Any] = {
-            "workspace": target,
-            "language": language,
-            "paths": paths,
-            "max_file_bytes": services.settings.max_file_bytes,
-            "mask": services.settings.mask_secrets,
-        }
+        intake = replace(services.intake(target, language), dry_run=dry_run)
         if watch:
-            return await _follow(services, options, as_json=as_json)
-        result = await _once(services, options, dry_run=dry_run, quiet=as_json)
+            return await _follow(services, intake, paths, as_json=as_json)
+        result = await _once(intake, paths, quiet=as_json)
         if not dry_run and _changed(result):
             await _build_indexes(services)
         _show(result, as_json=as_json)
@@ -63,7 +59,7 @@ def ingest(
         raise typer.Exit(1)
 
 
-async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool, quiet: bool) -> "Ingestion":
+async def _once(intake: "Intake", paths: "Sequence[Path]", *, quiet: bool) -> "Ingestion":
     # SQLAlchemy and rich: see `app.cli`.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -81,22 +77,19 @@ async def _once(services: "Services", options: dict[str, Any], *, dry_run: bool,
     )
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
         task = progress.add_task("files", total=None, path="")
-        return await take_in(
-            services.database,
-            services.provider,
-            services.counter,
-            dry_run=dry_run,
-            on_progress=lambda done, total, path: progress.update(task, completed=done, total=total, path=path),
-            **options,
-        )
+
+        def show(done: int, total: int, path: str) -> None:
+            progress.update(task, completed=done, total=total, path=path)
+
+        return await take_in(replace(intake, on_progress=show), paths)
 
 
-async def _follow(services: "Services", options: dict[str, Any], *, as_json: bool) -> bool:
-    from app.intake.reports.watch import watch as follow  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+async def _follow(services: "Services", intake: "Intake", paths: "Sequence[Path]", *, as_json: bool) -> bool:
+    from app.intake.reports.ingest import watch as follow  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     stop = stopped_by_signals()
     said: frozenset[FileOutcome] | None = None
-    async for result in follow(services.database, services.provider, services.counter, stop=stop, **options):
+    async for result in follow(intake, paths, stop=stop):
         failed = frozenset(result.failed)
         changed = _changed(result)
         if changed:

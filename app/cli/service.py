@@ -133,15 +133,7 @@ async def _take_in_examples(services: "Services", workspace: "Workspace") -> Non
 
     typer.echo("preparing the embedding model and taking in the example reports …")
     await _started(services)
-    result = await ingest(
-        services.database,
-        services.provider,
-        services.counter,
-        workspace=workspace,
-        paths=[EXAMPLES],
-        max_file_bytes=services.settings.max_file_bytes,
-        mask=services.settings.mask_secrets,
-    )
+    result = await ingest(services.intake(workspace), [EXAMPLES])
     typer.echo(f"{len(result.outcomes)} files, {result.chunks} chunks in {result.seconds:.1f} s")
 
 

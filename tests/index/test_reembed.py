@@ -19,6 +19,7 @@ from app.index.backfill import embed_all_pending, pending_count, queue_lacking
 from app.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.index.reembed import move_state
 from app.intake.reports.ingest import ingest
+from app.intake.reports.outcome import Intake
 from app.links.linking import link_pending
 from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
@@ -163,16 +164,9 @@ async def test_an_ingestion_under_way_survives_the_move(
             f"# Report {number}\n\nLesson {number} on the pump of the third block.\n"
         )
     old = Lent(provider, held=True)
-    ingesting = asyncio.create_task(
-        ingest(
-            own,
-            old,
-            counter,
-            workspace=await workspace_in(own, "w"),
-            paths=[tmp_path],
-            max_file_bytes=10**6,
-        )
-    )
+    workspace = await workspace_in(own, "w")
+    intake = Intake(database=own, provider=old, counter=counter, workspace=workspace, max_file_bytes=10**6)
+    ingesting = asyncio.create_task(ingest(intake, [tmp_path]))
     await old.entered.wait()
     await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
     old.let_go.set()

@@ -1,176 +1,218 @@
-"""Writes prepared files, each of them whole or not at all."""
+"""Stores what files hold now: a window of files is planned, then written, each file whole or not at all."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from uuid import UUID
 
-from app.db.database import Database, again_after_deadlock
+from app.db.database import again_after_deadlock
 from app.db.session import EMBED, Session
-from app.index import vectors
-from app.index.indexing import enqueue_statistics, index_words
+from app.index import vectors as embeddings
+from app.index.indexing import enqueue_statistics, index_words, reindex_memories
 from app.index.models import StoredModel
 from app.index.pending import queue_for_vectors
+from app.index.vectors import embedded_text
 from app.intake.reports import store
-from app.intake.reports.matching import Matching, matched
-from app.intake.reports.outcome import CHANGED, NEW, UNCHANGED, FileOutcome
-from app.intake.reports.prepare import Prepared
+from app.intake.reports.chunk import HEADING_SEPARATOR
+from app.intake.reports.outcome import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
+from app.intake.reports.prepare import Prepared, path_tags, readable
+from app.intake.reports.scan import ReportFile
+from app.intake.reports.store import KnownChunk
 from app.links import store as links
 from app.links.relations import SUPERSEDES, Link
 from app.memories import sources
 from app.memories import store as memories
-from app.memories.memory import QUARANTINED, MemoryRow
-from app.memories.sources import KnownFile
+from app.memories.memory import QUARANTINED, MemoryRow, content_hash
+from app.memories.sources import KnownFile, Retitled
+from app.models.protocols import TokenCounter
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """The result of a write."""
+class Vectors:
+    """Vectors by content hash, and the model that they are of."""
 
-    outcomes: tuple[FileOutcome, ...]
-    """One a file, in their order."""
-    pending: int = 0
-    """Number of their chunks that have no vector yet."""
+    model: StoredModel | None = None
+    literals: Mapping[bytes, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """A file whose content differs from what its source holds."""
+class Matching:
+    """The changes that make the stored chunks those of the files."""
 
-    prepared: Prepared
-    source: KnownFile
-    plan: Matching
+    kept: tuple[tuple[KnownChunk, MemoryRow], ...]
+    """Known memories whose text stands in their file, each with what the file now says of it."""
+    new: tuple[MemoryRow, ...]
+    retired: tuple[UUID, ...]
+    """Live memories whose text is gone."""
+    replaced: tuple[tuple[UUID, UUID], ...] = ()
+    """New memories with the live one that stood in their place and whose text is gone."""
+
+
+def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
+    """Matches the chunks of files with the known memories of the same files by text.
+
+    Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one.
+    """
+    partners, new = _partners(rows, known)
+    stay = {chunk.memory_id for chunk in partners.values()}
+    gone = [chunk for chunk in known if chunk.live and chunk.memory_id not in stay]
+    emptied = {(chunk.source_id, chunk.ordinal): chunk.memory_id for chunk in gone}
+    return Matching(
+        kept=tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners),
+        new=tuple(new),
+        retired=tuple(chunk.memory_id for chunk in gone),
+        replaced=tuple((row.memory_id, emptied[place]) for row in new if (place := _place(row)) in emptied),
+    )
+
+
+def _partners(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> tuple[dict[UUID, KnownChunk], list[MemoryRow]]:
+    """Returns the known memory of each row that has one, and the new rows; a row whose memory is barred is neither."""
+    pools: dict[tuple[UUID | None, bytes], list[KnownChunk]] = defaultdict(list)
+    for chunk in sorted(known, key=lambda chunk: (not chunk.live, not chunk.barred, chunk.memory_id)):
+        pools[chunk.source_id, chunk.content_hash].append(chunk)
+    partners = _by_place(rows, pools)
+    new: list[MemoryRow] = []
+    for row in rows:
+        pool = pools[row.source_id, row.content_hash]
+        if row.memory_id in partners:
+            continue
+        if not pool:
+            new.append(row)
+        elif not (chunk := pool.pop(0)).barred:
+            partners[row.memory_id] = chunk
+    return partners, new
+
+
+def _by_place(
+    rows: Sequence[MemoryRow], pools: Mapping[tuple[UUID | None, bytes], list[KnownChunk]]
+) -> dict[UUID, KnownChunk]:
+    partners: dict[UUID, KnownChunk] = {}
+    for row in rows:
+        pool = pools[row.source_id, row.content_hash]
+        same = next((chunk for chunk in pool if chunk.live and chunk.ordinal == row.memory.ordinal), None)
+        if same is not None:
+            pool.remove(same)
+            partners[row.memory_id] = same
+    return partners
+
+
+def _place(row: MemoryRow) -> tuple[UUID | None, int | None]:
+    return row.source_id, row.memory.ordinal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The changes that files make to what is stored."""
+
+    files: Sequence[Prepared]
+    """All files of the window."""
+    sources: Mapping[str, KnownFile]
+    """The known files by path; a file that is not known yet is new."""
+    changed: Sequence[Prepared]
+    """The files whose content differs from what their source holds."""
+    matching: Matching
 
     @property
-    def outcome(self) -> FileOutcome:
-        """The outcome of the file."""
-        return _outcome(CHANGED if self.source.live and self.source.content_hash else NEW, self.prepared, self.plan.new)
+    def outcomes(self) -> list[FileOutcome]:
+        """The outcome of each file, in their order."""
+        stored = {row.memory_id for row in self.matching.new}
+        changed = {file.uri for file in self.changed}
+        return [
+            _outcome(
+                self._status(file) if file.uri in changed else UNCHANGED,
+                file,
+                [row for row in file.rows if row.memory_id in stored],
+            )
+            for file in self.files
+        ]
+
+    def _status(self, file: Prepared) -> str:
+        source = self.sources.get(file.uri)
+        return CHANGED if source is not None and source.live and source.content_hash else NEW
 
 
-async def write_files(
-    database: Database,
-    workspace: Workspace,
-    files: Sequence[Prepared],
-    *,
-    model: StoredModel | None,
-    literals: Mapping[bytes, str],
-) -> Written:
-    """Make each file's source hold exactly its chunks: all of them in one transaction, or none.
+async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> None:
+    """Makes each file's source hold exactly its chunks, and notes its outcome; a dry run foresees it only.
 
-    `literals` are vectors by content hash; a chunk that has none is queued for one.
+    All files are written in one transaction, or none. A chunk without a vector is queued for one.
     """
-
-    async def attempt() -> tuple[list[_Change], int]:
-        async with database.session(workspace) as session:
-            changes = await _changes(session, files)
-            if changes:
-                await _note(session, workspace, changes)
-            pending = await _carry_out(session, _together(changes), model, literals)
-            if changes:
-                await enqueue_statistics(session)
-            return changes, pending
-
-    changes, pending = await again_after_deadlock(attempt)
-    outcomes = {change.prepared.uri: change.outcome for change in changes}
-    return Written(
-        outcomes=tuple(outcomes.get(file.uri) or _outcome(UNCHANGED, file) for file in files), pending=pending
-    )
+    intake = state.intake
+    if intake.dry_run:
+        async with intake.database.session(intake.workspace, transaction=False) as session:
+            plan, pending = await _plan(session, files, state.known), 0
+    else:
+        plan, pending = await again_after_deadlock(lambda: _written(state, files, vectors))
+    state.pending += pending
+    for outcome in plan.outcomes:
+        state.note(outcome)
 
 
-async def foreseen(
-    database: Database, workspace: Workspace, files: Sequence[Prepared], known_files: Mapping[str, KnownFile]
-) -> tuple[FileOutcome, ...]:
-    """Returns what `write_files` would make of these files, of which some are known by path; nothing is written."""
-    ids = [known_files[file.uri].source_id for file in files if file.uri in known_files]
-    async with database.session(workspace, transaction=False) as session:
-        known = await store.known_chunks(session, ids)
-
-    def outcome(file: Prepared) -> FileOutcome:
-        source = known_files.get(file.uri)
-        plan = matched(file.rows, known[source.source_id] if source is not None else ())
-        return _outcome(CHANGED if source is not None and source.live else NEW, file, plan.new)
-
-    return tuple(outcome(file) for file in files)
+async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[Plan, int]:
+    """Returns the plan that was carried out, and how many chunks were queued for vectors."""
+    async with state.intake.database.session(state.intake.workspace) as session:
+        locked = await sources.locked_files(session, {file.uri: file.title for file in files})
+        plan = await _plan(session, files, locked)
+        if not plan.changed:
+            return plan, 0
+        await _note(session, state.intake.workspace, plan)
+        pending = await _carry_out(session, plan.matching, vectors)
+        await enqueue_statistics(session)
+        return plan, pending
 
 
-async def _changes(session: Session, files: Sequence[Prepared]) -> list[_Change]:
-    locked = await sources.locked_files(session, {file.uri: file.title for file in files})
-    differing = [
-        (file, source)
-        for file in files
-        if not ((source := locked[file.uri]).live and source.content_hash == file.content_hash)
-    ]
-    known = await store.known_chunks(session, [source.source_id for _, source in differing])
-    return [
-        _Change(
-            prepared=file,
-            source=source,
-            plan=matched([replace(row, source_id=source.source_id) for row in file.rows], known[source.source_id]),
-        )
-        for file, source in differing
-    ]
+async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str, KnownFile]) -> Plan:
+    ids = {file.uri: known[file.uri].source_id for file in files if file.uri in known}
+    changed = [file for file in files if file.uri not in known or not _holds(known[file.uri], file)]
+    chunks = await store.known_chunks(session, [ids[file.uri] for file in changed if file.uri in ids])
+    rows = [replace(row, source_id=ids.get(file.uri)) for file in changed for row in file.rows]
+    return Plan(files=files, sources=known, changed=changed, matching=matched(rows, chunks))
 
 
-def _together(changes: Sequence[_Change]) -> Matching:
-    return Matching(
-        kept=tuple(pair for change in changes for pair in change.plan.kept),
-        new=tuple(row for change in changes for row in change.plan.new),
-        retired=tuple(memory_id for change in changes for memory_id in change.plan.retired),
-        replaced=tuple(pair for change in changes for pair in change.plan.replaced),
-    )
+def _holds(source: KnownFile, file: Prepared) -> bool:
+    return source.live and source.content_hash == file.content_hash
 
 
-async def _note(session: Session, workspace: Workspace, changes: Sequence[_Change]) -> None:
-    held = [replace(change.source, content_hash=change.prepared.content_hash) for change in changes]
-    await sources.keep_files(session, held, [change.prepared.title for change in changes])
-    languages = {row.language for change in changes for row in change.prepared.rows}
+async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
+    held = [replace(plan.sources[file.uri], content_hash=file.content_hash) for file in plan.changed]
+    await sources.keep_files(session, held, [file.title for file in plan.changed])
+    languages = {row.language for file in plan.changed for row in file.rows}
     await workspaces.add_languages(session, workspace, languages)
 
 
-async def _carry_out(
-    session: Session,
-    plan: Matching,
-    model: StoredModel | None,
-    literals: Mapping[bytes, str],
-) -> int:
-    await memories.retire(session, plan.retired)
-    caught = [chunk.memory_id for chunk, row in plan.kept if row.quarantined and not chunk.released]
+async def _carry_out(session: Session, matching: Matching, vectors: Vectors) -> int:
+    """Stores the chunks; returns how many were queued for vectors."""
+    await memories.retire(session, matching.retired)
+    caught = [chunk.memory_id for chunk, row in matching.kept if row.quarantined and not chunk.released]
     await memories.mark_retired(session, caught, reason=QUARANTINED)
-    pairs = [(chunk, row) for chunk, row in plan.kept if chunk.released or not row.quarantined]
+    pairs = [(chunk, row) for chunk, row in matching.kept if chunk.released or not row.quarantined]
     kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in pairs]
     revived = [row for (chunk, _), row in zip(pairs, kept, strict=True) if not chunk.live]
     moving = [chunk.memory_id for chunk, row in pairs if chunk.ordinal != row.memory.ordinal]
     await sources.park_chunks(session, moving)
     await memories.update(session, kept, revive=True)
-    await memories.insert(session, plan.new)
-    live = [row for row in plan.new if not row.quarantined]
+    await memories.insert(session, matching.new)
+    live = [row for row in matching.new if not row.quarantined]
     await index_words(session, [row.memory_id for row in (*kept, *live)])
-    await links.add(session, [Link(newer, older, SUPERSEDES) for newer, older in plan.replaced])
-    return await _store_vectors(session, [*revived, *live], model, literals)
+    await links.add(session, [Link(newer, older, SUPERSEDES) for newer, older in matching.replaced])
+    return await _store_vectors(session, [*revived, *live], vectors)
 
 
-async def _store_vectors(
-    session: Session,
-    rows: Sequence[MemoryRow],
-    model: StoredModel | None,
-    literals: Mapping[bytes, str],
-) -> int:
+async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: Vectors) -> int:
     """Stores the vectors that are there; returns how many of these memories are queued for one."""
-    ready = [row for row in rows if model is not None and row.content_hash in literals]
-    given: set[UUID] = set()
-    if model is not None and ready:
-        ids = [row.memory_id for row in ready]
-        if await vectors.write(session, model, ids, [literals[row.content_hash] for row in ready]):
-            given = set(ids)
-    lacking = [row.memory_id for row in rows if row.memory_id not in given]
+    ready = {row.memory_id: vectors.literals[row.content_hash] for row in rows if row.content_hash in vectors.literals}
+    model = vectors.model if ready else None
+    given = model is not None and await embeddings.write(session, model, list(ready), list(ready.values()))
+    lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]
     if lacking:
         await queue_for_vectors(session, lacking)
         await session.enqueue(EMBED)
     return len(lacking)
 
 
-def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow] = ()) -> FileOutcome:
+def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow]) -> FileOutcome:
     return FileOutcome(
         path=prepared.title,
         status=status,
@@ -180,3 +222,60 @@ def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow] = ()) -> 
         left_out=prepared.left_out,
         quarantined=sum(row.quarantined for row in prepared.rows),
     )
+
+
+async def move(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
+    """Notes that a known file was moved, and that it replaced the file `over` at its new path."""
+    retired = await rename(state, known, file, over=over)
+    if over is not None:
+        reason = f"{known.title} was moved over it"
+        state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
+    state.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
+
+
+async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
+    """Gives a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
+
+    The chunks of a file without a title of its own are called by its path: they are indexed again. The file that stood
+    at the new path before, `over`, is retired. Returns how many live chunks that one had.
+    """
+    if state.intake.dry_run:
+        return 0
+    database, workspace = state.intake.database, state.intake.workspace
+    async with database.session(workspace, transaction=False) as session:
+        chunks = await store.live_chunks(session, known.source_id)
+    old, new = readable(PurePosixPath(known.title)), readable(file.shown)
+    called = [chunk for chunk in chunks if old != new and chunk.memory.metadata.get("trail", [])[:1] == [old]]
+    retitled = [_retitled(chunk, new, state.intake.counter) for chunk in called]
+    ids = [chunk.memory_id for chunk in retitled]
+    async with database.session(workspace) as session:
+        retired = await store.retire(session, over.source_id) if over is not None else 0
+        await sources.move_file(session, known, uri=str(file.path), title=str(file.shown), tags=path_tags(file.shown))
+        if ids:
+            await sources.retitle_chunks(session, retitled)
+            await reindex_memories(session, ids)
+            await links.forget_found(session, ids)
+    state.retitled += ids
+    return retired
+
+
+def _retitled(chunk: MemoryRow, name: str, counter: TokenCounter) -> Retitled:
+    heading_path = (name, *chunk.memory.metadata["trail"][1:])
+    memory = replace(chunk.memory, title=HEADING_SEPARATOR.join(heading_path))
+    return Retitled(
+        memory_id=chunk.memory_id,
+        title=memory.title,
+        heading_path=heading_path,
+        content_hash=content_hash(memory, chunk.language),
+        tokens=counter.count(embedded_text(memory.title, memory.body)),
+    )
+
+
+async def retire(state: IngestionState, files: Sequence[KnownFile]) -> None:
+    """Retires files that were deleted."""
+    for file in files:
+        chunks = 0
+        if not state.intake.dry_run:
+            async with state.intake.database.session(state.intake.workspace) as session:
+                chunks = await store.retire(session, file.source_id)
+        state.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))

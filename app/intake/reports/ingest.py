@@ -1,52 +1,47 @@
-"""The verb that takes report files in."""
+"""The verbs that take report files in: from their paths, from a content, or as they are saved."""
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from app.db.database import Database
-from app.errors import EmbeddingUnavailable, InvalidInput
+import structlog
+from watchfiles import Change, awatch
+
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput
 from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
-from app.intake.reports import store
-from app.intake.reports.matching import rename
+from app.intake.reports.apply import apply, move, rename, retire
 from app.intake.reports.outcome import (
     FAILED,
     MOVED,
-    RETIRED,
     UNCHANGED,
     FileOutcome,
     Ingestion,
     IngestionState,
-    OnProgress,
+    Intake,
     log_ingestion,
 )
-from app.intake.reports.pipeline import Pipeline, vectors_of, write_window
+from app.intake.reports.pipeline import Pipeline, vectors_of
 from app.intake.reports.prepare import Prepared, file_hash, prepare
 from app.intake.reports.scan import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.memories import sources
 from app.memories.admission import too_long_uri, unstorable
 from app.memories.sources import KnownFile
-from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace, check_language, configuration
+from app.workspaces.workspace import check_language, configuration
+
+DEBOUNCE_MS = 400
+"""A burst of saves is taken in together; well within the 2 s after which a saved file should be retrievable."""
+RETRY_SECONDS = 1.0
+"""Between two attempts while the database is away."""
+
+logger = structlog.get_logger()
 
 
-async def ingest(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    language: str | None = None,
-    paths: Sequence[Path],
-    max_file_bytes: int,
-    mask: bool = True,
-    dry_run: bool = False,
-    on_progress: OnProgress = lambda _done, _total, _path: None,
-) -> Ingestion:
-    """Make the store hold what the report files below `paths` say now.
+async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
+    """Makes the store hold what the report files below `paths` say now.
 
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
     recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
@@ -54,87 +49,43 @@ async def ingest(
     each of them whole or not at all. A cancellation waits for the write in progress; nothing more is embedded. A vector
     index is left to others (`app.index.backfill.build_indexes`).
 
-    `language` is that of the files; None stands for the workspace's.
-
     Raises:
         InvalidInput: there is no such language.
         DatabaseUnavailable: files written before stay; running it again finishes.
     """
-    started = time.perf_counter()
-    check_language(language)
-    workspace = workspace if dry_run else await made(database, workspace)
-    state = IngestionState(
-        database=database,
-        provider=provider,
-        counter=counter,
-        workspace=workspace,
-        language=workspace.language if language is None else configuration(language),
-        max_file_bytes=max_file_bytes,
-        mask=mask,
-        dry_run=dry_run,
-        on_progress=on_progress,
-    )
+    state = await _begun(intake)
     await _take_in(state, await asyncio.to_thread(discover, paths))
-    if not dry_run and (state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)):
+    changed = state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)
+    if changed and not intake.dry_run:
         await _settle(state)
-    return await _logged(state, started)
+    return await log_ingestion(state)
 
 
-async def ingest_content(
-    database: Database,
-    provider: EmbeddingProvider,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    language: str | None = None,
-    path: str,
-    content: bytes,
-    max_file_bytes: int,
-    mask: bool = True,
-) -> FileOutcome:
-    """Take in one file's content under a name of the caller's, as `ingest` does a file.
+async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutcome:
+    """Takes in one file's content under a name of the caller's, as `ingest` does a file.
 
     Raises:
         InvalidInput: the name or the content cannot be taken; the message says why.
         DatabaseUnavailable: nothing of it is stored.
     """
-    started = time.perf_counter()
-    check_language(language)
     shown = _checked_path(path)
-    if len(content) > max_file_bytes:
-        raise InvalidInput("content", f"is larger than {max_file_bytes:,} bytes; split it")
-    workspace = await made(database, workspace)
-    state = IngestionState(
-        database=database,
-        provider=provider,
-        counter=counter,
-        workspace=workspace,
-        language=workspace.language if language is None else configuration(language),
-        max_file_bytes=max_file_bytes,
-        mask=mask,
-        dry_run=False,
-    )
+    if len(content) > intake.max_file_bytes:
+        raise InvalidInput("content", f"is larger than {intake.max_file_bytes:,} bytes; split it")
+    state = await _begun(intake)
     try:
-        prepared = await asyncio.to_thread(
-            prepare, content, uri=str(shown), shown=shown, language=state.language, counter=counter, mask=mask
-        )
+        prepared = await _prepared(state, ReportFile(path=Path(shown), shown=shown), content)
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
-    await write_window(state, [prepared], await vectors_of(state, [prepared]))
-    await _logged(state, started)
+    await apply(state, [prepared], await vectors_of(state, [prepared]))
+    await log_ingestion(state)
     return state.outcomes[0]
 
 
-async def _logged(state: IngestionState, started: float) -> Ingestion:
-    ingestion = Ingestion(
-        outcomes=tuple(state.outcomes),
-        seconds=time.perf_counter() - started,
-        dry_run=state.dry_run,
-        pending=state.pending,
-        degraded=state.degraded,
-    )
-    await log_ingestion(state.database, state.workspace, ingestion)
-    return ingestion
+async def _begun(intake: Intake) -> IngestionState:
+    check_language(intake.language)
+    workspace = intake.workspace if intake.dry_run else await made(intake.database, intake.workspace)
+    language = workspace.language if intake.language is None else configuration(intake.language)
+    return IngestionState(intake=replace(intake, workspace=workspace), language=language)
 
 
 def _checked_path(path: str) -> PurePosixPath:
@@ -156,7 +107,7 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
     pipeline = Pipeline(state)
     try:
         for file in found.files.values():
-            prepared = await _prepared(state, file)
+            prepared = await _changed(state, file)
             if prepared is not None:
                 await pipeline.add(prepared)
         await pipeline.finish()
@@ -164,12 +115,12 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
         await pipeline.abandon()
         raise
     moved = {outcome.reason for outcome in state.outcomes if outcome.status == MOVED}
-    await _retire(state, [file for file in missing if file.uri not in moved])
+    await retire(state, [file for file in missing if file.uri not in moved])
 
 
 async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
     """Returns the live files below the given folders whose paths are empty now. Also fills the state's look-ups."""
-    async with state.database.session(state.workspace, transaction=False) as session:
+    async with state.intake.database.session(state.intake.workspace, transaction=False) as session:
         known = await sources.known_files(session)
     live = [file for file in known if file.live]
     state.known = {file.uri: file for file in known}
@@ -183,69 +134,92 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
     ]
 
 
-async def _prepared(state: IngestionState, file: ReportFile) -> Prepared | None:
-    """Returns the file ready to be written; None where nothing of it needs to be, after its outcome was noted."""
-    uri = str(file.path)
+async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
+    """Returns the file ready to be written; None if nothing of it needs to be, after its outcome was noted."""
     try:
-        content = await asyncio.to_thread(read, file.path, max_bytes=state.max_file_bytes)
+        content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
         digest = file_hash(content, state.language)
-        known = state.known.get(uri)
+        known = state.known.get(str(file.path))
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
             if known.title != str(file.shown):
-                await _rename(state, known, file)
+                await rename(state, known, file)
             state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
-            return None
-        if state.by_hash.get(digest):
-            await _moved(state, state.by_hash[digest].pop(), file, over=known)
-            return None
-        return await asyncio.to_thread(
-            prepare,
-            content,
-            uri=uri,
-            shown=file.shown,
-            language=state.language,
-            counter=state.counter,
-            mask=state.mask,
-        )
+        elif state.by_hash.get(digest):
+            await move(state, state.by_hash[digest].pop(), file, over=known)
+        else:
+            return await _prepared(state, file, content)
     except (UnreadableFile, InvalidInput) as error:
         state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
-        return None
+    return None
 
 
-async def _moved(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
-    """Note that a file was moved, and that it replaced the file `over` at its new path."""
-    retired = await _rename(state, known, file, over=over)
-    if over is not None:
-        reason = f"{known.title} was moved over it"
-        state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
-    state.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
-
-
-async def _rename(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
-    """Returns how many live chunks the file that stood at this path before had."""
-    if state.dry_run:
-        return 0
-    renamed = await rename(state.database, state.counter, state.workspace, known, file, over=over)
-    state.retitled += renamed.retitled
-    return renamed.retired
-
-
-async def _retire(state: IngestionState, missing: Sequence[KnownFile]) -> None:
-    for file in missing:
-        chunks = 0
-        if not state.dry_run:
-            async with state.database.session(state.workspace) as session:
-                chunks = await store.retire(session, file.source_id)
-        state.note(FileOutcome(path=file.uri, status=RETIRED, chunks=chunks))
+async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
+    counter, mask = state.intake.counter, state.intake.mask
+    return await asyncio.to_thread(prepare, content, file, language=state.language, counter=counter, mask=mask)
 
 
 async def _settle(state: IngestionState) -> None:
-    """Do at once what a worker would do soon for this workspace, so that it is at its best when the command ends."""
-    async with state.database.session(state.workspace) as session:
+    """Does at once what a worker would do soon for this workspace, so that it is at its best when the command ends."""
+    intake = state.intake
+    async with intake.database.session(intake.workspace) as session:
         await refresh_statistics(session)
     if state.retitled:
         try:
-            await embed_pending(state.database, state.provider, workspace=state.workspace, ids=state.retitled)
+            await embed_pending(intake.database, intake.provider, workspace=intake.workspace, ids=state.retitled)
         except EmbeddingUnavailable as error:
             state.degraded, state.pending = str(error), state.pending + len(state.retitled)
+
+
+async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -> AsyncIterator[Ingestion]:
+    """Ingests, then ingests again after every burst of changes below `paths`, until `stop` is set.
+
+    That also ends an ingestion in progress, as a cancellation does.
+
+    A database that is away for a while delays an ingestion; it loses none.
+    """
+    # A file is replaced by many editors, so it is its folder that is watched.
+    watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
+    if not watched:
+        if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
+            yield ingestion
+        return
+    changes = awatch(*watched, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
+    # The watch stands before the first look, so that nothing saved between them is missed.
+    pending = asyncio.ensure_future(anext(changes, None))
+    if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
+        yield ingestion
+    while await pending is not None:
+        pending = asyncio.ensure_future(anext(changes, None))
+        if (ingestion := await _once_it_can(intake, paths, stop)) is not None:
+            yield ingestion
+
+
+async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Event) -> Ingestion | None:
+    """Ingests as soon as the database is there; returns None if it was told to stop before."""
+    while not stop.is_set():
+        try:
+            return await _unless(stop, ingest(intake, paths))
+        except DatabaseUnavailable as error:
+            logger.warning("changes wait for the database", reason=str(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), RETRY_SECONDS)
+    return None
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -> Ingestion | None:
+    """Returns the work's result; None if it was told to stop before the work was done."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.wait((working, stopping))
+    return None if working.cancelled() else working.result()
+
+
+def _is_report(change: Change, path: str) -> bool:
+    """Tells if reports may have changed: a folder may have come or gone with reports inside."""
+    suffix = Path(path).suffix.lower()
+    return suffix in SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

@@ -1,5 +1,6 @@
-"""The outcome of an ingestion: of each file, of all of them while it goes on, and of past ones in the log."""
+"""An ingestion: its options, its state while it goes on, its outcome, and past ones in the log."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,21 +97,32 @@ class Ingestion:
         return tuple(outcome for outcome in self.outcomes if outcome.status == FAILED)
 
 
-@dataclass(slots=True, kw_only=True)
-class IngestionState:
-    """One ingestion in progress."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """The parts and options of an ingestion."""
 
     database: Database
     provider: EmbeddingProvider
     counter: TokenCounter
     workspace: Workspace
+    language: str | None = None
+    """Language of the files; None stands for the workspace's."""
+    max_file_bytes: int
+    mask: bool = True
+    dry_run: bool = False
+    on_progress: OnProgress = lambda _done, _total, _path: None
+
+
+@dataclass(slots=True, kw_only=True)
+class IngestionState:
+    """One ingestion in progress."""
+
+    intake: Intake
     language: str
     """Text search configuration of the files."""
-    max_file_bytes: int
-    mask: bool
-    dry_run: bool
+    started: float = field(default_factory=time.perf_counter)
     total: int = 0
-    on_progress: OnProgress = lambda _done, _total, _path: None
+    """Number of files."""
     known: dict[str, KnownFile] = field(default_factory=dict)
     """Files by path: the live one, or else the one retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
@@ -126,7 +138,7 @@ class IngestionState:
     def note(self, outcome: FileOutcome) -> None:
         """Keep what became of a file, and tell whoever watches."""
         self.outcomes.append(outcome)
-        self.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
+        self.intake.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,20 +156,28 @@ class LoggedIngestion:
     """The reason why chunks were stored without vectors."""
 
 
-async def log_ingestion(database: Database, workspace: Workspace, ingestion: Ingestion) -> None:
-    """Log what became of the files, unless the ingestion found nothing new."""
+async def log_ingestion(state: IngestionState) -> Ingestion:
+    """Returns the outcome of all files, and logs it unless there is nothing new in it."""
+    intake = state.intake
+    ingestion = Ingestion(
+        outcomes=tuple(state.outcomes),
+        seconds=time.perf_counter() - state.started,
+        dry_run=intake.dry_run,
+        pending=state.pending,
+        degraded=state.degraded,
+    )
     told = [outcome for outcome in ingestion.outcomes if outcome.status != UNCHANGED]
     told.sort(key=lambda outcome: outcome.status != FAILED)
-    if ingestion.dry_run or not told:
-        return
-    async with database.session(workspace) as session:
+    if told and not intake.dry_run:
         values = {
             "seconds": ingestion.seconds,
             "counts": msgspec.json.encode({status: n for status, n in ingestion.counts.items() if n}).decode(),
             "outcomes": msgspec.json.encode(told[:MOST_FILES]).decode(),
             "degraded": ingestion.degraded,
         }
-        await store.log_ingestion(session, values, kept=KEPT)
+        async with intake.database.session(intake.workspace) as session:
+            await store.log_ingestion(session, values, kept=KEPT)
+    return ingestion
 
 
 async def list_ingestions(

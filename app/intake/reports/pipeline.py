@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 import structlog
@@ -14,7 +13,7 @@ from app.index.following import pinned
 from app.index.models import StoredModel, is_served
 from app.index.vectors import as_literals, embedded_text
 from app.intake.reports import store
-from app.intake.reports.apply import foreseen, write_files
+from app.intake.reports.apply import Vectors, apply
 from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
 from app.memories.memory import MemoryRow
@@ -25,14 +24,6 @@ FIRST_WINDOW = 128
 """Chunks of an ingestion's first window: the model has nothing to do before it is chunked."""
 
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
-    """Vectors of a window's chunks by content hash, and the model that they are of."""
-
-    model: StoredModel | None = None
-    literals: Mapping[bytes, str] = field(default_factory=dict)
 
 
 class _Embedding(NamedTuple):
@@ -103,7 +94,7 @@ class Pipeline:
         await _ended(embedding.vectors, self._writing)
         self._embeddings.popleft()
         self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(write_window(self._state, embedding.window, self._vectors))
+        self._writing = asyncio.create_task(apply(self._state, embedding.window, self._vectors))
 
 
 async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
@@ -114,20 +105,6 @@ async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
     done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
         task.result()
-
-
-async def write_window(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
-    """Write files, each whole or not at all, and note what became of each; a dry run foresees it."""
-    if state.dry_run:
-        outcomes = await foreseen(state.database, state.workspace, window, state.known)
-    else:
-        written = await write_files(
-            state.database, state.workspace, window, model=vectors.model, literals=vectors.literals
-        )
-        state.pending += written.pending
-        outcomes = written.outcomes
-    for outcome in outcomes:
-        state.note(outcome)
 
 
 async def vectors_of(
@@ -141,10 +118,10 @@ async def vectors_of(
     The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
-    if state.dry_run:
+    if state.intake.dry_run:
         return Vectors()
-    model = await serving_model(state.database, state.provider)
-    speaker = None if model is None else pinned(state.provider, model.name)
+    model = await serving_model(state.intake.database, state.intake.provider)
+    speaker = None if model is None else pinned(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:
         return Vectors()
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
@@ -172,7 +149,7 @@ def _of_model(held: Vectors | None, model: StoredModel, digests: Set[bytes]) -> 
 
 
 async def _stored_vectors(state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
-    async with state.database.session(state.workspace) as session:
+    async with state.intake.database.session(state.intake.workspace) as session:
         if not await is_served(session, model):
             return {}
         return await store.known_vectors(session, model, rows)

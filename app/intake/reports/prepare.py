@@ -13,13 +13,14 @@ from app.index.vectors import embedded_text
 from app.intake.reports.chunk import Chunk
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
+from app.intake.reports.scan import ReportFile
 from app.memories.admission import TAG_LIMIT, TAGS_LIMIT
 from app.memories.gate import INJECTION, INVALID, Screened, screened
 from app.memories.memory import MemoryRow, NewMemory
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3
-"""Part of every file's hash: raising it chunks everything anew at the next ingestion."""
+"""Part of every file's hash: raising it chunks everything again at the next ingestion."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
 """The model's window of 256, less the two tokens that frame a sequence."""
@@ -51,21 +52,19 @@ def file_hash(content: bytes, language: str) -> bytes:
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
-def prepare(
-    content: bytes, *, uri: str, shown: PurePosixPath, language: str, counter: TokenCounter, mask: bool = True
-) -> Prepared:
+def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCounter, mask: bool = True) -> Prepared:
     """Chunk a file and make its rows. A chunk in which the injection scan finds something is to be quarantined.
 
     Raises:
         InvalidInput: the content is no report; the message says why.
     """
-    chunks = chunk_report(shown, content, counter)
-    tags = path_tags(shown)
+    chunks = chunk_report(file.shown, content, counter)
+    tags = path_tags(file.shown)
     passed = [_passed(_memory(chunk, ordinal, tags), mask=mask) for ordinal, chunk in enumerate(chunks)]
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
-        uri=uri,
-        title=str(shown),
+        uri=str(file.path),
+        title=str(file.shown),
         content_hash=file_hash(content, language),
         rows=tuple(
             MemoryRow(

@@ -8,13 +8,14 @@ from app.db.session import Row, Session
 from app.index.models import StoredModel
 from app.memories import sources
 from app.memories import store as memories
-from app.memories.memory import MemoryRow, new_id
+from app.memories.memory import MemoryRow, NewMemory, new_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownChunk:
     """A memory that the file's source has, live or retired."""
 
+    source_id: UUID
     memory_id: UUID
     content_hash: bytes
     ordinal: int
@@ -23,17 +24,6 @@ class KnownChunk:
     """A person deleted it, or it is quarantined: its text stays out for as long as nobody brings it back."""
     released: bool = False
     """A person let it out of quarantine."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveChunk:
-    """A chunk with what its title is made of."""
-
-    memory_id: UUID
-    body: str
-    language: str
-    heading_path: tuple[str, ...]
-    """Its heading path."""
 
 
 CHUNKS = """
@@ -45,7 +35,7 @@ ORDER BY source_id, ordinal, memory_id
 """
 
 LIVE_CHUNKS = """
-SELECT memory_id, body, language, metadata FROM memories
+SELECT memory_id, title, body, language, tokens, metadata FROM memories
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'chunk' AND valid_until IS NULL
 """
 
@@ -78,26 +68,22 @@ ORDER BY ingestion_id DESC LIMIT %(limit)s
 """
 
 
-async def known_chunks(session: Session, source_ids: Sequence[UUID]) -> dict[UUID, list[KnownChunk]]:
-    """Returns the chunks of these files by source, the retired ones included."""
-    chunks: dict[UUID, list[KnownChunk]] = {source_id: [] for source_id in source_ids}
-    for row in await session.rows(CHUNKS, {"source_ids": list(source_ids)}):
-        columns = row._asdict()
-        chunks[columns.pop("source_id")].append(KnownChunk(**columns))
-    return chunks
+async def known_chunks(session: Session, source_ids: Sequence[UUID]) -> list[KnownChunk]:
+    """Returns the chunks of these files, the retired ones included."""
+    return [KnownChunk(**row._asdict()) for row in await session.rows(CHUNKS, {"source_ids": list(source_ids)})]
 
 
-async def live_chunks(session: Session, source_id: UUID) -> list[LiveChunk]:
-    """Returns the live chunks of a file, as they are called."""
-    rows = await session.rows(LIVE_CHUNKS, {"source_id": source_id})
+async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
+    """Returns the live chunks of a file with their texts and heading paths."""
     return [
-        LiveChunk(
+        MemoryRow(
             memory_id=row.memory_id,
-            body=row.body,
+            memory=NewMemory(kind="chunk", title=row.title, body=row.body, metadata=row.metadata),
+            source_id=source_id,
             language=row.language,
-            heading_path=tuple(row.metadata.get("trail", ())),
+            tokens=row.tokens,
         )
-        for row in rows
+        for row in await session.rows(LIVE_CHUNKS, {"source_id": source_id})
     ]
 
 
@@ -105,7 +91,7 @@ async def retire(session: Session, source_id: UUID) -> int:
     """Take a deleted file's chunks out of retrieval; returns how many there were."""
     await sources.retire_file(session, source_id)
     chunks = await known_chunks(session, [source_id])
-    return await memories.retire(session, [chunk.memory_id for chunk in chunks[source_id] if chunk.live])
+    return await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live])
 
 
 async def known_vectors(session: Session, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:

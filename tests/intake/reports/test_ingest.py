@@ -16,10 +16,9 @@ import pytest
 
 from app.db.database import Database, libpq_url
 from app.errors import InvalidInput
-from app.intake.reports.ingest import ingest, ingest_content
-from app.intake.reports.outcome import Ingestion, list_ingestions
+from app.intake.reports.ingest import ingest, ingest_content, watch
+from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
-from app.intake.reports.watch import watch
 from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
@@ -65,14 +64,11 @@ class Tree:
         return path
 
     async def ingest(self, *paths: Path, **options: Any) -> Ingestion:
-        return await ingest(
-            self.database,
-            options.pop("provider", self.provider),
-            self.counter,
-            workspace=self.workspace,
-            paths=list(paths) or [self.folder],
-            **{"max_file_bytes": 1_000_000, **options},
-        )
+        return await ingest(self.intake(**options), list(paths) or [self.folder])
+
+    def intake(self, **options: Any) -> Intake:
+        parts = {"database": self.database, "provider": self.provider, "counter": self.counter}
+        return Intake(**{**parts, "workspace": self.workspace, "max_file_bytes": 1_000_000, **options})
 
     async def memories(self) -> dict[str, Memory]:
         found = await list_memories(self.database, workspace=self.workspace, limit=200)
@@ -496,20 +492,20 @@ async def test_folders_that_link_to_each_other_are_walked_once(tree: Tree) -> No
 
 
 async def test_the_same_over_a_name(tree: Tree) -> None:
-    options: dict[str, Any] = {"workspace": tree.workspace, "path": "/v6/a.md", "max_file_bytes": 10_000}
-    parts = (tree.database, tree.provider, tree.counter)
-    outcome = await ingest_content(*parts, content=REPORT.encode(), **options)
+    async def given(path: str = "/v6/a.md", content: bytes = REPORT.encode()) -> FileOutcome:
+        return await ingest_content(tree.intake(max_file_bytes=10_000), path, content)
+
+    outcome = await given()
     assert (outcome.path, outcome.status) == ("v6/a.md", "new")
-    assert (await ingest_content(*parts, content=REPORT.encode(), **options)).status == "unchanged"
-    assert (
-        await ingest_content(*parts, content=b"# Other\n\nAnother text stands here now.", **options)
-    ).status == "changed"
+    assert (await given()).status == "unchanged"
+    assert (await given(content=b"# Other\n\nAnother text stands here now.")).status == "changed"
     # A folder's ingestion never takes a posted report for a deleted file.
     await tree.ingest()
     assert len(await tree.memories()) == 1
-    for change in ({"path": "../a.md"}, {"path": "a.txt"}, {"path": "a\0.md"}, {"content": b"\xff"}, {"content": b""}):
+    bad: list[dict[str, Any]] = [{"path": "../a.md"}, {"path": "a.txt"}, {"path": "a\0.md"}]
+    for change in (*bad, {"content": b"\xff"}, {"content": b""}):
         with pytest.raises(InvalidInput) as caught:
-            await ingest_content(*parts, **{"content": REPORT.encode(), **options, **change})
+            await given(**change)
         assert caught.value.field == next(iter(change))
 
 
@@ -518,11 +514,7 @@ async def test_a_saved_file_is_taken_in_by_the_watch(tree: Tree) -> None:
     arrived: asyncio.Queue[Ingestion] = asyncio.Queue()
 
     async def follow() -> None:
-        async for ingestion in watch(
-            tree.database, tree.provider, tree.counter, workspace=tree.workspace,
-            paths=[tree.folder],
-            max_file_bytes=10_000, stop=stop,
-        ):  # fmt: skip
+        async for ingestion in watch(tree.intake(), [tree.folder], stop=stop):
             await arrived.put(ingestion)
 
     follower = asyncio.create_task(follow())
@@ -542,11 +534,7 @@ async def test_a_watch_that_is_stopped_ends_the_ingestion_under_way(tree: Tree) 
     stop, stuck = asyncio.Event(), Stuck()
 
     async def follow() -> list[Ingestion]:
-        found = watch(
-            tree.database, stuck, tree.counter, workspace=tree.workspace,
-            paths=[tree.folder],
-            max_file_bytes=10_000, stop=stop,
-        )  # fmt: skip
+        found = watch(tree.intake(provider=stuck), [tree.folder], stop=stop)
         return [ingestion async for ingestion in found]
 
     follower = asyncio.create_task(follow())
@@ -562,6 +550,7 @@ KILLED = """
     from app.db.database import Database
     from app.models.factory import counter, provider_from
     from app.intake.reports.ingest import ingest
+    from app.intake.reports.outcome import Intake
     from app.settings import Settings
     from app.workspaces.resolve import resolve
 
@@ -572,8 +561,9 @@ KILLED = """
         print("ready", flush=True)
         database = Database(url, pool_size=2)
         target = await resolve(database, workspace, language="english")
-        await ingest(database, provider, counter(), workspace=target, paths=[Path(folder)],
-                     max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
+        intake = Intake(database=database, provider=provider, counter=counter(), workspace=target,
+                        max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
+        await ingest(intake, [Path(folder)])
 
     asyncio.run(main(*sys.argv[1:]))
 """

@@ -1,22 +1,26 @@
 """Which memories of a changed file stay."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.intake.reports.matching import matched
+from app.intake.reports.apply import matched
 from app.intake.reports.store import KnownChunk
 from app.memories.memory import MemoryRow, NewMemory
+
+SOURCE = uuid4()
 
 
 def row(body: str, ordinal: int) -> MemoryRow:
     memory = NewMemory(kind="chunk", title="t", body=body, ordinal=ordinal)
-    return MemoryRow(memory=memory, source_id=None, language="english", tokens=1)
+    return MemoryRow(memory=memory, source_id=SOURCE, language="english", tokens=1)
 
 
 def known(body: str, ordinal: int, *, live: bool = True) -> KnownChunk:
-    return KnownChunk(memory_id=uuid4(), content_hash=row(body, 0).content_hash, ordinal=ordinal, live=live)
+    content_hash = row(body, 0).content_hash
+    return KnownChunk(source_id=SOURCE, memory_id=uuid4(), content_hash=content_hash, ordinal=ordinal, live=live)
 
 
 def test_unchanged_text_keeps_its_memory_wherever_it_moved() -> None:
@@ -60,3 +64,10 @@ def test_every_chunk_has_one_memory_and_no_ordinal_is_taken_twice(
     assert set(plan.retired) == {chunk.memory_id for chunk in chunks if chunk.live} - stay
     places = [given_row.memory.ordinal for _, given_row in plan.kept]
     assert len(set(places)) == len(places)
+
+
+def test_files_of_one_text_are_matched_each_with_its_own_source() -> None:
+    mine, other = known("alpha", 0), replace(known("alpha", 0), source_id=uuid4())
+    plan = matched([row("alpha", 0), replace(row("alpha", 0), source_id=other.source_id)], [other, mine])
+    assert [chunk.memory_id for chunk, _ in plan.kept] == [mine.memory_id, other.memory_id]
+    assert (plan.new, plan.retired) == ((), ())
