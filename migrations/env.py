@@ -8,10 +8,13 @@ from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.db.database import sqlalchemy_url
+from app.db.roles import IS_UNSECURED
 from app.db.tables import metadata
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1
+SECURITY = "0016"
+"""The revision that makes the roles, and gives them their objects, policies and grants."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
 
@@ -47,6 +50,18 @@ def _run(connection: Connection) -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
+    if context.get_context().opts.get("destination_rev") is not None:
+        _secure_again(connection)
+
+
+def _secure_again(connection: Connection) -> None:
+    """Repeats what 0016 did, where a dump was restored on a server without the roles: all that named them is lost."""
+    script = context.script.get_revision(SECURITY)
+    at_head = context.get_context().get_current_revision() == context.get_head_revision()
+    if script is not None and at_head and connection.execute(text(IS_UNSECURED)).scalar_one():
+        for statement in script.module.repeated([*metadata.tables, "alembic_version"]):
+            connection.execute(text(statement))
+    connection.commit()
 
 
 def _print_sql() -> None:

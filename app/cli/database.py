@@ -42,22 +42,22 @@ def migrate(
 async def _migrate(*, check: bool) -> bool:
     # SQLAlchemy: see `app.cli`.
     from app.db.database import Database  # noqa: PLC0415
-    from app.db.migrations import current, head, lacking, upgrade  # noqa: PLC0415
+    from app.db.migrations import head, state, upgrade  # noqa: PLC0415
     from app.wiring import opened_database  # noqa: PLC0415
 
     async with opened_database(from_environment()) as address:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
-        before = await current(database)
+        before = await state(database)
         await database.close()
-        mend = lacking(before)
-        if not mend:
-            typer.echo(f"up to date at {before}")
+        if not before.mend:
+            typer.echo(f"up to date at {before.revision}")
             return False
         if check:
-            typer.echo(mend)
+            typer.echo(before.mend)
             return True
         await asyncio.to_thread(upgrade, address.admin_url)
-        typer.echo(f"from {before or 'nothing'} to {head()}")
+        repaired = before.revision == head()
+        typer.echo(f"secured again at {head()}" if repaired else f"from {before.revision or 'nothing'} to {head()}")
         return False
 
 

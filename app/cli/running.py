@@ -118,9 +118,9 @@ async def workspace_of(services: "Services", name: str | None = None) -> "Worksp
 
 async def check_migrated(services: "Services") -> None:
     """Raises ConfigurationError where the database is not at this version's revision."""
-    from app.db.migrations import current, lacking  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+    from app.db.migrations import state  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-    if mend := lacking(await current(services.database)):
+    if mend := (await state(services.database)).mend:
         raise ConfigurationError(mend)
 
 

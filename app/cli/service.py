@@ -117,10 +117,10 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 
 async def _bring_up(services: "Services") -> None:
     # SQLAlchemy: see `app.cli`.
-    from app.db.migrations import current, head, upgrade  # noqa: PLC0415
+    from app.db.migrations import state, upgrade  # noqa: PLC0415
     from app.memories.browse import list_memories  # noqa: PLC0415
 
-    if await current(services.database) != head():
+    if (await state(services.database)).mend:
         typer.echo("applying migrations …")
         await asyncio.to_thread(upgrade, services.database.admin_url)
     workspace = await workspace_of(services)

@@ -174,7 +174,7 @@ async def _committed(session: Session) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _owning(wire: Wire) -> AsyncIterator[None]:
-    """Takes the owner's role outside of a transaction; where it cannot be given back the connection is closed."""
+    """Takes the owner's role outside of a transaction; if it cannot be given back, the connection is closed."""
     if not wire.secured:
         yield
         return
@@ -189,7 +189,8 @@ async def _owning(wire: Wire) -> AsyncIterator[None]:
 
 
 async def _serving_again(wire: Wire) -> None:
-    await wire.exchange([Command(f"SET ROLE {SERVICE}".encode())])
+    """Gives the owner's role back, and every advisory lock that a cancelled task still holds."""
+    await wire.exchange([Command(b"SELECT pg_advisory_unlock_all()"), Command(f"SET ROLE {SERVICE}".encode())])
     wire.secured = True
 
 

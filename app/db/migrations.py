@@ -1,6 +1,7 @@
 """The state of the schema, and bringing it up to date. Alembic does the work; plain `alembic` does the same."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 from alembic import command
@@ -10,6 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
 from app.db.database import CONNECT_TIMEOUT_SECONDS, Database, libpq_url
+from app.db.roles import IS_UNSECURED
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 SCRIPTS = Path(__file__).parents[2] / "migrations"
@@ -32,8 +34,32 @@ def head() -> str:
     return revision
 
 
-def lacking(revision: str | None) -> str:
-    """Says what is to be done before a database at this revision can be used; "" if nothing."""
+class State(NamedTuple):
+    """The state of a database's schema."""
+
+    revision: str | None
+    """The revision that it is at; None for an empty database."""
+    mend: str
+    """What is to be done before the database can be used; "" if nothing."""
+
+
+async def state(database: Database) -> State:
+    """Returns the state of the schema.
+
+    Raises:
+        ConfigurationError: the role of the URL may not read it.
+        DatabaseUnavailable: the database does not answer.
+    """
+    revision = await current(database)
+    if mend := _lacking(revision):
+        return State(revision, mend)
+    async with database.across() as session:
+        if await session.value(IS_UNSECURED):
+            mend = "the tables lack their owner, grants or policies, as after a restore: run `priors migrate`"
+    return State(revision, mend)
+
+
+def _lacking(revision: str | None) -> str:
     if revision == head():
         return ""
     try:

@@ -1,7 +1,7 @@
 """The two roles of the database: one owns everything, the other serves and owns nothing.
 
 Neither may log in. The role of the URL is a member of both; a connection takes the service's as soon as it is opened,
-and the owner's only for work across workspaces. The migration 0016 makes both.
+and the owner's only for work across workspaces. The migration 0016 makes both, and `priors migrate` makes them again.
 """
 
 OWNER = "priors_owner"
@@ -15,6 +15,16 @@ WHERE rolname = '{SERVICE}'
     AND CASE WHEN current_setting('server_version_num')::int >= 160000 THEN pg_has_role(session_user, oid, 'SET') END
 """  # noqa: S608 - constants
 """Takes the service's role where it is there and may be taken; without it a database is not migrated yet."""
+
+IS_UNSECURED = """
+SELECT count(*) > 0 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+WHERE p.polname = 'own_workspace' AND c.relnamespace = current_schema()::regnamespace AND NOT (
+    c.relowner IS NOT DISTINCT FROM to_regrole('priors_owner')
+    AND EXISTS (SELECT FROM aclexplode(c.relacl) AS a WHERE a.grantee = to_regrole('priors_service'))
+    AND EXISTS (SELECT FROM pg_policy a WHERE a.polrelid = c.oid AND a.polname = 'all_workspaces')
+)
+"""
+"""Tells if a table lacks its owner, its grants or a policy, as after a restore on a server without the roles."""
 
 LOGIN_POWERS = """
 SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role,

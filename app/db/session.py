@@ -5,8 +5,8 @@ leaves each statement the rows of that workspace alone.
 """
 
 from collections import namedtuple
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -76,7 +76,6 @@ class Session:
         self._unsent: list[Command] = [BEGIN, *self._prefix] if scope.transaction else []
         """Goes out together with the next statement."""
         self._begun = False
-        self._savepoints = 0
         self._jobs: dict[str, dict[str, Any]] = {}
 
     @property
@@ -134,26 +133,6 @@ class Session:
         """Run a statement once for each of these values, all in one round trip."""
         if sequence:
             await self._send([self._command(statement, values) for values in sequence])
-
-    @asynccontextmanager
-    async def savepoint(self) -> AsyncIterator[None]:
-        """Undo what is done within, jobs included, where an exception leaves it; the transaction goes on.
-
-        Its own statements cost no round trip, unless it is undone.
-        """
-        if not self._scope.transaction:
-            raise RuntimeError("a session without a transaction has no savepoints")
-        self._savepoints += 1
-        name = f"s{self._savepoints}".encode()
-        opening, jobs = Command(b"SAVEPOINT " + name), dict(self._jobs)
-        self._unsent.append(opening)
-        try:
-            yield
-        except Exception:
-            self._jobs = jobs
-            await self._undo(opening, name)
-            raise
-        self._unsent.append(Command(b"RELEASE " + name))
 
     async def enqueue(self, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str) -> None:
         """Ask a worker for `task`, `after` some seconds, once: while a job with this lock waits, another is not added.
@@ -216,14 +195,6 @@ class Session:
             raise psycopg.ProgrammingError("the session gives %(workspace_id)s its value itself")
         given = {**values, **self._bound} if values else self._bound
         return self._wire.command(statement, given, binary=binary)
-
-    async def _undo(self, opening: Command, name: bytes) -> None:
-        for place, command in enumerate(self._unsent):
-            if command is opening:
-                del self._unsent[place:]
-                return
-        self._unsent = []
-        await self._wire.exchange([Command(b"ROLLBACK TO " + name), Command(b"RELEASE " + name)])
 
 
 def _values_of(scope: Scope) -> Mapping[str, Any]:

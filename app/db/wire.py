@@ -40,6 +40,15 @@ Key = tuple[bytes, tuple[int, ...]]
 """A statement's text and the types of its values."""
 Send = Callable[[], None]
 
+
+class Fresh(NamedTuple):
+    """A statement that an exchange prepares."""
+
+    name: bytes
+    place: int
+    """The place of its preparation among what the exchange sends."""
+
+
 UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
 HALFVEC_TYPE = "SELECT 'halfvec'::regtype::oid::bigint"
 """Asks for the number that this database gave to pgvector's type, which an array of vectors begins with."""
@@ -137,15 +146,20 @@ class Wire:
             psycopg.Error: the first that failed; those after it were not run.
         """
         async with self.driver.lock:
-            fresh: dict[Key, bytes] = {}
-            sends: list[Send] = []
+            fresh: dict[Key, Fresh] = {}
+            sends = self._closings()
             places: list[int] = []
             for command in commands:
-                sends += self._sends(command, fresh)
+                sends += self._sends(command, fresh, len(sends))
                 places.append(len(sends) - 1)
-            results = await self.driver.wait(self._alone(sends[0]) if len(sends) == 1 else self._together(sends))
+            results: list[PGresult] = []
+            sending = self._together(sends, results) if len(sends) > 1 else self._alone(sends[0], results)
+            try:
+                await self.driver.wait(sending)
+            finally:
+                # What was prepared stays so, even if a later command failed or the exchange was cancelled.
+                self._prepared.update({key: name for key, (name, place) in fresh.items() if _is_done(results, place)})
         self._check(results)
-        self._prepared.update(fresh)
         return [results[place] for place in places]
 
     def rows(self, result: PGresult, make: Callable[[Sequence[Any]], Any] = tuple) -> list[Any]:
@@ -156,7 +170,17 @@ class Wire:
         self._adapter.set_pgresult(None)
         return rows
 
-    def _sends(self, command: Command, fresh: dict[Key, bytes]) -> Iterator[Send]:
+    def _closings(self) -> list[Send]:
+        """Closes the statements beyond PREPARED_AT_MOST, least recently used first.
+
+        A protocol message closes them, because DEALLOCATE would fail in a failed transaction and begin another one.
+        """
+        sends: list[Send] = []
+        while len(self._prepared) > PREPARED_AT_MOST:
+            sends.append(partial(self._pgconn.send_close_prepared, self._prepared.popitem(last=False)[1]))
+        return sends
+
+    def _sends(self, command: Command, fresh: dict[Key, Fresh], place: int) -> Iterator[Send]:
         """Yields what libpq is told for a command: to prepare it first where it comes again, and its values."""
         text, values, types, formats, binary = command
         result_format = Format.BINARY if binary else Format.TEXT
@@ -164,12 +188,12 @@ class Wire:
         name = self._prepared.get(key)
         if name is not None:
             self._prepared.move_to_end(key)
-        elif (name := fresh.get(key)) is None and self._comes_again(key):
-            if len(self._prepared) + len(fresh) >= PREPARED_AT_MOST and self._prepared:
-                oldest = self._prepared.popitem(last=False)[1]
-                yield partial(self._pgconn.send_query_params, b"DEALLOCATE " + oldest, None)
+        elif key in fresh:
+            name = fresh[key].name
+        elif self._comes_again(key):
             self._made += 1
-            name = fresh[key] = f"priors_{self._made}".encode()
+            name = f"priors_{self._made}".encode()
+            fresh[key] = Fresh(name, place)
             yield partial(self._pgconn.send_prepare, name, text, types)
         if name is None:
             yield partial(self._pgconn.send_query_params, text, values, types, formats, result_format)
@@ -185,22 +209,20 @@ class Wire:
             self._uses.popitem(last=False)
         return False
 
-    def _alone(self, send: Send) -> PQGen[list[PGresult]]:
+    def _alone(self, send: Send, results: list[PGresult]) -> PQGen[None]:
         send()
-        results: list[PGresult] = yield from generators.execute(self._pgconn)
-        return results[-1:]
+        found: list[PGresult] = yield from generators.execute(self._pgconn)
+        results += found[-1:]
 
-    def _together(self, sends: Sequence[Send]) -> PQGen[list[PGresult]]:
+    def _together(self, sends: Sequence[Send], results: list[PGresult]) -> PQGen[None]:
         """Sends everything, then one Sync, and collects the result of each before that of the Sync."""
         self._pgconn.enter_pipeline_mode()
         try:
             for send in (*sends, self._pgconn.pipeline_sync):
                 send()
             yield from generators.send(self._pgconn)
-            results: list[PGresult] = []
             while (more := (yield from generators.fetch_many(self._pgconn))) and more[0].status != SYNCED:
                 results.append(more[0])
-            return results
         finally:
             # Given up on the way: the connection stays in this mode, and is closed for it.
             with suppress(psycopg.OperationalError):
@@ -212,6 +234,10 @@ class Wire:
                 raise error_from_result(result)
         if self.broken:
             raise psycopg.OperationalError("the connection was lost")
+
+
+def _is_done(results: Sequence[PGresult], place: int) -> bool:
+    return place < len(results) and results[place].status == ExecStatus.COMMAND_OK
 
 
 # Arrays travel in the form in which Postgres sends them: a thousand ids, read into Python's objects and written again,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.database import Database
-from app.db.migrations import current, lacking
+from app.db.migrations import state
 from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
 from app.index import pending, vectors
@@ -107,11 +107,8 @@ async def _words(database: Database) -> Finding:
 
 
 async def _migrations(database: Database) -> Finding:
-    revision = await current(database)
-    mend = lacking(revision)
-    if not mend:
-        return Finding(OK, "migrations", f"at {revision}")
-    return Finding(FAIL, "migrations", mend)
+    revision, mend = await state(database)
+    return Finding(FAIL, "migrations", mend) if mend else Finding(OK, "migrations", f"at {revision}")
 
 
 async def _role(database: Database) -> Finding:

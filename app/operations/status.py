@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.db.database import Database
-from app.db.migrations import current, head, lacking
+from app.db.migrations import head, state
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
 from app.index.backfill import pending_count
@@ -102,7 +102,7 @@ async def workspace_status(
     Raises:
         DatabaseUnavailable: it does not answer.
     """
-    revision = await current(database)
+    revision, mend = await state(database)
     async with database.session(workspace, transaction=False) as session:
         size = await session.one(DATABASE)
         counts = await session.one(COUNTS_OF_ONE)
@@ -110,7 +110,6 @@ async def workspace_status(
         stored = await active_model(session)
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
-    mend = lacking(revision)
     return Status(
         workspace=workspace.name,
         language=None if workspace.workspace_id == UNMADE else workspace.language,
@@ -168,13 +167,13 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     wanted = head()
     reasons = [] if model_loaded else ["the embedding model is not loaded yet; answers are by words alone"]
     try:
-        revision = await current(database)
+        revision, mend = await state(database)
         waiting = await pending_count(database.across) if revision == wanted else 0
     except DatabaseUnavailable as error:
         return Readiness(
             database=False, migrations=None, head=wanted, model=model_loaded, waiting=0, reasons=(*reasons, str(error))
         )
-    if mend := lacking(revision):
+    if mend:
         reasons.append(mend)
     return Readiness(
         database=True, migrations=revision, head=wanted, model=model_loaded, waiting=waiting, reasons=tuple(reasons)

@@ -4,8 +4,12 @@ Makes the roles `priors_owner` and `priors_service` (cluster-wide, no login) whe
 object of the schema to the first, and grants the second what the service needs. Going down leaves the roles: another
 database of the server may use them.
 
+The whole is repeatable: `alembic upgrade head` repeats it where a dump was restored on a server without the roles.
+
 Locks: every table, exclusively, for the time of a change in the catalogue; no row is read or written.
 """
+
+from collections.abc import Iterable, Iterator
 
 from alembic import op
 
@@ -20,13 +24,18 @@ TABLES = (
     *("pending_embeddings", "recalls", "recall_hits", "run_sections", "runs", "observations", "compressions"),
     *("feedback", "ingestions", "refusals", "graph_layouts", "graph_points", "links", "titles", "pending_links"),
 )
-OURS = f"""
+
+
+def ours(tables: Iterable[str]) -> str:
+    """Returns the condition by which `pg_class c` names one of these tables, a partition, or a table of the jobs."""
+    return f"""
     c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND (
-        c.relname IN ({", ".join(f"'{name}'" for name in TABLES)}) OR c.relname LIKE 'procrastinate\\_%'
+        c.relname IN ({", ".join(f"'{name}'" for name in tables)}) OR c.relname LIKE 'procrastinate\\_%'
         OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = to_regclass('embeddings'))
     )
 """
-"""The condition by which `pg_class c` names a table of the schema."""
+
+
 THEIR_ROUTINES = r"pronamespace = current_schema()::regnamespace AND proname ~ '^(priors|procrastinate)_'"
 THEIR_TYPES = r"""
     t.typnamespace = current_schema()::regnamespace AND t.typname LIKE 'procrastinate\_%' AND (
@@ -79,7 +88,7 @@ END $$
 # A table that is made later, by a migration or at run time, gets its owner, policies and grants from this function;
 # until then the service may not touch it.
 SECURE = f"""
-CREATE FUNCTION priors_secure(target regclass) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION priors_secure(target regclass) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF (SELECT relowner FROM pg_class WHERE oid = target) <> 'priors_owner'::regrole THEN
         EXECUTE format('ALTER TABLE %s OWNER TO priors_owner', target);
@@ -92,28 +101,33 @@ BEGIN
     END IF;
     EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', target);
     EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', target);
-    IF NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = target) THEN
+    IF NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = target AND polname = 'own_workspace') THEN
         EXECUTE format($policy$
             CREATE POLICY own_workspace ON %s
             USING (workspace_id = {WORKSPACE}) WITH CHECK (workspace_id = {WORKSPACE})
         $policy$, target);
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = target AND polname = 'all_workspaces') THEN
         EXECUTE format('CREATE POLICY all_workspaces ON %s TO priors_owner USING (true) WITH CHECK (true)', target);
     END IF;
 END $$
 """  # noqa: S608 - constants
 
-SECURE_ALL = f"""
+
+def secure_all(tables: Iterable[str]) -> str:
+    """Returns the statement that gives these tables and all other objects of the schema their owner and grants."""
+    return f"""
 DO $$
 DECLARE item record;
 BEGIN
-    FOR item IN SELECT c.oid::regclass AS name FROM pg_class c WHERE {OURS} ORDER BY c.oid LOOP
+    FOR item IN SELECT c.oid::regclass AS name FROM pg_class c WHERE {ours(tables)} ORDER BY c.oid LOOP
         PERFORM priors_secure(item.name);
     END LOOP;
     REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM priors_service;
     FOR item IN SELECT s.oid::regclass AS name FROM pg_class s
         JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.deptype IN ('a', 'i')
         JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-        WHERE s.relkind = 'S' AND {OURS}
+        WHERE s.relkind = 'S' AND {ours(tables)}
     LOOP
         EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO priors_service', item.name);
     END LOOP;
@@ -126,6 +140,7 @@ BEGIN
     END LOOP;
 END $$
 """  # noqa: S608 - constants
+
 
 # What is not leakproof, as text search's `@@` is not, would be evaluated after the policy, on every row of the
 # workspace. These functions look it up in the index, as the owner, and take the workspace from the session themselves.
@@ -245,7 +260,7 @@ GIVE_BACK = f"""
 DO $$
 DECLARE item record;
 BEGIN
-    FOR item IN SELECT c.oid::regclass AS name FROM pg_class c WHERE {OURS} ORDER BY c.oid LOOP
+    FOR item IN SELECT c.oid::regclass AS name FROM pg_class c WHERE {ours(TABLES)} ORDER BY c.oid LOOP
         EXECUTE format('DROP POLICY IF EXISTS own_workspace ON %s', item.name);
         EXECUTE format('DROP POLICY IF EXISTS all_workspaces ON %s', item.name);
         EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', item.name);
@@ -259,6 +274,12 @@ END $$
 """  # noqa: S608 - constants
 
 
+def repeated(tables: Iterable[str]) -> Iterator[str]:
+    """Yields the statements that secure a database again, which may lack all that names a role."""
+    yield from (ROLES, SCHEMA_GRANTS, SECURE, secure_all(tables))
+    yield from (DEFINE.format(function=function) for function in DEFINERS)
+
+
 def upgrade() -> None:
     op.execute(ROLES)
     op.execute(SCHEMA_GRANTS)
@@ -267,7 +288,7 @@ def upgrade() -> None:
     for function, statement in DEFINERS.items():
         op.execute(statement)
         op.execute(DEFINE.format(function=function))
-    op.execute(SECURE_ALL)
+    op.execute(secure_all(TABLES))
 
 
 def downgrade() -> None:

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -15,14 +17,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from app.db.database import Database, sqlalchemy_url
-from app.db.migrations import configuration, current, head, upgrade
+from app.db.database import Database, libpq_url, sqlalchemy_url
+from app.db.migrations import configuration, current, head, state, upgrade
 from app.db.tables import metadata
 from app.index import models
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
+from app.postgres.cluster import binary
+from app.postgres.embedded import EmbeddedPostgres
 from tests.conftest import workspace_in
 
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
@@ -156,3 +160,71 @@ def test_going_down_forgets_what_runs_said_earlier_and_no_more(own_database_url:
         assert connection.execute(text("SELECT array_agg(earlier) FROM compressions")).scalar_one() == [False]
         with pytest.raises(IntegrityError):
             connection.execute(text(row), {"earlier": False})
+
+
+BARE = """
+SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+    AND (c.relowner <> 'priors_owner'::regrole OR NOT has_table_privilege('priors_service', c.oid, 'SELECT')
+    OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'workspace_id')
+    AND (SELECT array_agg(polname ORDER BY polname) FROM pg_policy WHERE polrelid = c.oid)
+        IS DISTINCT FROM '{all_workspaces,own_workspace}')
+UNION ALL SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND (
+    proname ~ '^(priors|procrastinate)_' AND proowner <> 'priors_owner'::regrole
+    OR prosecdef AND EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0))
+"""
+"""Finds objects that lack their owner, a grant or a policy, and definers that everybody may call."""
+
+
+@contextmanager
+def without_roles(folder: Path) -> Iterator[str]:
+    """Yields the URL of an empty database on a new server, where nobody has made the roles of Priors."""
+    with EmbeddedPostgres(folder) as server:
+        url = server.start()
+        with psycopg.connect(url, autocommit=True) as superuser:
+            superuser.execute("DROP ROLE priors, priors_owner, priors_service")
+        yield url
+
+
+@pytest.mark.parametrize("options", [[], ["--no-owner", "--no-privileges"]])
+def test_a_dump_that_was_restored_on_a_server_without_the_roles_is_secured_again(
+    own_database_url: str, counter: TokenCounter, tmp_path: Path, options: list[str]
+) -> None:
+    async def bodies(url: str) -> list[str]:
+        database = Database(url, pool_size=1)
+        workspace = await workspace_in(database, "w")
+        found = [memory.body for memory in await list_memories(database, workspace=workspace)]
+        await database.close()
+        return found
+
+    async def fill() -> None:
+        database = Database(own_database_url, pool_size=2)
+        workspace = await workspace_in(database, "w")
+        await remember(database, counter, workspace=workspace, memories=[NewMemory(kind="note", body="kept")])
+        async with database.session(workspace) as session:
+            await models.register(session, "model", 3)
+        await database.close()
+
+    async def mend(url: str) -> str:
+        database = Database(url, pool_size=1)
+        found = await state(database)
+        await database.close()
+        return found.mend
+
+    asyncio.run(fill())
+    file = str(tmp_path / "dump.sql")
+    subprocess.run([binary("pg_dump"), *options, "--file", file, libpq_url(own_database_url)], check=True)
+    with without_roles(tmp_path / "data") as url:
+        subprocess.run([binary("psql"), "--quiet", "--file", file, url], check=True, capture_output=True)
+        assert "priors migrate" in asyncio.run(mend(url))
+        upgrade(url)
+        assert asyncio.run(mend(url)) == ""
+        with psycopg.connect(url) as superuser:
+            assert superuser.execute(BARE).fetchall() == []
+        assert asyncio.run(bodies(url)) == ["kept"]
+
+
+def test_a_database_that_lacks_nothing_is_left_alone(own_database_url: str) -> None:
+    with psycopg.connect(own_database_url) as reader:
+        # An upgrade that altered a table would wait for this lock in vain.
+        reader.execute("LOCK TABLE memories IN ACCESS SHARE MODE")
+        upgrade(own_database_url)

@@ -124,30 +124,6 @@ async def test_an_error_that_is_swallowed_is_no_commit(sessions: Database) -> No
         await swallow()
 
 
-async def test_a_savepoint_undoes_its_statements_and_jobs_alone(sessions: Database) -> None:
-    tenant, prefix = await made(sessions), uuid4().hex
-    change = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
-
-    async def undone(session: Session) -> None:
-        async with session.savepoint():
-            await session.execute(change, {"language": "german"})
-            await session.enqueue("embed_waiting", lock=f"{prefix} undone")
-            await session.value("SELECT 1 / 0")
-
-    async with sessions.session(tenant) as session:
-        async with session.savepoint():
-            await session.execute(change, {"language": "french"})
-            await session.enqueue("embed_waiting", lock=f"{prefix} kept")
-        with pytest.raises(psycopg.errors.DivisionByZero):
-            await undone(session)
-        with pytest.raises(ZeroDivisionError):
-            async with session.savepoint():
-                raise ZeroDivisionError
-        assert await session.value("SELECT language FROM workspaces") == "french"
-    async with sessions.across() as session:
-        assert await session.column(WAITING, {"prefix": prefix}) == [f"{prefix} kept"]
-
-
 def opened_as(sessions: Database, kind: str) -> AbstractAsyncContextManager[Session]:
     if kind == "statements":
         return sessions.session(5, transaction=False)
@@ -334,6 +310,70 @@ async def test_what_comes_again_is_prepared_and_not_without_end(
         assert 1 <= await session.value(count) <= 5
         await session.many("SELECT %(number)s::int", [{"number": number} for number in range(10)])
         assert await session.value("SELECT %(number)s::int", {"number": 3}) == 3
+
+
+PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%' || %(part)s || '%%'"
+
+
+async def test_a_statement_that_fails_or_is_cancelled_is_prepared_once(single: Database) -> None:
+    async def divide(part: str) -> None:
+        async with single.session(0, transaction=False) as session:
+            await session.value(f"SELECT %(by)s::int AS {part}, 1 / %(by)s::int", {"by": 0})
+
+    async def sleep(part: str) -> None:
+        async with single.session(0, transaction=False) as session, asyncio.timeout(0.1):
+            await session.value(f"SELECT %(by)s::int AS {part}, pg_sleep(30)", {"by": 0})
+
+    for fail in (divide, sleep):
+        part = f"part_{uuid4().hex}"
+        for _ in range(8):
+            with pytest.raises((psycopg.errors.DivisionByZero, TimeoutError)):
+                await fail(part)
+        async with single.session(0, transaction=False) as session:
+            assert await session.value(PREPARED, {"part": part}) == 1
+
+
+async def test_room_is_made_in_a_failed_transaction(single: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_module, "PREPARED_AT_MOST", 0)
+    backends = set()
+
+    async def fail() -> None:
+        async with single.session(0) as session:
+            backends.add((await session.one(STATE)).backend)
+            await fail_in(session)
+
+    for _ in range(6):
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await fail()
+    assert len(backends) == 1
+
+
+async def test_room_is_made_beside_what_must_be_no_transaction(
+    own_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_module, "PREPARED_AT_MOST", 0)
+    sessions = Database(own_database_url, pool_size=1)
+    async with sessions.across(transaction=False) as session:
+        for _ in range(6):
+            assert await session.value("SELECT 1") == 1
+            await session.execute("CREATE INDEX CONCURRENTLY made_often ON runs (workspace_id)")
+            await session.execute("DROP INDEX CONCURRENTLY made_often")
+    await sessions.close()
+
+
+async def test_a_cancelled_task_keeps_no_advisory_lock(single: Database, sessions: Database) -> None:
+    lock = "SELECT pg_try_advisory_lock(7, 7)"
+
+    async def hold() -> None:
+        async with single.across(transaction=False) as session:
+            assert await session.value(lock)
+            await session.value("SELECT pg_sleep(30)")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await hold()
+    async with sessions.across(transaction=False) as other:
+        assert await other.value(lock)
 
 
 async def test_arrays_travel_in_binary(sessions: Database) -> None:

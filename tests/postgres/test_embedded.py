@@ -376,6 +376,19 @@ def test_the_service_logs_in_as_a_role_that_is_no_superuser_and_may_take_both_ro
             assert connection.execute("SELECT current_user").fetchone() == (role,)
 
 
+@pytest.mark.skipif(not AS_ROOT, reason="only the server of a borrowed account asks who its client is")
+def test_a_server_that_an_older_version_started_lets_the_service_in(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as older, psycopg.connect(older.start(), autocommit=True) as superuser:
+        (data_dir / "postgres" / "priors_ident.conf").write_text("priors root postgres\n")
+        superuser.execute("SELECT pg_reload_conf()")
+        superuser.execute("DROP ROLE priors")
+        pid = server_pid(data_dir)
+        with EmbeddedPostgres(data_dir) as newer:
+            newer.start()
+            assert ask(newer.service_url, "SELECT session_user") == "priors"
+            assert server_pid(data_dir) == pid
+
+
 def test_there_is_no_url_for_the_service_before_the_start(data_dir: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match="not started"):
         _ = EmbeddedPostgres(data_dir).service_url
