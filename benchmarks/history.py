@@ -15,9 +15,8 @@ from app.db.session import Session
 from app.index.vectors import as_literal
 from app.retrieval import arms
 from app.retrieval.candidates import Question, question_of, shape_of, survey, values_of
-from app.retrieval.lexical import lexical_query
-from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
+from app.retrieval.recall import Query
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
@@ -69,7 +68,7 @@ async def question(session: Session, query: str) -> Question:
     found = await survey(session, query, filters=asked.filters, language=None)
     if found is None:
         raise RuntimeError("the corpus is not there")
-    return question_of(found, asked, DEFAULT, lexical_query(found.terms, total=found.live))
+    return question_of(found, asked, DEFAULT)
 
 
 async def raw_parts(services: Services, workspace: Workspace, query: str) -> tuple[float, float]:

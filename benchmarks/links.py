@@ -12,8 +12,8 @@ from uuid import UUID
 from app.links.linking import MOST_AT_ONCE, give_links, link_pending
 from app.links.relations import DERIVED_FROM, Link
 from app.memories.browse import get_memory, links_of
-from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT, PRESETS, UNLINKED
+from app.retrieval.recall import Query
 from app.retrieval.search import find
 from app.wiring import Services
 from app.workspaces.workspace import Workspace

@@ -10,7 +10,7 @@ from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.operations.status import store_statistics
-from app.retrieval.query import Query
+from app.retrieval.recall import Query
 from app.runs import traces
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation

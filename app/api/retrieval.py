@@ -17,9 +17,8 @@ from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, T
 from app.context.history import history
 from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.retrieval.query import LARGEST_K, QUERY_LIMIT, Query
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import Explanation, History
+from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, Explanation, History, Query
 from app.retrieval.search import get_recall, search
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]

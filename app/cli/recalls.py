@@ -14,8 +14,7 @@ from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.retrieval.query import Query
-    from app.retrieval.recall import Hit, Recall, Reuse
+    from app.retrieval.recall import Hit, Query, Recall, Reuse
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
 
@@ -81,7 +80,7 @@ class _Asked:
         """Returns the value that the verbs take."""
         # It is loaded with the verbs: see `app.cli`.
         from app.memories.filters import Filters  # noqa: PLC0415
-        from app.retrieval.query import Query  # noqa: PLC0415
+        from app.retrieval.recall import Query  # noqa: PLC0415
 
         filters = Filters(
             kinds=tuple(self.kinds or ()),

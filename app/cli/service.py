@@ -149,7 +149,7 @@ async def _greet(services: "Services", where: str) -> None:
     """Prints the address, an example and its real answer."""
     # SQLAlchemy and numpy: see `app.cli`.
     from app.context.history import history  # noqa: PLC0415
-    from app.retrieval.query import Query  # noqa: PLC0415
+    from app.retrieval.recall import Query  # noqa: PLC0415
 
     typer.echo(f"\nPriors serves on {where}\n")
     await _started(services)

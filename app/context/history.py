@@ -25,10 +25,9 @@ from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.retrieval.hydrate import standing
+from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section, placed
-from app.retrieval.query import Query
-from app.retrieval.recall import Broken, History, Hit, Reuse
+from app.retrieval.recall import Broken, History, Hit, Query, Reuse
 from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 

@@ -9,6 +9,7 @@ import structlog
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, PriorsError
 from app.index import models as store
+from app.index.models import StoredModel
 from app.models.factory import provider_from, provider_named
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.settings import Settings
@@ -134,6 +135,25 @@ def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider
     if name == provider.model_id and provider.settled:
         return provider
     return provider.prepared(name) or provider
+
+
+def mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
+    """Returns why the stored vectors cannot answer what the provider embeds; None where they can."""
+    if not provider.enabled:
+        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
+    if stored is None:
+        return "no memory has been embedded yet; a worker does it, or `priors backfill`"
+    if stored.name != provider.model_id:
+        return (
+            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
+            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
+        )
+    if stored.dimension != provider.dimension:
+        return (
+            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
+            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
+        )
+    return None
 
 
 def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:

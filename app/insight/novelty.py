@@ -13,10 +13,9 @@ from app.insight.novelty_scoring import Profile, Score, scored
 from app.memories.admission import unstorable
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.retrieval.log import Finding
-from app.retrieval.query import Query
 from app.retrieval.rank.presets import CLOSEST
 from app.retrieval.recall import VECTOR as VECTOR_ARM
-from app.retrieval.recall import Hit
+from app.retrieval.recall import Hit, Query
 from app.retrieval.search import find
 from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace

@@ -12,7 +12,8 @@ from app.index.models import StoredModel, active_model
 from app.index.reembed import Move, move_state
 from app.memories.browse import refused
 from app.models.protocols import EmbeddingProvider
-from app.retrieval.recall import HYBRID, LEXICAL, vector_degradation
+from app.retrieval.recall import HYBRID, LEXICAL
+from app.retrieval.search import vector_degradation
 from app.workspaces.workspace import UNMADE, Workspace
 
 LATEST = 1_000

@@ -1,4 +1,4 @@
-"""The survey of a workspace, and the pool of candidates from both arms.
+"""The SQL of a search: the survey of a workspace, the pool of candidates from both arms, and the texts of the best.
 
 The lexical arm needs no vector, so it is asked while the query is embedded; a second statement brings all together.
 """
@@ -7,18 +7,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.memories.filters import Filters, conditions
-from app.memories.store import JOINED
-from app.retrieval.arms import Shape, lexical_arm, pool_statement
-from app.retrieval.lexical import LexicalQuery, Term
-from app.retrieval.query import Query
+from app.memories.memory import Memory
+from app.memories.store import COLUMNS, JOINED, memory_of
+from app.retrieval.arms import LexicalQuery, Shape, Term, lexical_arm, lexical_query, pool_statement
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
-from app.retrieval.recall import TOLERATED_PENDING
+from app.retrieval.recall import Query
 
 ARM_LIMIT = 60
 """Candidates from each arm, or as many as are asked for. 100 and 30 find the same on LoCoMo dev (recall@10 0.766, 0.771
@@ -30,6 +30,9 @@ KEPT_AT_MOST = 5_000
 using their indexes."""
 COUNTED_EXACTLY = 2_000
 """Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
+TOLERATED_PENDING = 0.1
+"""Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
+win by having it."""
 BEARABLE = round(1 / TOLERATED_PENDING)
 """Live memories for each that is pending: so many are counted while memories are pending, so that late statistics
 cannot silence the vector arm. It reads 10 rows of an index for each pending memory, and none where few are."""
@@ -59,7 +62,9 @@ class Survey:
 
 
 SURVEY = """
-SELECT w.workspace_id, e.model_id, e.name AS model_name, e.dimension, pending.pending,
+SELECT w.workspace_id, pending.pending,
+    CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
+        AS model,
     EXISTS (
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
@@ -140,22 +145,11 @@ def _passing(filters: Filters) -> str:
 
 
 def _survey_of(row: Row) -> Survey:
-    model = None
-    if row.model_id is not None:
-        model = StoredModel(model_id=row.model_id, name=row.model_name, dimension=row.dimension)
-    return Survey(
-        workspace_id=row.workspace_id,
-        model=model,
-        pending=row.pending,
-        live=row.live,
-        indexed=row.indexed,
-        kept=row.kept,
-        linked=row.linked,
-        terms=tuple(
-            Term(lexeme=lexeme, dimension=dimension, document_count=count, languages=frozenset(languages))
-            for lexeme, dimension, count, languages in row.terms or ()
-        ),
+    model = None if row.model is None else StoredModel(**row.model)
+    terms = tuple(
+        Term(lexeme, dimension, count, frozenset(languages)) for lexeme, dimension, count, languages in row.terms or ()
     )
+    return Survey(**{**row._asdict(), "model": model, "terms": terms})
 
 
 class LexicalHits(NamedTuple):
@@ -169,15 +163,8 @@ class LexicalHits(NamedTuple):
 class Question:
     """A query as the arms take it: an arm without its representation of the query stays silent."""
 
-    workspace_id: int
-    model: StoredModel | None
-    vector: str | None
-    match: str | None
-    wider: str | None
-    """The terms to look for where a filter leaves too few memories that `match` finds; None: no others."""
-    weights: str | None
-    indexed: bool
-    """True where the workspace's vectors have an HNSW index."""
+    survey: Survey
+    words: LexicalQuery | None
     kept: Ids | None
     """The memories that pass the filters, where they are few."""
     clauses: tuple[str, ...]
@@ -187,23 +174,19 @@ class Question:
     values: Mapping[str, Any]
     least: int
     """Candidates that the answer needs at least."""
+    linked: bool
+    """True where links count."""
+    vector: str | None = None
     lexical_hits: LexicalHits | None = None
     """None where the lexical arm is silent."""
-    linked: bool = True
-    """True where links count."""
 
 
-def question_of(survey: Survey, query: Query, preset: Preset, words: LexicalQuery | None) -> Question:
+def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
     """Returns the question for a query, still without the lexical arm's hits and the vector."""
     clauses, values = conditions(query.filters)
     return Question(
-        workspace_id=survey.workspace_id,
-        model=survey.model,
-        vector=None,
-        match=words.match if words else None,
-        wider=words.wider if words else None,
-        weights=words.weights if words else None,
-        indexed=survey.indexed,
+        survey=survey,
+        words=lexical_query(survey.terms, total=survey.live),
         kept=survey.kept,
         clauses=tuple(clauses),
         scanned=tuple(indexed_conditions(query.filters)),
@@ -218,10 +201,10 @@ def shape_of(question: Question) -> Shape:
 
     An HNSW scan under a filter drops what it should find, so a filter is always answered exactly.
     """
-    use_index = question.indexed and not question.clauses
+    use_index = question.survey.indexed and not question.clauses
     return Shape(
-        model=question.model if question.vector else None,
-        vector_workspace=question.workspace_id if use_index else None,
+        model=question.survey.model if question.vector else None,
+        vector_workspace=question.survey.workspace_id if use_index else None,
         lexical=question.lexical_hits is not None,
         kept=question.kept is not None,
         clauses=question.clauses,
@@ -235,11 +218,10 @@ def values_of(question: Question) -> dict[str, Any]:
     """Returns the statement's parameters; it ignores those that its shape has no use for."""
     return {
         **question.values,
-        "vector": question.vector,
-        "match": question.match,
-        "weights": question.weights,
-        "kept": question.kept,
+        **(question.words._asdict() if question.words else {}),
         **(question.lexical_hits._asdict() if question.lexical_hits else {}),
+        "vector": question.vector,
+        "kept": question.kept,
     }
 
 
@@ -248,14 +230,13 @@ async def lexical_hits(session: Session, question: Question) -> LexicalHits | No
 
     The rarest terms are chosen for the workspace. Where a filter keeps too few of what has them, all terms are asked.
     """
-    if question.match is None:
+    if question.words is None:
         return None
-    shape = shape_of(question)
+    shape, values, wider = shape_of(question), values_of(question), question.words.wider
     statement = f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text, count(*) FROM ({lexical_arm(shape)}) AS arm"  # noqa: S608 - as below
-    values = values_of(question)
     ((ids, scores, count),) = await session.tuples(statement, values)
-    if count < shape.limit and question.clauses and question.kept is None and question.wider is not None:
-        ((ids, scores, _),) = await session.tuples(statement, {**values, "match": question.wider})
+    if count < shape.limit and question.clauses and question.kept is None and wider is not None:
+        ((ids, scores, _),) = await session.tuples(statement, {**values, "match": wider})
     return LexicalHits(ids or "{}", scores or "{}")
 
 
@@ -263,3 +244,17 @@ async def candidates(session: Session, question: Question) -> list[Candidate]:
     """Returns the pool: candidates of both arms, and neighbours and links of the best, each with both scores."""
     rows = await session.tuples(pool_statement(shape_of(question)), values_of(question))
     return list(map(Candidate._make, rows))
+
+
+READ = f"""
+SELECT {COLUMNS}, NULL AS observation, ({{conditions}}) AS passes FROM {JOINED}
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
+"""  # noqa: S608 - constants
+
+
+async def standing(session: Session, ids: Sequence[UUID], filters: Filters) -> tuple[dict[UUID, Memory], set[UUID]]:
+    """Returns those of these memories that are live, by id, and the ids of those of them that pass the filters."""
+    clauses, values = conditions(filters)
+    statement = READ.format(conditions=" AND ".join(clauses) or "true")
+    rows = await session.rows(statement, {**values, "ids": list(ids)})
+    return {row.memory_id: memory_of(row) for row in rows}, {row.memory_id for row in rows if row.passes}

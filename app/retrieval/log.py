@@ -13,8 +13,7 @@ import structlog
 from app.db.database import Database
 from app.db.session import Row, Session
 from app.memories.memory import new_id
-from app.retrieval.query import Query
-from app.retrieval.recall import Degradation, Explanation, Hit, Recall
+from app.retrieval.recall import Degradation, Explanation, Hit, Query, Recall
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 

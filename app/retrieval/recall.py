@@ -1,14 +1,50 @@
-"""The values of a recall: hits, each with every component of its score, and how they were found."""
+"""The values of a query and its recall: hits, each with every component of its score, and how they were found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
-from app.index.models import StoredModel
-from app.memories.memory import Memory
-from app.models.protocols import EmbeddingProvider
-from app.text.words import WORD
+from app.memories.filters import Filters
+from app.memories.memory import Memory, in_utc
+from app.retrieval.rank.presets import DEFAULT
+from app.retrieval.rank.quality import Weights
+
+QUERY_LIMIT = 300_000
+"""Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
+log is not (docs/retrieval.md)."""
+LARGEST_K = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """The query of an agent, with its options."""
+
+    text: str
+    k: int
+    filters: Filters = field(default_factory=Filters)
+    preset: str = DEFAULT.name
+    language: str | None = None
+    """Text search language of the query; None: every language that the workspace's memories are written in."""
+    agent: str | None = None
+    run_id: str | None = None
+    purpose: str = "search"
+    weights: Weights | None = None
+    """Weights in place of the preset's own."""
+    now: datetime | None = None
+    """The moment from which `last week` is told, in its zone (UTC where it names none), and to which ages are counted;
+    None: the present."""
+    rerank: bool | None = None
+    """True: the re-ranker reads the best hits once more; None: it does where one is configured."""
+
+    @property
+    def moment(self) -> datetime:
+        """The moment at which it is asked."""
+        if self.now is None:
+            return datetime.now(UTC)
+        return self.now if self.now.tzinfo else in_utc(self.now)
+
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
 RERANKER = "reranker"
@@ -126,56 +162,3 @@ class History:
     """With the hits of this query that the section shows."""
     reuse: Reuse | None = None
     """None where the section stands alone."""
-
-
-TOLERATED_PENDING = 0.1
-"""Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
-win by having it."""
-
-
-def vector_degradation(
-    provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
-) -> Degradation | None:
-    """Returns what is wrong with the vector arm; None if nothing is.
-
-    `stored` is the model whose vectors the database serves, `pending` the number of the workspace's `live` memories
-    that have none, `refusal` the reason why the query could not be embedded.
-    """
-    if not provider.enabled:
-        return _silent("embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")
-    if refusal is not None:
-        return _silent(f"the query could not be embedded: {refusal}")
-    if stored is None:
-        return _silent("no memory has been embedded yet; a worker does it, or `priors backfill`")
-    if stored.name != provider.model_id:
-        return _silent(
-            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
-            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
-        )
-    if stored.dimension != provider.dimension:
-        return _silent(
-            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
-            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
-        )
-    return _unembedded(pending, live) if pending else None
-
-
-def _unembedded(pending: int, live: int) -> Degradation:
-    reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
-    return Degradation(arm=VECTOR, reason=reason, silent=pending > TOLERATED_PENDING * live)
-
-
-def nothing_stored(workspace: str) -> tuple[Degradation, ...]:
-    """Says that neither arm has anything to search: often a workspace whose name was mistyped."""
-    reason = f"the workspace {workspace!r} holds no memories"
-    return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
-
-
-def lexical_degradation(query: str) -> Degradation:
-    """Says that the lexical arm has nothing to look up."""
-    reason = "the query has no words besides stop words" if WORD.search(query) else "the query has no words"
-    return Degradation(arm=LEXICAL, reason=reason, silent=True)
-
-
-def _silent(reason: str) -> Degradation:
-    return Degradation(arm=VECTOR, reason=reason, silent=True)

@@ -1,42 +1,65 @@
-"""The verbs that find, in five steps: the query is checked, candidates are found, ranked, hydrated and logged."""
+"""The verbs that find, in five steps: the query is checked, candidates are found, ranked, read and logged."""
 
 import asyncio
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import cache, partial
+from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable
-from app.index.following import speaking
+from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable, check
+from app.index.following import mismatch, speaking
+from app.index.models import StoredModel
 from app.index.vectors import as_literal, embedded_text
+from app.memories import filters
+from app.memories.admission import NAME_LIMIT, in_calendar, unstorable
+from app.memories.filters import Filters
+from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
-from app.retrieval.candidates import SPARE, Question, Survey, candidates, lexical_hits, question_of, survey
-from app.retrieval.hydrate import hits_of
-from app.retrieval.lexical import LexicalQuery, lexical_query
+from app.retrieval.candidates import (
+    SPARE,
+    TOLERATED_PENDING,
+    Question,
+    candidates,
+    lexical_hits,
+    question_of,
+    standing,
+    survey,
+)
 from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
-from app.retrieval.query import Query, checked_preset
-from app.retrieval.rank.presets import Preset
+from app.retrieval.rank.presets import PRESETS, Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
-from app.retrieval.rank.rank import ranked
+from app.retrieval.rank.rank import Ranked, ranked, reread
+from app.retrieval.rank.texts import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
     HYBRID,
+    LARGEST_K,
     LEXICAL,
+    QUERY_LIMIT,
     RERANKER,
     VECTOR,
     Degradation,
     Hit,
+    HitLink,
+    Query,
     Recall,
-    lexical_degradation,
-    nothing_stored,
-    vector_degradation,
 )
 from app.safety.secrets import masked_values
-from app.workspaces.workspace import Workspace, configuration
+from app.text.words import WORD
+from app.workspaces.workspace import Workspace, check_language, configuration
 
 MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: as many take 0.03 ms, and 0.5 ms, at worst 4, where they are
 random tokens."""
+WEIGHED = ("relevance", "quality")
+"""The weights that a query may set."""
+READ_AT_ONCE = 100_000
+"""Characters that are read and compared on the event loop: as many take 10 ms; more do so in a thread, so that no
+other request waits for them."""
 
 
 async def search(
@@ -62,6 +85,28 @@ async def search(
         return await log(session, finding, hits=finding.hits, tokens=None)
 
 
+async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUID) -> LoggedRecall:
+    """Returns one logged recall with its hits.
+
+    Raises:
+        NotFound: the workspace has no such recall.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        found = await logged(session, recall_id)
+    if found is None:
+        raise NotFound(f"there is no recall {recall_id} in workspace {workspace.name}")
+    return found
+
+
+class _Call(NamedTuple):
+    """A checked query, and where it is asked."""
+
+    database: Database
+    workspace: Workspace
+    query: Query
+    preset: Preset
+
+
 async def find(
     database: Database,
     provider: EmbeddingProvider,
@@ -73,26 +118,61 @@ async def find(
 ) -> Finding:
     """Does `search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
     started = time.perf_counter()
-    call = _Call(database, workspace, query, checked_preset(query))
-    (vector, refusal), asked, loggable = await asyncio.gather(
-        _embedded(provider, query.text), _asked(call), _loggable(query, mask=mask)
+    call = _Call(database, workspace, query, _checked(query))
+    (vector, refusal), question, loggable = await asyncio.gather(
+        _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )
     hits: tuple[Hit, ...] = ()
-    mode, degraded = LEXICAL, nothing_stored(workspace.name)
-    if asked is not None:
-        model, words = asked.survey.model, asked.words
+    mode, degraded = LEXICAL, _nothing_stored(workspace.name)
+    if question is not None:
+        model = question.survey.model
         embedded_by, provider = provider, speaking(provider, model.name if model else None)
         if provider is not embedded_by:
             # The database has just moved to another model, which is at hand.
             vector, refusal = await _embedded(provider, query.text)
-        degraded = _degradations(provider, asked.survey, refusal, words, query.text)
-        if any(item.arm == VECTOR and item.silent for item in degraded):
-            vector = None
-        both = words is not None and call.preset.nearest is None
-        mode = LEXICAL if vector is None else HYBRID if both else VECTOR
-        hits, missing = await _found(call, asked, vector, reranker)
+        degraded = _degradations(provider, question, query.text, refusal)
+        if vector is not None and not any(item.arm == VECTOR and item.silent for item in degraded):
+            question = replace(question, vector=as_literal(vector))
+        both = question.words is not None and call.preset.nearest is None
+        mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
+        hits, missing = await _found(call, question, reranker)
         degraded = (*degraded, *missing)
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
+
+
+def _checked(query: Query) -> Preset:
+    """Returns the preset that the query names, with the query's own weights.
+
+    Raises:
+        InvalidInput: this or anything else in the query cannot be taken.
+    """
+    check(_reasons(query))
+    preset = PRESETS[query.preset]
+    return preset if query.weights is None else replace(preset, weights=query.weights)
+
+
+def _reasons(query: Query) -> Iterator[str]:
+    if not query.text.strip():
+        yield "query: is empty; say what the history should be about"
+    if len(query.text) > QUERY_LIMIT:
+        yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
+    if not in_calendar(query.moment):
+        yield "now: is outside the years 1 to 9999"
+    if not 1 <= query.k <= LARGEST_K:
+        yield f"k: must be from 1 to {LARGEST_K}"
+    names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
+    yield from (
+        f"{name}: has more than {NAME_LIMIT} characters"
+        for name, value in names.items()
+        if len(value or "") > NAME_LIMIT
+    )
+    check_language(query.language)
+    yield from unstorable({"query": query.text, **names})
+    filters.check(query.filters)
+    if query.preset not in PRESETS:
+        yield f"preset: {query.preset!r} is none; there are {', '.join(PRESETS)}"
+    given = {} if query.weights is None else asdict(query.weights)
+    yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
 
 
 async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str | None]:
@@ -114,25 +194,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
     return masked_values(query)
 
 
-class _Call(NamedTuple):
-    """A checked query, and where it is asked."""
-
-    database: Database
-    workspace: Workspace
-    query: Query
-    preset: Preset
-
-
-class _Asked(NamedTuple):
-    """The database's answers while the query was embedded."""
-
-    survey: Survey
-    words: LexicalQuery | None
-    question: Question
-    """With the lexical arm's hits, and still without a vector."""
-
-
-async def _asked(call: _Call) -> _Asked | None:
+async def _question(call: _Call) -> Question | None:
     """Surveys the workspace and asks the lexical arm; None where the workspace has no memory."""
     query = call.query
     language = None if query.language is None else configuration(query.language)
@@ -140,54 +202,106 @@ async def _asked(call: _Call) -> _Asked | None:
         known = await survey(session, query.text, filters=query.filters, language=language)
         if known is None or not known.live:
             return None
-        words = lexical_query(known.terms, total=known.live)
-        question = question_of(known, query, call.preset, words)
-        return _Asked(known, words, replace(question, lexical_hits=await lexical_hits(session, question)))
+        question = question_of(known, query, call.preset)
+        return replace(question, lexical_hits=await lexical_hits(session, question))
+
+
+def _nothing_stored(workspace: str) -> tuple[Degradation, ...]:
+    """Says that neither arm has anything to search: often a workspace whose name was mistyped."""
+    reason = f"the workspace {workspace!r} holds no memories"
+    return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
 
 
 def _degradations(
-    provider: EmbeddingProvider, known: Survey, refusal: str | None, words: LexicalQuery | None, query: str
+    provider: EmbeddingProvider, question: Question, query: str, refusal: str | None
 ) -> tuple[Degradation, ...]:
+    known = question.survey
     vector = vector_degradation(provider, known.model, pending=known.pending, live=known.live, refusal=refusal)
-    lexical = None if words else lexical_degradation(query)
+    reason = "the query has no words besides stop words" if WORD.search(query) else "the query has no words"
+    lexical = None if question.words else Degradation(arm=LEXICAL, reason=reason, silent=True)
     return tuple(item for item in (vector, lexical) if item is not None)
 
 
+def vector_degradation(
+    provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
+) -> Degradation | None:
+    """Returns what is wrong with the vector arm; None if nothing is.
+
+    `stored` is the model whose vectors the database serves, `pending` the number of the workspace's `live` memories
+    that have none, `refusal` the reason why the query could not be embedded.
+    """
+    silent = None if refusal is None else f"the query could not be embedded: {refusal}"
+    silent = silent or mismatch(provider, stored)
+    if silent is None and not pending:
+        return None
+    reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
+    is_silent = silent is not None or pending > TOLERATED_PENDING * live
+    return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
+
+
 async def _found(
-    call: _Call, asked: _Asked, vector: Vector | None, reranker: Reranker | None
+    call: _Call, question: Question, reranker: Reranker | None
 ) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
     """Returns the hits, and what could not be done for their order."""
-    k, preset = call.query.k, call.preset
-    most = k if preset.most is None else min(k, preset.most)
-    if not _wants_reranking(call.query, preset, reranker):
-        return await _hits(call, asked, vector, most), ()
-    hits = await _hits(call, asked, vector, max(most, MOST_RERANKED))
-    hits, missing = await _reranked(reranker, call.query, preset, hits)
+    query, preset = call.query, call.preset
+    most = query.k if preset.most is None else min(query.k, preset.most)
+    # Recipes that stand to the letter are left as they are, unless the query asks for the re-ranker.
+    if not (reranker is not None and preset.text_features is not None if query.rerank is None else query.rerank):
+        return await _hits(call, question, most), ()
+    hits, missing = await _reranked(reranker, call, await _hits(call, question, max(most, MOST_RERANKED)))
     return hits[:most], missing
 
 
-async def _hits(call: _Call, asked: _Asked, vector: Vector | None, wanted: int) -> tuple[Hit, ...]:
-    if vector is None and asked.words is None:
+async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]:
+    """Returns the first `wanted` of the ranking, ordered by their texts too, without doubles.
+
+    It reads on until they are as many or the ranking ends, twice as many each time.
+    """
+    if question.vector is None and question.words is None:
         return ()
-    query, preset = call.query, call.preset
-    question = replace(asked.question, vector=None if vector is None else as_literal(vector), least=wanted + SPARE)
-    full_match = asked.words.full_match if asked.words else 0.0
+    hits: tuple[Hit, ...] = ()
+    chosen: list[tuple[Ranked, Memory]] = []
+    full_match, now = question.words.full_match if question.words else 0.0, call.query.moment
     async with call.database.session(call.workspace, transaction=False) as session:
-        pool = await candidates(session, question)
-        now = query.moment
-        best = ranked(pool, preset, query=query.text, full_match=full_match, now=now)
-        return await hits_of(session, best, preset, query, now=now, wanted=wanted)
+        pool = await candidates(session, replace(question, least=wanted + SPARE))
+        best = ranked(pool, call.preset, query=call.query.text, full_match=full_match, now=now)
+        read = partial(_read, chosen, call, wanted, now=now, wording=cache(wording))
+        while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
+            live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
+            chosen += [(item, live[item.candidate.memory_id]) for item in following if item.candidate.memory_id in live]
+            is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
+            hits = await asyncio.to_thread(read) if is_long else read()
+    return hits
 
 
-def _wants_reranking(query: Query, preset: Preset, reranker: Reranker | None) -> bool:
-    """Recipes that stand to the letter are left as they are, unless the query asks for the re-ranker."""
-    if query.rerank is None:
-        return reranker is not None and preset.text_features is not None
-    return query.rerank
+def _read(
+    chosen: Sequence[tuple[Ranked, Memory]],
+    call: _Call,
+    wanted: int,
+    *,
+    now: datetime,
+    wording: Callable[[str], Wording],
+) -> tuple[Hit, ...]:
+    """Returns the first `wanted` hits in the order that their texts give them: only together are they in order."""
+    memories = {item.candidate.memory_id: memory for item, memory in chosen}
+    texts = [Text(memory.title, memory.body, memory.source_id, memory.ordinal) for memory in memories.values()]
+    preset = call.preset
+    again = reread([item for item, _ in chosen], texts, preset, query=call.query.text, now=now)
+    hits = (_hit(item, memories[item.candidate.memory_id]) for item in again)
+    single = deduplicated(hits, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text, wording=wording)
+    return tuple(islice(single, wanted))
+
+
+def _hit(item: Ranked, memory: Memory) -> Hit:
+    """Returns the hit, with the seed at the other end of the link that boosts it."""
+    edge, seed, link = item.relevance.edge, item.seed, None
+    if edge is not None and seed is not None:
+        link = HitLink(relation=edge.relation, direction=edge.direction, memory_id=seed.memory_id, title=seed.title)
+    return Hit(memory=memory, score=item.rank.value, explain=item.explain, link=link)
 
 
 async def _reranked(
-    reranker: Reranker | None, query: Query, preset: Preset, hits: tuple[Hit, ...]
+    reranker: Reranker | None, call: _Call, hits: tuple[Hit, ...]
 ) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
     """Returns the hits as the re-ranker orders them, or as they are with the reason. It holds no connection."""
     if reranker is None:
@@ -196,25 +310,8 @@ async def _reranked(
         return hits, ()
     texts = [embedded_text(hit.title, hit.body) for hit in hits[:MOST_RERANKED]]
     try:
-        scores = await reranker.scores(query.text, texts)
+        scores = await reranker.scores(call.query.text, texts)
     except RerankerUnavailable as error:
         return hits, (Degradation(arm=RERANKER, reason=str(error), silent=True),)
-    order = reranked([hit.explain for hit in hits], scores, preset.weights)
-    return tuple(_scored(hits[place], parts) for place, parts in order), ()
-
-
-def _scored(hit: Hit, parts: dict[str, float | None]) -> Hit:
-    return replace(hit, score=parts["score"] or 0.0, explain=parts)
-
-
-async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUID) -> LoggedRecall:
-    """Returns one logged recall with its hits.
-
-    Raises:
-        NotFound: the workspace has no such recall.
-    """
-    async with database.session(workspace, transaction=False) as session:
-        found = await logged(session, recall_id)
-    if found is None:
-        raise NotFound(f"there is no recall {recall_id} in workspace {workspace.name}")
-    return found
+    order = reranked([hit.explain for hit in hits], scores, call.preset.weights)
+    return tuple(replace(hits[place], score=parts["score"] or 0.0, explain=parts) for place, parts in order), ()

@@ -15,7 +15,7 @@ from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.retrieval.query import Query
+from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.wiring import Services
 from app.worker import worker

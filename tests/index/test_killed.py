@@ -22,7 +22,7 @@ from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
-from app.retrieval.query import Query
+from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in

@@ -26,8 +26,7 @@ from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.operations.doctor import diagnose
-from app.retrieval.query import Query
-from app.retrieval.recall import Recall
+from app.retrieval.recall import Query, Recall
 from app.retrieval.search import search
 from app.settings import Settings
 from tests.conftest import workspace_in

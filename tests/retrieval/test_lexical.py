@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.retrieval.lexical import TERM_LIMIT, Term, inverse_document_frequency, lexical_query
+from app.retrieval.arms import TERM_LIMIT, Term, inverse_document_frequency, lexical_query
 
 
 def term(lexeme: str, document_count: int, dimension: int = 1) -> Term:

@@ -25,11 +25,10 @@ from app.models.local import CrossEncoder
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.models.remote import NoopProvider
 from app.retrieval import arms, candidates
+from app.retrieval.arms import lexical_query
 from app.retrieval.candidates import Survey, question_of, survey
-from app.retrieval.lexical import lexical_query
-from app.retrieval.query import Query
 from app.retrieval.rank.presets import DEFAULT
-from app.retrieval.recall import Recall
+from app.retrieval.recall import Query, Recall
 from app.retrieval.search import get_recall, search
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import UNMADE, Workspace
@@ -311,8 +310,7 @@ async def test_neighbours_are_found_by_the_index_of_sources(store: Store) -> Non
     async with store.database.across(transaction=False) as session:
         await session.execute("ANALYZE memories")
     known = await store.surveyed(words, Filters())
-    query = lexical_query(known.terms, total=known.live)
-    question = question_of(known, Query(text=words, k=3), DEFAULT, query)
+    question = question_of(known, Query(text=words, k=3), DEFAULT)
     async with store.database.session(store.workspace, transaction=False) as session:
         question = replace(question, lexical_hits=await candidates.lexical_hits(session, question))
         statement = "EXPLAIN " + arms.pool_statement(candidates.shape_of(question))
@@ -497,9 +495,8 @@ async def test_what_a_filter_keeps_is_found_once_and_scored_by_both_arms(store: 
     clauses, _ = conditions(filters)
     known = await store.surveyed(words, filters)
     assert known.kept is not None
-    query = lexical_query(known.terms, total=known.live)
-    assert query is not None
-    asked = question_of(known, Query(text=words, k=3, filters=filters), DEFAULT, query)
+    asked = question_of(known, Query(text=words, k=3, filters=filters), DEFAULT)
+    assert asked.words is not None
     once = replace(asked, vector=as_literal(await store.provider.embed_query(words)))
     by_clauses = replace(once, kept=None)
     async with store.database.session(store.workspace, transaction=False) as session:

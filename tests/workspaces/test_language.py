@@ -8,7 +8,7 @@ from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
 from app.models.remote import NoopProvider
-from app.retrieval.query import Query
+from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation

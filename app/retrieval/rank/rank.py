@@ -13,6 +13,11 @@ from app.text.dates import closeness, periods
 from app.text.words import named
 
 SECONDS_A_DAY = 86_400
+GAINS = (
+    "vector", "lexical", "fused", "neighbours", "source", "named", "dated", "links", "phrases", "time", "own", "turn",
+    "evidence",
+)  # fmt: skip
+"""The components of a relevance that answers show, in their order."""
 
 
 class Candidate(NamedTuple):
@@ -47,27 +52,13 @@ class Ranked(NamedTuple):
     @property
     def explain(self) -> dict[str, float | None]:
         """Every component of the score, by name."""
+        value, *factors = self.rank
         return {
-            "score": self.rank.value,
+            "score": value,
             "similarity": self.candidate.similarity,
             "bm25": self.candidate.bm25,
-            "vector": self.relevance.vector,
-            "lexical": self.relevance.lexical,
-            "fused": self.relevance.fused,
-            "neighbours": self.relevance.neighbours,
-            "source": self.relevance.source,
-            "named": self.relevance.named,
-            "dated": self.relevance.dated,
-            "links": self.relevance.links,
-            "phrases": self.relevance.phrases,
-            "time": self.relevance.time,
-            "own": self.relevance.own,
-            "turn": self.relevance.turn,
-            "evidence": self.relevance.evidence,
-            "relevance": self.rank.relevance,
-            "qual_weight": self.rank.qual_weight,
-            "q_adjust": self.rank.q_adjust,
-            "recency": self.rank.recency,
+            **{name: getattr(self.relevance, name) for name in GAINS},
+            **dict(zip(Rank._fields[1:], factors, strict=True)),
         }
 
 

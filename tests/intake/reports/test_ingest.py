@@ -23,7 +23,7 @@ from app.memories.browse import list_memories, list_sources
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.retrieval.query import Query
+from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.workspaces.workspace import Workspace
 from tests.fakes.providers import Refusing, Stuck
