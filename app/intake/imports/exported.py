@@ -1,25 +1,24 @@
-"""The runs of an existing harness's export, and what is stored already of what an export holds."""
+"""Runs and observations as an earlier harness exports them, and what is stored already of them."""
 
+import json
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import psycopg
 
 from app.db.session import Session
-from app.errors import InvalidInput
+from app.errors import InvalidInput, check
+from app.memories.admission import unstorable
+from app.memories.memory import NewMemory, ObservationDetail
 from app.runs import store as runs
+from app.runs.observations.observation import facts_of
 from app.runs.run import NewRun, Run
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
-TEXTS = {"task": "task", "task_type": "task_type", "agent": "agent", "final": "verdict", "verdict": "verdict",
-         "output": "output", "output_path": "output_path"}  # fmt: skip
-LISTS = {"queries": "queries", "issues": "issues", "wiggum_issues": "issues"}
-MOMENTS = {"timestamp": "finished_at", "finished_at": "finished_at", "started_at": "started_at"}
-NUMBERS = ("lines", "bytes")
 PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
 REFUSED_BY_THE_DATABASE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
 
@@ -43,7 +42,32 @@ FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s 
 """
 
 
-def run_of_line(given: Mapping[str, Any]) -> NewRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedRating:
+    """A row of an earlier feedback log."""
+
+    log_id: str
+    rating: int
+    comment: str
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedObservation:
+    """An observation with its judgement in the earlier store, if that has any."""
+
+    memory: NewMemory
+    row_id: str = ""
+    quality: int | None = None
+    """None if the store gives none: its log decides."""
+    ratings: tuple[ImportedRating, ...] = ()
+
+
+Entry = tuple[str, NewRun | ImportedObservation | str]
+"""The name of a line or row, and its content; a text is the reason why it is left out."""
+
+
+def run_of(given: Mapping[str, Any]) -> NewRun:
     """Returns the run of an exported line; keys that no field has stay in its metadata, word for word.
 
     Raises:
@@ -54,30 +78,75 @@ def run_of_line(given: Mapping[str, Any]) -> NewRun:
         raise InvalidInput("run_id", "is missing; it names the run")
     values: dict[str, Any] = {}
     taken = {"run_id"}
-    for names, converted in ((TEXTS, _text), (LISTS, _texts)):
-        for key, name in names.items():
-            if given.get(key) is not None:
-                values[name] = converted(key, given[key])
-                taken.add(key)
-    values |= _numbers(given, taken) | _moments(given, taken)
-    scores = _scores(given, taken)
-    final_score = given.get("final_score")
-    if final_score is not None:
-        values["final_score"] = number_of("final_score", final_score)
-        taken.add("final_score")
-    elif scores:
-        values["final_score"] = scores[-1]
-    metadata = {key: value for key, value in given.items() if key not in taken}
-    return NewRun(run_id=str(run_id), round_scores=scores or None, metadata=metadata or None, **values)
-
-
-def _scores(given: Mapping[str, Any], taken: set[str]) -> tuple[float, ...]:
-    for key in SCORES:
-        value = given.get(key)
-        if isinstance(value, list):
+    for key, (name, read) in FIELDS.items():
+        value = None if given.get(key) is None else read(key, given[key])
+        if value is not None:
+            values[name] = value
             taken.add(key)
-            return tuple(number_of(key, item) for item in value if item is not None)
-    return ()
+    scored = next((key for key in SCORES if isinstance(given.get(key), list)), None)
+    items = () if scored is None else given[scored]
+    if scores := tuple(number_of(str(scored), item) for item in items if item is not None):
+        values = {"round_scores": scores, "final_score": scores[-1], **values}
+    metadata = {key: value for key, value in given.items() if key not in taken | {scored}}
+    return NewRun(run_id=str(run_id), metadata=metadata or None, **values)
+
+
+def observation_of(fields: Mapping[str, Any]) -> NewMemory:
+    """Returns the observation of an exported line or row, whose fields may stand below `observation`.
+
+    Raises:
+        InvalidInput: a value of another type than its key says, or one that cannot be stored.
+    """
+    inner = fields.get("observation")
+    fields = {**fields, **inner} if isinstance(inner, dict) else fields
+
+    def text(name: str) -> str:
+        return text_of(name, fields.get(name))
+
+    detail = ObservationDetail(
+        task=text("task"),
+        task_type=text("task_type"),
+        narrative=text("narrative"),
+        facts=tuple(facts_of(fields.get("facts") or "")),
+        output_path=text("output_path") or None,
+        verdict=text("verdict") or text("final"),
+    )
+    check(unstorable(asdict(detail)))
+    score, metadata = fields.get("final_score"), fields.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise InvalidInput("metadata", "must be an object")
+    return NewMemory(
+        kind="observation",
+        title=text("title"),
+        body=text("body") or detail.body,
+        tags=_tags(fields.get("tags")),
+        metadata=metadata or {},
+        run_id=text("run_id") or None,
+        final_score=None if score is None else number_of("final_score", score),
+        occurred_at=moment_of("occurred_at", fields.get("occurred_at"))
+        or moment_of("timestamp", fields.get("timestamp")),
+        observation=detail,
+    )
+
+
+def _tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
+    """Returns the tags of a list, or of a text: a JSON list, or names with commas between them."""
+    if value is None or isinstance(value, str):
+        return _written_tags(value or "")
+    if not isinstance(value, list) or not all(isinstance(tag, str | int | float) for tag in value):
+        raise InvalidInput("tags", "must be a list of texts, or a text with commas between them")
+    return tuple(str(tag) for tag in value)
+
+
+def _written_tags(value: str) -> tuple[str, ...]:
+    if not value.strip():
+        return ()
+    try:
+        loaded = json.loads(value)
+    except (ValueError, RecursionError):
+        loaded = value.split(",")
+    items = loaded if isinstance(loaded, list) else [loaded]
+    return tuple(dict.fromkeys(str(item).strip()[:100] for item in items if str(item).strip()))[:64]
 
 
 def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
@@ -118,30 +187,10 @@ def refusal(error: Exception) -> str:
     return f"the database refuses it: {next(iter(str(error).splitlines()), type(error).__name__)}"
 
 
-def _numbers(given: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key in NUMBERS:
-        value = given.get(key)
-        if isinstance(value, bool):
-            raise InvalidInput(key, "must be a whole number")
-        if isinstance(value, int) or (isinstance(value, str) and value.strip().isdecimal() and PLAIN.fullmatch(value)):
-            found[key] = int(value)
-    taken.update(found)
-    return found
-
-
-def _moments(given: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, name in MOMENTS.items():
-        moment = as_moment(given.get(key))
-        if moment is not None:
-            found.setdefault(name, moment)
-            taken.add(key)
-    return found
-
-
-def as_moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
-    """Returns the date of a text in ISO format; None for anything else."""
+def moment_of(_key: str, value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
+    """Returns a date, also one that is written in ISO format; None for anything else."""
+    if isinstance(value, datetime):
+        return value
     if not isinstance(value, str):
         return None
     try:
@@ -150,10 +199,17 @@ def as_moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
         return None
 
 
-def _text(key: str, value: Any) -> str:  # noqa: ANN401 - any JSON value
+def text_of(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a line or row
+    """Returns a text, also of a number; "" for None.
+
+    Raises:
+        InvalidInput: the value is binary, or no single value.
+    """
+    if isinstance(value, bytes):
+        raise InvalidInput(key, "is binary; it must be a text")
     if isinstance(value, dict | list | bool):
         raise InvalidInput(key, "must be a text")
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
@@ -162,6 +218,14 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON 
     if not isinstance(value, list):
         raise InvalidInput(key, "must be a list of texts")
     return tuple(item if isinstance(item, str) else str(item) for item in value)
+
+
+def _whole_number(key: str, value: Any) -> int | None:  # noqa: ANN401 - any JSON value
+    """Returns a whole number, also of a text; None for anything else."""
+    if isinstance(value, bool):
+        raise InvalidInput(key, "must be a whole number")
+    written = isinstance(value, str) and value.strip().isdecimal() and PLAIN.fullmatch(value)
+    return int(value) if written or isinstance(value, int) else None
 
 
 def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
@@ -181,3 +245,21 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     if not math.isfinite(number):
         raise InvalidInput(key, "must be a finite number")
     return number
+
+
+FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
+    **{name: (name, text_of) for name in ("task", "task_type", "agent", "output", "output_path")},
+    "final": ("verdict", text_of),
+    "verdict": ("verdict", text_of),
+    "queries": ("queries", _texts),
+    "issues": ("issues", _texts),
+    "wiggum_issues": ("issues", _texts),
+    "lines": ("lines", _whole_number),
+    "bytes": ("bytes", _whole_number),
+    "started_at": ("started_at", moment_of),
+    "finished_at": ("finished_at", moment_of),
+    "timestamp": ("finished_at", moment_of),
+    "final_score": ("final_score", number_of),
+}
+"""Keys of an exported run, each with its field and its reader, which returns None for a value that stays metadata. If
+several keys of one field are given, the last one counts."""

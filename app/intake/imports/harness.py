@@ -1,22 +1,32 @@
-"""The SQLite store of an existing harness: its observations and the feedback people gave. Nothing in it is changed."""
+"""The files of an earlier harness: its SQLite store with the feedback people gave, or JSON lines. All are only read."""
 
 import hashlib
-import json
 import sqlite3
+from codecs import BOM_UTF8 as BOM
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import msgspec
 
 from app.errors import InvalidInput, check
-from app.intake.imports.exported import as_moment, number_of
+from app.intake.imports.exported import (
+    Entry,
+    ImportedObservation,
+    ImportedRating,
+    moment_of,
+    number_of,
+    observation_of,
+    run_of,
+    text_of,
+)
 from app.memories.admission import in_calendar, unstorable
-from app.memories.memory import NewMemory, ObservationDetail
-from app.runs.feedback.store import replayed
-from app.runs.observations.observation import facts_of, storable
+from app.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replayed
+from app.runs.observations.observation import storable
 from app.safety.secrets import masked_values
 
 MAGIC = b"SQLite format 3\0"
@@ -27,6 +37,10 @@ COMMENT = ("comment", "note", "reason")
 MOMENT = ("timestamp", "created_at", "ts")
 DOWN = frozenset({"down", "-", "bad", "negative", "thumbs_down", "no", "👎"})
 UP = frozenset({"up", "+", "good", "positive", "thumbs_up", "yes", "👍"})
+LARGEST_LINE = 10_000_000
+"""Bytes."""
+NO_RUN = frozenset({"none", "None"})
+"""Texts in place of a run's id."""
 SHOWN_CHARACTERS = 50
 """Characters shown of what a row holds in place of an id or a rating."""
 CARRIED_OVER = "carried over from an earlier store"
@@ -34,47 +48,28 @@ LONGEST_KEY_PART = 40
 """Characters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessRating:
-    """A row of its feedback log."""
-
-    log_id: str
-    rating: int
-    comment: str
-    created_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessObservation:
-    """A row of its observations."""
-
-    row_id: str
-    memory: NewMemory
-    quality: int | None
-    """None if the store gives none: its log decides."""
-    ratings: tuple[HarnessRating, ...]
-
-
 @dataclass(slots=True)
 class _Log:
     """The feedback log by observation, and what cannot be read of it."""
 
-    ratings: dict[str, list[HarnessRating]] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
+    ratings: dict[str, list[ImportedRating]] = field(default_factory=dict)
+    unreadable: list[Entry] = field(default_factory=list)
 
 
-def is_harness(path: Path) -> bool:
-    """Tells by its first bytes whether the file is a SQLite database."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
-def read_harness(path: Path) -> Iterator[HarnessObservation | str]:
-    """Yields the observations in their order, and a text for each row that is left out: the reason.
+def read_harness(path: Path) -> Iterator[Entry]:
+    """Yields what a file holds: a SQLite database, told by its first bytes, or JSON lines.
 
     Raises:
-        InvalidInput: the file has no such tables, or is damaged.
+        OSError: the file cannot be read.
+        InvalidInput: the database has no such tables, or is damaged.
     """
+    with path.open("rb") as file:
+        is_database = file.read(len(MAGIC)) == MAGIC
+    return _read_database(path) if is_database else _read_lines(path)
+
+
+def _read_database(path: Path) -> Iterator[Entry]:
+    """Yields the observations in their order, and the rows that are left out."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.row_factory = sqlite3.Row
@@ -84,20 +79,23 @@ def read_harness(path: Path) -> Iterator[HarnessObservation | str]:
         raise InvalidInput("", f"cannot be read as a harness's store: {error}") from error
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[HarnessObservation | str]:
+def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
     log = _log(connection)
     seen: set[str] = set()
     for row in connection.execute("SELECT * FROM observations ORDER BY id"):
         row_id = str(row["id"])
         seen.add(row_id)
+        name = f"observation {_shown(row_id)}"
         try:
-            yield _observation(dict(row), row_id, log.ratings.get(row_id, ()))
+            yield name, _observation(dict(row), row_id, log.ratings.get(row_id, ()))
         except InvalidInput as error:
-            yield f"observation {_shown(row_id)}: {error}"
+            yield name, str(error)
     yield from log.unreadable
     for row_id, ratings in log.ratings.items():
         if row_id not in seen:
-            yield from (f"rating {_shown(item.log_id)}: is of no observation ({_shown(row_id)})" for item in ratings)
+            yield from (
+                (f"rating {_shown(item.log_id)}", f"is of no observation ({_shown(row_id)})") for item in ratings
+            )
 
 
 def _log(connection: sqlite3.Connection) -> _Log:
@@ -109,7 +107,7 @@ def _log(connection: sqlite3.Connection) -> _Log:
         values = dict(row)
         if not (set(OF_MEMORY) & values.keys() and set(RATING) & values.keys()):
             columns = ", ".join(name for name in values if name != "row_number")
-            log.unreadable.append(f"{LOG}: its columns ({columns}) do not say which rating is of which observation")
+            log.unreadable.append((LOG, f"its columns ({columns}) do not say which rating is of which observation"))
             return log
         log_id = str(_first(values, ("id", "row_number")))
         times[log_id] += 1
@@ -117,85 +115,47 @@ def _log(connection: sqlite3.Connection) -> _Log:
             rating = _rating(values, log_id if times[log_id] == 1 else f"{log_id}#{times[log_id]}")
             log.ratings.setdefault(str(_first(values, OF_MEMORY)), []).append(rating)
         except InvalidInput as error:
-            log.unreadable.append(f"rating {_shown(log_id)}: {error}")
+            log.unreadable.append((f"rating {_shown(log_id)}", str(error)))
     return log
 
 
-def _rating(values: Mapping[str, Any], log_id: str) -> HarnessRating:
+def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
     given, moment = _first(values, RATING), _moment(_first(values, MOMENT))
-    rating, comment = _sign(given), _text({"comment": _first(values, COMMENT)}, "comment")
+    rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
     if not rating:
         raise InvalidInput("rating", f"is neither up nor down ({_shown(given)})")
     if moment is not None and not in_calendar(moment):
         raise InvalidInput("timestamp", "is outside the years 1 to 9999")
     check(unstorable({"comment": comment}))
-    return HarnessRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
+    return ImportedRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
 
 
-def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[HarnessRating]) -> HarnessObservation:
-    detail = ObservationDetail(
-        task=_text(row, "task"),
-        task_type=_text(row, "task_type"),
-        narrative=_text(row, "narrative").strip(),
-        facts=tuple(facts_of(_text(row, "facts"))),
-        output_path=_text(row, "output_path") or None,
-        verdict=_text(row, "final"),
+def _observation(row: Mapping[str, Any], row_id: str, ratings: Sequence[ImportedRating]) -> ImportedObservation:
+    texts = {name: text_of(name, row.get(name)) for name in ("narrative", "facts", "tags", "run_id")}
+    memory = observation_of(
+        {
+            **{name: value for name, value in row.items() if value != ""},
+            **texts,
+            "narrative": texts["narrative"].strip(),
+            "run_id": "" if texts["run_id"] in NO_RUN else texts["run_id"],
+            "body": "",
+            "metadata": {"imported_id": row_id},
+            "occurred_at": _moment(row.get("timestamp")),
+        }
     )
-    check_detail(detail)
-    if not detail.body:
+    if not memory.body:
         raise InvalidInput("", "has neither narrative nor facts")
-    run_id = _text(row, "run_id")
-    memory = NewMemory(
-        kind="observation",
-        title=_text(row, "title"),
-        body=detail.body,
-        tags=tags_of(_text(row, "tags")),
-        run_id=None if run_id in {"", "none", "None"} else run_id,
-        final_score=_number(row, "final_score"),
-        occurred_at=_moment(row.get("timestamp")),
-        metadata={"imported_id": row_id},
-        observation=detail,
-    )
-    quality = _number(row, "quality")
-    return HarnessObservation(
+    quality = None if row.get("quality") in {None, ""} else round(number_of("quality", row["quality"]))
+    return ImportedObservation(
         row_id=row_id,
         memory=memory,
-        quality=None if quality is None else max(-3, min(3, round(quality))),
+        quality=None if quality is None else max(LEAST_QUALITY, min(MOST_QUALITY, quality)),
         ratings=tuple(ratings),
     )
 
 
-def check_detail(detail: ObservationDetail) -> None:
-    """Raises InvalidInput where a text of it cannot be stored."""
-    check(unstorable(asdict(detail)))
-
-
-def _text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    if isinstance(value, bytes):
-        raise InvalidInput(name, "is binary; it must be a text")
-    return "" if value is None else str(value)
-
-
-def _number(row: Mapping[str, Any], name: str) -> float | None:
-    value = row.get(name)
-    return None if value is None or value == "" else number_of(name, value)
-
-
 def _shown(value: Any) -> str:  # noqa: ANN401 - whatever the column holds
     return storable(str(value))[:SHOWN_CHARACTERS]
-
-
-def tags_of(value: str) -> tuple[str, ...]:
-    """Returns the tags of a text: a JSON list, or names with commas between them."""
-    if not value.strip():
-        return ()
-    try:
-        loaded = json.loads(value)
-    except (ValueError, RecursionError):
-        loaded = value.split(",")
-    items = loaded if isinstance(loaded, list) else [loaded]
-    return tuple(dict.fromkeys(str(item).strip()[:100] for item in items if str(item).strip()))[:64]
 
 
 def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - whatever the column holds
@@ -204,7 +164,7 @@ def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - whatever the colum
             return datetime.fromtimestamp(value).astimezone()
         except (OverflowError, OSError, ValueError):
             return None
-    return as_moment(value)
+    return moment_of("timestamp", value)
 
 
 def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401 - whatever the column holds
@@ -225,8 +185,49 @@ def _sign(value: Any) -> int:  # noqa: ANN401 - whatever the column holds
     return 0
 
 
+def _read_lines(path: Path) -> Iterator[Entry]:
+    """Yields the runs and observations of a file of JSON lines."""
+    for number, line in _lines(path):
+        try:
+            given = _decoded(line)
+            observation = given.get("kind") == "observation" or any(
+                given.get(name) is not None for name in ("narrative", "facts", "observation")
+            )
+            memory = observation_of(given) if observation else None
+            yield f"line {number}", run_of(given) if memory is None else ImportedObservation(memory=memory)
+        except InvalidInput as error:
+            yield f"line {number}", str(error)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: _line(file), b""), start=1):
+            if line.strip():
+                yield number, line.removeprefix(BOM) if number == 1 else line
+
+
+def _line(file: BinaryIO) -> bytes:
+    """Returns the next line; of one that is too long its beginning."""
+    line = rest = file.readline(LARGEST_LINE + 1)
+    while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
+        rest = file.readline(LARGEST_LINE + 1)
+    return line
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    if len(line) > LARGEST_LINE:
+        raise InvalidInput("", f"is longer than {LARGEST_LINE:,} bytes")
+    try:
+        given = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput("", f"is not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InvalidInput("", "is not a JSON object")
+    return given
+
+
 def new_entries(
-    prefix: str, item: HarnessObservation, before: Mapping[str, int], *, mask: bool
+    prefix: str, item: ImportedObservation, before: Mapping[str, int], *, mask: bool
 ) -> list[dict[str, Any]]:
     """Returns the ratings of the old log that are not in ours."""
     keyed = {f"{prefix}log:{key_part(rating.log_id)}": rating for rating in item.ratings}
@@ -243,7 +244,7 @@ def new_entries(
 
 
 def missing_entries(
-    prefix: str, item: HarnessObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
+    prefix: str, item: ImportedObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Returns the ratings that bring the observation's imported ones to the quality that its old store gives it."""
     if item.quality is None:

@@ -468,3 +468,10 @@ async def test_ids_of_any_kind_are_kept_apart(importing: Importing, tmp_path: Pa
     assert result.ratings == 5
     assert ((await stored())["Market of supplements"].quality, (await stored())["Actors"].quality) == (3, 2)
     assert (await importing(path)).ratings == 0
+
+
+async def test_a_list_without_a_name_is_metadata(
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace
+) -> None:
+    assert (await importing(jsonl(tmp_path / "runs.jsonl", {"run_id": "a", "": [1]}))).failed == []
+    assert (await run_of(database, workspace, "a")).metadata == {"": [1]}
