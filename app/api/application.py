@@ -2,24 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import structlog
 from litestar import Litestar
-from litestar.config.app import AppConfig
 from litestar.datastructures import State
+from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from app.api.context import Context, Metrics
+from app.api.context import Call, Context, Metrics
 from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
 from app.api.insight import GraphController, NoveltyController
 from app.api.intake import MemoriesController, ReportsController
 from app.api.memories import LinksController
 from app.api.panel import PanelController, answered
-from app.api.recording import RunsController
 from app.api.retrieval import RetrievalController
+from app.api.runs import RunsController
 from app.api.status import HealthController, StatusController
 from app.errors import PriorsError
 from app.index.following import follow_for_ever
@@ -32,6 +32,28 @@ BODY_BYTES = 64_000_000
 """The largest JSON body: a report of the largest size, escaped as badly as can be."""
 RETRY_SECONDS = 10.0
 """The pause between two attempts to load a model."""
+ROUTES = (
+    MemoriesController,
+    ReportsController,
+    RetrievalController,
+    RunsController,
+    FeedbackController,
+    LifecycleController,
+    LinksController,
+    NoveltyController,
+    GraphController,
+    HealthController,
+    StatusController,
+    PanelController,
+)
+OPENAPI = OpenAPIConfig(
+    title="Priors",
+    version=VERSION,
+    description="The memory service for agent pipelines.",
+    path="/schema",
+    render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+    use_handler_docstrings=True,
+)
 
 logger = structlog.get_logger()
 
@@ -42,64 +64,34 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 
     @asynccontextmanager
     async def opened(_app: Litestar) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
-            if services is not None:
-                async with _in_the_background(group, context):
-                    yield
-                return
-            async with open_services(settings) as own:
-                context.services = own
-                async with _in_the_background(group, context):
-                    yield
+        given = open_services(settings) if services is None else nullcontext(services)
+        async with given as context.services, _in_the_background(context):
+            yield
 
     return Litestar(
-        route_handlers=[
-            MemoriesController,
-            ReportsController,
-            RetrievalController,
-            RunsController,
-            FeedbackController,
-            LifecycleController,
-            LinksController,
-            NoveltyController,
-            GraphController,
-            HealthController,
-            StatusController,
-            PanelController,
-        ],
+        route_handlers=ROUTES,
+        dependencies={"call": Provide(Call, sync_to_thread=False)},
         state=State({"context": context, "settings": settings}),
         lifespan=[opened],
         exception_handlers={Exception: answered},
-        openapi_config=OpenAPIConfig(
-            title="Priors",
-            version=VERSION,
-            description="The memory service for agent pipelines.",
-            path="/schema",
-            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
-            use_handler_docstrings=True,
-        ),
+        openapi_config=OPENAPI,
         request_max_body_size=BODY_BYTES,
-        on_app_init=[_without_logging],
+        logging_config=None,
     )
 
 
 @asynccontextmanager
-async def _in_the_background(group: asyncio.TaskGroup, context: Context) -> AsyncIterator[None]:
+async def _in_the_background(context: Context) -> AsyncIterator[None]:
     """Load the model, and follow the store from one to the next, while requests are answered."""
     services = context.opened
-    tasks = [
-        group.create_task(load_model(context)),
-        group.create_task(follow_for_ever(services.provider, services.database)),
-    ]
-    yield
-    for task in tasks:
-        task.cancel()
-
-
-def _without_logging(config: AppConfig) -> AppConfig:
-    """The log is configured by whoever runs the process."""
-    config.logging_config = None
-    return config
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(load_model(context)),
+            group.create_task(follow_for_ever(services.provider, services.database)),
+        ]
+        yield
+        for task in tasks:
+            task.cancel()
 
 
 def framed(app: Litestar) -> Frame:

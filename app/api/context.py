@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from litestar.datastructures import State
+from litestar.di import NamedDependency
 from litestar.params import HeaderParameter
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -14,6 +15,7 @@ from app.index.reembed import Move
 from app.memories.memory import Remembered
 from app.operations.status import Gauges
 from app.retrieval.recall import Recall
+from app.settings import Settings
 from app.wiring import Services
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import Workspace
@@ -115,21 +117,48 @@ class Context:
         assert self.services is not None, "requests come after the start"  # noqa: S101
         return self.services
 
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, as handlers take it: its application's context and the tenant that its header names."""
+
+    state: State
+    workspace: WorkspaceHeader = None
+
+    @property
+    def context(self) -> Context:
+        """The application's context."""
+        return cast("Context", self.state.context)
+
+    @property
+    def services(self) -> Services:
+        """The application's services."""
+        return self.context.opened
+
+    @property
+    def metrics(self) -> Metrics:
+        """The application's metrics."""
+        return self.context.metrics
+
+    @property
+    def settings(self) -> Settings:
+        """The service's settings."""
+        return self.services.settings
+
     @property
     def database(self) -> Database:
         """The service's database."""
-        return self.opened.database
+        return self.services.database
 
-    async def workspace(self, header: str | None) -> Workspace:
-        """Returns the tenant that a request names by its header; without one the configured default.
+    async def tenant(self) -> Workspace:
+        """Returns the workspace of the header; without one the configured default. It asks the database.
 
         Raises:
             InvalidInput: a workspace may not have this name.
         """
-        settings = self.opened.settings
-        return await resolve(self.database, header or settings.workspace, language=settings.language)
+        settings = self.settings
+        return await resolve(self.database, self.workspace or settings.workspace, language=settings.language)
 
 
-def context_of(state: State) -> Context:
-    """Returns the application's context."""
-    return cast("Context", state.context)
+ThisCall = NamedDependency[Call]
+"""The type by which a handler gets its call."""

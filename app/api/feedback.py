@@ -1,25 +1,24 @@
 """Judging memories: ratings and their export, candidates, quarantine, trash, tags."""
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
 from litestar import Controller, delete, get, post
-from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.api.context import WorkspaceHeader, context_of
+from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import MemoryView, converted, memory_view
+from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
 from app.memories import lifecycle
 from app.memories.admission import TAG_LIMIT
 from app.memories.lifecycle import MOST_AT_ONCE
 from app.runs.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
+from app.runs.feedback.store import Rated, Rating
 
 NDJSON = "application/x-ndjson"
 
@@ -38,23 +37,16 @@ class RatingInput(Struct, forbid_unknown_fields=True):
     run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
-class RatingView(Struct, frozen=True):
+@view_of(Rating)
+class RatingView(Struct):
     """An entry of the feedback log."""
 
-    feedback_id: UUID
-    memory_id: UUID
-    rating: int
-    comment: str
-    run_id: str | None
-    created_at: datetime
-    undone_at: datetime | None
 
-
-class RatedView(Struct, frozen=True):
+@view_of(Rated)
+class RatedView(Struct):
     """A rating, and the memory's quality after it."""
 
     rating: RatingView
-    quality: int
 
 
 class Ids(Struct, forbid_unknown_fields=True):
@@ -70,12 +62,9 @@ class TaggedIds(Struct, forbid_unknown_fields=True):
     tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 
 
-class ChangedView(Struct, frozen=True):
+@view_of(lifecycle.Changed)
+class ChangedView(Struct):
     """The memories of a call that it changed, and those that it did not find."""
-
-    changed: Sequence[UUID]
-    missing: Sequence[UUID]
-    """Not in the workspace, or not in the state from which this leads."""
 
 
 class CandidateView(Struct, frozen=True):
@@ -85,12 +74,9 @@ class CandidateView(Struct, frozen=True):
     reason: str
 
 
-class ReviewCountsView(Struct, frozen=True):
+@view_of(lifecycle.ReviewCounts)
+class ReviewCountsView(Struct):
     """The numbers of memories to review; the lists give as many of them as their limit allows."""
-
-    prune_candidates: int
-    quarantined: int
-    deleted: int
 
 
 class FeedbackController(Controller):
@@ -102,56 +88,47 @@ class FeedbackController(Controller):
     @post("/memories/{memory_id:uuid}/feedback", status_code=200, responses=PROBLEMS)
     async def rate(
         self,
-        state: State,
         memory_id: FromPath[UUID],
+        call: ThisCall,
         data: JSONBody[RatingInput],
-        workspace: WorkspaceHeader = None,
         idempotency_key: IdempotencyKey = None,
     ) -> RatedView:
         """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
-        context = context_of(state)
         rated = await rate(
-            context.database,
-            workspace=await context.workspace(workspace),
+            call.database,
+            workspace=await call.tenant(),
             memory_id=memory_id,
             rating=data.rating,
             comment=data.comment,
             run_id=data.run_id,
             idempotency_key=idempotency_key,
-            mask=context.opened.settings.mask_secrets,
+            mask=call.settings.mask_secrets,
         )
         return converted(rated, RatedView)
 
     @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS)
-    async def ratings(
-        self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None
-    ) -> Sequence[RatingView]:
+    async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[RatingView]:
         """A memory's ratings in their order, each with when it was undone."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        return converted(await list_ratings(context.database, workspace=target, memory_id=memory_id), list[RatingView])
+        found = await list_ratings(call.database, workspace=await call.tenant(), memory_id=memory_id)
+        return converted(found, list[RatingView])
 
     @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS)
-    async def undo(self, state: State, feedback_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> RatedView:
+    async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> RatedView:
         """Take a rating back; the log keeps both."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        return converted(await undo_rating(context.database, workspace=target, feedback_id=feedback_id), RatedView)
+        found = await undo_rating(call.database, workspace=await call.tenant(), feedback_id=feedback_id)
+        return converted(found, RatedView)
 
     @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON)
     async def export(
         self,
-        state: State,
-        workspace: WorkspaceHeader = None,
+        call: ThisCall,
         format: FromQuery[Literal["ratings", "dpo"]] = "ratings",  # noqa: A002 - its name over HTTP
     ) -> Stream:
         """JSON lines: every rating that stands, or preference pairs (`format=dpo`)."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
+        database, target = call.database, await call.tenant()
         if format == "ratings":
-            return Stream(_lines(exported_ratings(context.database, workspace=target)), media_type=NDJSON)
-        evaluator = context.opened.settings.evaluator
-        found = await preference_pairs(context.database, workspace=target, evaluator=evaluator)
+            return Stream(_lines(exported_ratings(database, workspace=target)), media_type=NDJSON)
+        found = await preference_pairs(database, workspace=target, evaluator=call.settings.evaluator)
         headers = {"X-Priors-Note": found.note} if found.note else {}
         return Stream((_line(pair) for pair in found.pairs), media_type=NDJSON, headers=headers)
 
@@ -163,78 +140,56 @@ class LifecycleController(Controller):
     tags = ("lifecycle",)
 
     @get("/memories/prune-candidates", responses=PROBLEMS)
-    async def candidates(
-        self, state: State, workspace: WorkspaceHeader = None, limit: Limit = 200
-    ) -> Sequence[CandidateView]:
+    async def candidates(self, call: ThisCall, limit: Limit = 200) -> Sequence[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        found = await lifecycle.prune_candidates(context.database, workspace=target, limit=limit)
+        found = await lifecycle.prune_candidates(call.database, workspace=await call.tenant(), limit=limit)
         return [CandidateView(memory=memory_view(item.memory), reason=item.reason) for item in found]
 
     @get("/memories/quarantined", responses=PROBLEMS)
-    async def quarantined(
-        self, state: State, workspace: WorkspaceHeader = None, limit: Limit = 200
-    ) -> Sequence[MemoryView]:
+    async def quarantined(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
         """Memories that the injection scan took out, each with its findings."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        found = await lifecycle.quarantined(context.database, workspace=target, limit=limit)
+        found = await lifecycle.quarantined(call.database, workspace=await call.tenant(), limit=limit)
         return [memory_view(memory) for memory in found]
 
     @get("/memories/deleted", responses=PROBLEMS)
-    async def deleted(
-        self, state: State, workspace: WorkspaceHeader = None, limit: Limit = 200
-    ) -> Sequence[MemoryView]:
+    async def deleted(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
         """Memories in the trash."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        return [
-            memory_view(memory) for memory in await lifecycle.deleted(context.database, workspace=target, limit=limit)
-        ]
+        found = await lifecycle.deleted(call.database, workspace=await call.tenant(), limit=limit)
+        return [memory_view(memory) for memory in found]
 
     @get("/memories/review-counts", responses=PROBLEMS)
-    async def counts(self, state: State, workspace: WorkspaceHeader = None) -> ReviewCountsView:
+    async def counts(self, call: ThisCall) -> ReviewCountsView:
         """How many prune candidates, quarantined and deleted memories there are."""
-        context = context_of(state)
-        found = await lifecycle.review_counts(context.database, workspace=await context.workspace(workspace))
+        found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 
     @post("/memories:delete", status_code=200, responses=PROBLEMS)
-    async def delete(self, state: State, data: JSONBody[Ids], workspace: WorkspaceHeader = None) -> ChangedView:
+    async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        found = await lifecycle.delete_memories(context.database, workspace=target, ids=data.ids)
+        found = await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
         return converted(found, ChangedView)
 
     @post("/memories:restore", status_code=200, responses=PROBLEMS)
-    async def restore(self, state: State, data: JSONBody[Ids], workspace: WorkspaceHeader = None) -> ChangedView:
+    async def restore(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
         """Bring back what was deleted or superseded, and release what was quarantined."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        found = await lifecycle.restore_memories(context.database, workspace=target, ids=data.ids)
+        found = await lifecycle.restore_memories(call.database, workspace=await call.tenant(), ids=data.ids)
         return converted(found, ChangedView)
 
     @post("/memories:tag", status_code=200, responses=PROBLEMS)
-    async def tag(self, state: State, data: JSONBody[TaggedIds], workspace: WorkspaceHeader = None) -> ChangedView:
+    async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        context = context_of(state)
-        target, settings = await context.workspace(workspace), context.opened.settings
-        found = await lifecycle.tag_memories(
-            context.database, workspace=target, ids=data.ids, tag=data.tag, mask=settings.mask_secrets
-        )
-        return converted(found, ChangedView)
+        return await _tagged(lifecycle.tag_memories, call, data)
 
     @post("/memories:untag", status_code=200, responses=PROBLEMS)
-    async def untag(self, state: State, data: JSONBody[TaggedIds], workspace: WorkspaceHeader = None) -> ChangedView:
+    async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Take a tag from memories; `changed` are those that had it."""
-        context = context_of(state)
-        target, mask = await context.workspace(workspace), context.opened.settings.mask_secrets
-        found = await lifecycle.untag_memories(
-            context.database, workspace=target, ids=data.ids, tag=data.tag, mask=mask
-        )
-        return converted(found, ChangedView)
+        return await _tagged(lifecycle.untag_memories, call, data)
+
+
+async def _tagged(verb: Callable[..., Awaitable[lifecycle.Changed]], call: Call, data: TaggedIds) -> ChangedView:
+    mask = call.settings.mask_secrets
+    found = await verb(call.database, workspace=await call.tenant(), ids=data.ids, tag=data.tag, mask=mask)
+    return converted(found, ChangedView)
 
 
 async def _lines(rows: AsyncIterator[object]) -> AsyncIterator[bytes]:

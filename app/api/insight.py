@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Literal
 from uuid import UUID
 
 from litestar import Controller, get, post
-from litestar.datastructures import State
 from litestar.params import JSONBody, QueryParameter
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
-from app.api.context import WorkspaceHeader, context_of
+from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import converted
+from app.api.schemas import converted, view_of
 from app.insight.map.project import FEW, MOST, graph
-from app.insight.map.values import Point, Shown
-from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, novelty
+from app.insight.map.values import Cluster, Graph, Point, Shown
+from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Nearest, Novelty, ResultNovelty, novelty
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="the newest so many memories")]
 KindOrAll = Annotated[
@@ -45,28 +45,22 @@ class NodeView(Struct, frozen=True):
     created_at: datetime
 
 
-class ClusterView(Struct, frozen=True):
+PLACE = attrgetter(*NodeView.__struct_fields__[1:5])
+SHOWN = attrgetter(*NodeView.__struct_fields__[5:])
+
+
+@view_of(Cluster, number="id")
+class ClusterView(Struct):
     """Memories that are near each other in meaning."""
 
-    number: int = field(name="id")
-    terms: Sequence[str]
-    """The words that set its members apart, the most distinctive first."""
-    size: int
 
-
-class GraphView(Struct, frozen=True):
+@view_of(Graph)
+class GraphView(Struct):
     """A map of memories: near in meaning is near on the map."""
 
     nodes: Sequence[NodeView]
     clusters: Sequence[ClusterView]
-    fingerprint: str
-    """A hash of the memories and their texts; ratings do not change it."""
-    computed_at: datetime | None
     mode: Literal["computed", "stored", "projected"]
-    projected: int
-    """The number of nodes that were placed into an older map; `refresh=true` computes another one for all."""
-    reason: str
-    """The reason why memories are missing; empty where none is."""
 
 
 class GraphController(Controller):
@@ -78,46 +72,29 @@ class GraphController(Controller):
     @get("/graph", responses=PROBLEMS)
     async def graph(
         self,
-        state: State,
-        workspace: WorkspaceHeader = None,
+        call: ThisCall,
         kind: KindOrAll = "",
         limit: Limit = FEW,
         refresh: Refresh = False,  # noqa: FBT002 - a query parameter
     ) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
-        context = context_of(state)
-        services = context.opened
+        services = call.services
         found = await graph(
             services.database,
             services.provider,
             services.layouts,
-            workspace=await context.workspace(workspace),
+            workspace=await call.tenant(),
             kind=kind,
             limit=limit,
             refresh=refresh,
         )
-        context.metrics.graphs.labels(found.mode).inc()
+        call.metrics.graphs.labels(found.mode).inc()
         return converted(found, GraphView, nodes=[_node(memory, point) for memory, point in found.nodes])
 
 
 def _node(memory: Shown, point: Point) -> NodeView:
-    """Field by field: a map has thousands of nodes, and `converted` from two values takes 7 µs each instead of 0.2."""
-    return NodeView(
-        id=memory.memory_id,
-        x=point.x,
-        y=point.y,
-        cluster=point.cluster,
-        fitted=point.fitted,
-        title=memory.title,
-        kind=memory.kind,
-        task_type=memory.task_type,
-        run_id=memory.run_id,
-        quality=memory.quality,
-        final_score=memory.final_score,
-        tags=memory.tags,
-        occurred_at=memory.occurred_at,
-        created_at=memory.created_at,
-    )
+    """Field by field: a map has thousands of nodes, and `converted` from two values takes 7 µs each instead of 0.6."""
+    return NodeView(memory.memory_id, *PLACE(point), *SHOWN(memory))
 
 
 class NoveltyInput(Struct, forbid_unknown_fields=True):
@@ -136,33 +113,23 @@ class NoveltyInput(Struct, forbid_unknown_fields=True):
     ] = ""
 
 
-class NearestView(Struct, frozen=True):
+@view_of(Nearest, memory_id="id")
+class NearestView(Struct):
     """A memory that a text was compared with."""
 
-    memory_id: UUID = field(name="id")
-    title: str
-    similarity: float
 
-
-class ResultNoveltyView(Struct, frozen=True):
+@view_of(ResultNovelty)
+class ResultNoveltyView(Struct):
     """The novelty of one text."""
 
-    novelty: float
     nearest: Sequence[NearestView]
-    passages: int
-    """The number of passages that the text has."""
-    compared: int
-    """The number of them that were compared, evenly spread over the text."""
 
 
-class NoveltyView(Struct, frozen=True):
+@view_of(Novelty)
+class NoveltyView(Struct):
     """The novelty of texts beyond what is stored: 0 they add nothing, 1 everything."""
 
-    novelty: float
     results: Sequence[ResultNoveltyView]
-    path: str
-    """`vector` or `lexical`: how they were compared."""
-    degraded: str
 
 
 class NoveltyController(Controller):
@@ -172,16 +139,8 @@ class NoveltyController(Controller):
     tags = ("novelty",)
 
     @post("/novelty", status_code=200, responses=PROBLEMS)
-    async def novelty(
-        self, state: State, data: JSONBody[NoveltyInput], workspace: WorkspaceHeader = None
-    ) -> NoveltyView:
+    async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> NoveltyView:
         """How much each text adds beyond what is stored, with the nearest memories."""
-        context = context_of(state)
-        found = await novelty(
-            context.database,
-            context.opened.provider,
-            workspace=await context.workspace(workspace),
-            task=data.task,
-            results=data.results,
-        )
+        target, provider = await call.tenant(), call.services.provider
+        found = await novelty(call.database, provider, workspace=target, task=data.task, results=data.results)
         return converted(found, NoveltyView)

@@ -8,23 +8,24 @@ from uuid import UUID
 
 import msgspec
 from litestar import Controller, Request, post
-from litestar.datastructures import State
 from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from app.api.context import Context, WorkspaceHeader, context_of
+from app.api.context import Call, Metrics, ThisCall
 from app.api.memories import MemoryViewsController
 from app.api.problems import PROBLEMS, field_error
-from app.api.schemas import DegradedView, MemoryInput, Name, converted
+from app.api.schemas import DegradedView, MemoryInput, Name, converted, view_of
 from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_apart
 from app.index.backfill import embed_pending, serving_model
 from app.intake.reports.ingest import ingest_content
+from app.intake.reports.outcome import FileOutcome
 from app.memories.admission import URI_LIMIT, unstorable
 from app.memories.gate import INVALID
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
 from app.retrieval.recall import VECTOR
+from app.wiring import Services
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
@@ -65,16 +66,9 @@ class ReportInput(Struct, forbid_unknown_fields=True):
     language: Name | None = None
 
 
-class OutcomeView(Struct, frozen=True):
+@view_of(FileOutcome, without=["reason"])
+class OutcomeView(Struct):
     """The result for a report."""
-
-    path: str
-    status: str
-    chunks: int
-    stored: int
-    tokens: int
-    left_out: int
-    quarantined: int
 
 
 @dataclass(slots=True)
@@ -116,32 +110,25 @@ class MemoriesController(MemoryViewsController):
     """Stores memories, and shows them: the methods of a path stand in one controller."""
 
     @post("/memories", status_code=200, responses=PROBLEMS)
-    async def store(
-        self, state: State, data: JSONBody[MemoryInput], workspace: WorkspaceHeader = None, wait: Wait = None
-    ) -> StoredView:
+    async def store(self, call: ThisCall, data: JSONBody[MemoryInput], wait: Wait = None) -> StoredView:
         """Store one memory. Known text is not stored twice."""
-        context = context_of(state)
-        sent = _Sent()
-        sent.ids.append(None)
+        sent = _Sent(ids=[None])
         line = _Line(number=1, place=0, memory=data.memory())
-        door = await _door(context, workspace)
-        _note(context, [line], await remember_batch(door, [line.memory]), sent)
+        door = await _door(call)
+        _note(call.metrics, [line], await remember_batch(door, [line.memory]), sent)
         if sent.refused:
             raise as_error(sent.refused[0])
-        return await _answer(context, door.workspace, sent, wait)
+        return await _answer(call.services, door.workspace, sent, wait)
 
     @post(
         "/memories:bulk", status_code=200, responses=PROBLEMS, request_max_body_size=None, operation_class=BulkOperation
     )
-    async def store_many(
-        self, state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, wait: Wait = None
-    ) -> StoredView:
+    async def store_many(self, call: ThisCall, request: Request[Any, Any, Any], wait: Wait = None) -> StoredView:
         """Store many memories, one JSON object a line (`application/x-ndjson`), read as a stream.
 
         A bad line is rejected with its number and reason, and the rest goes on.
         """
-        context = context_of(state)
-        door, sent = await _door(context, workspace), _Sent()
+        door, sent = await _door(call), _Sent()
         waiting: deque[Sequence[_Line]] = deque()
 
         async def batches() -> AsyncIterator[Sequence[NewMemory]]:
@@ -150,8 +137,8 @@ class MemoriesController(MemoryViewsController):
                 yield [line.memory for line in batch]
 
         async for result in remember_batches(door, batches()):
-            _note(context, waiting.popleft(), result, sent)
-        return await _answer(context, door.workspace, sent, wait)
+            _note(call.metrics, waiting.popleft(), result, sent)
+        return await _answer(call.services, door.workspace, sent, wait)
 
 
 class ReportsController(Controller):
@@ -161,13 +148,12 @@ class ReportsController(Controller):
     tags = ("reports",)
 
     @post("/reports", status_code=200, responses=PROBLEMS)
-    async def ingest(self, state: State, data: JSONBody[ReportInput], workspace: WorkspaceHeader = None) -> OutcomeView:
+    async def ingest(self, call: ThisCall, data: JSONBody[ReportInput]) -> OutcomeView:
         """Take in one report file's content, as `priors ingest` takes a file."""
-        context = context_of(state)
         check(unstorable({"language": data.language or ""}))
-        intake = context.opened.intake(await context.workspace(workspace), data.language)
+        intake = call.services.intake(await call.tenant(), data.language)
         outcome = await ingest_content(intake, data.path, data.content.encode(errors="surrogatepass"))
-        context.metrics.reports.labels(outcome.status).inc()
+        call.metrics.reports.labels(outcome.status).inc()
         return converted(outcome, OutcomeView)
 
 
@@ -211,12 +197,12 @@ def as_error(rejection: Rejection) -> InvalidInput:
     return Refused(*said, reason=rejection.code, details=rejection.details)
 
 
-async def _door(context: Context, header: str | None) -> Door:
-    services = context.opened
+async def _door(call: Call) -> Door:
+    services = call.services
     return Door(
         services.database,
         services.counter,
-        await context.workspace(header),
+        await call.tenant(),
         mask=services.settings.mask_secrets,
         provider=services.provider,
         runs=services.run_traces,
@@ -247,9 +233,9 @@ def _vector_characters(memory: NewMemory) -> int:
     return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
 
 
-def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
+def _note(metrics: Metrics, batch: Sequence[_Line], result: Remembered, sent: _Sent) -> None:
     sent.refused += result.rejected
-    context.metrics.note_remembered(result)
+    metrics.note_remembered(result)
     sent.stored += result.stored
     sent.updated += result.updated
     sent.unchanged += result.unchanged
@@ -260,9 +246,9 @@ def _note(context: Context, batch: Sequence[_Line], result: Remembered, sent: _S
     ]
 
 
-async def _answer(context: Context, workspace: Workspace, sent: _Sent, wait: str | None) -> StoredView:
+async def _answer(services: Services, workspace: Workspace, sent: _Sent, wait: str | None) -> StoredView:
     ids = [memory_id for memory_id in sent.ids if memory_id]
-    embedded, degraded = await _embed(context, workspace, ids) if wait == "embedded" else (UNSET, UNSET)
+    embedded, degraded = await _embed(services, workspace, ids) if wait == "embedded" else (UNSET, UNSET)
     return StoredView(
         stored=sent.stored,
         updated=sent.updated,
@@ -274,8 +260,7 @@ async def _answer(context: Context, workspace: Workspace, sent: _Sent, wait: str
     )
 
 
-async def _embed(context: Context, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
-    services = context.opened
+async def _embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
     if not services.provider.enabled:
         return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
     try:

@@ -2,24 +2,24 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from litestar import Controller, get, post
-from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from app.api.context import WorkspaceHeader, context_of
+from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view
+from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
 from app.context.history import history
 from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
+from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, Explanation, History, Query
-from app.retrieval.search import get_recall, search
+from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query
+from app.retrieval.search import checked_preset, get_recall, search
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
@@ -103,10 +103,16 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
 
 
 def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
-    """Returns the query as the verbs take it."""
+    """Returns the query as the verbs take it.
+
+    Raises:
+        InvalidInput: it cannot be taken; so a bad query is told from a database that is away.
+    """
     filters = Filters() if given.filters is None else converted(given.filters, Filters)
     weights = None if given.weights is None else given.weights.weights()
-    return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
+    query = converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
+    checked_preset(query)
+    return query
 
 
 class SearchView(Struct, frozen=True):
@@ -174,30 +180,16 @@ def history_view(found: History) -> HistoryView:
     return replace(view, reused_tokens=reuse.tokens, reused_share=reuse.share, kept=reuse.kept, broken=broken)
 
 
-class LoggedHitView(Struct, frozen=True):
+@view_of(LoggedHit, memory_id="id")
+class LoggedHitView(Struct):
     """A hit as it was given."""
 
-    rank: int
-    memory_id: UUID = field(name="id")
-    title: str
-    score: float
-    explain: Explanation
 
-
-class RecallView(Struct, frozen=True):
+@view_of(LoggedRecall)
+class RecallView(Struct):
     """A logged recall."""
 
-    recall_id: UUID
-    purpose: str
-    query: str
-    agent: str | None
-    run_id: str | None
-    parameters: dict[str, Any]
-    mode: str
     degraded: Sequence[DegradedView]
-    tokens: int | None
-    took_ms: float
-    created_at: datetime
     hits: Sequence[LoggedHitView]
 
 
@@ -208,48 +200,43 @@ class RetrievalController(Controller):
     tags = ("retrieval",)
 
     @post("/search", status_code=200, responses=PROBLEMS)
-    async def search(self, state: State, data: JSONBody[SearchInput], workspace: WorkspaceHeader = None) -> SearchView:
+    async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
-        context = context_of(state)
-        services = context.opened
+        services, query = call.services, query_of(data, "search")
         recall = await search(
             services.database,
             services.provider,
-            workspace=await context.workspace(workspace),
-            query=query_of(data, "search"),
+            workspace=await call.tenant(),
+            query=query,
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
-        context.metrics.note_recall(recall, "search")
+        call.metrics.note_recall(recall, "search")
         return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
 
     @post("/history", status_code=200, responses=PROBLEMS)
-    async def history(
-        self, state: State, data: JSONBody[HistoryInput], workspace: WorkspaceHeader = None
-    ) -> HistoryView:
+    async def history(self, call: ThisCall, data: JSONBody[HistoryInput]) -> HistoryView:
         """The `## Relevant History` section for an agent, within a token budget.
 
         With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
         """
-        context = context_of(state)
-        services = context.opened
+        services, query = call.services, query_of(data, "history")
         result = await history(
             services.database,
             services.provider,
             services.counter,
-            workspace=await context.workspace(workspace),
-            query=query_of(data, "history"),
+            workspace=await call.tenant(),
+            query=query,
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )
-        context.metrics.note_recall(result.recall, "history")
+        call.metrics.note_recall(result.recall, "history")
         return history_view(result)
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS)
-    async def recall(self, state: State, recall_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> RecallView:
+    async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
         """One logged recall with its hits."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        return converted(await get_recall(context.database, workspace=target, recall_id=recall_id), RecallView)
+        found = await get_recall(call.database, workspace=await call.tenant(), recall_id=recall_id)
+        return converted(found, RecallView)

@@ -1,4 +1,4 @@
-"""`/api/runs`, `/api/runs/{run_id}`, `/api/memories/{id}/runs`."""
+"""`/api/runs`, `/api/runs/{run_id}`, `/api/observations`, `/api/memories/{id}/runs`: recording and showing runs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,58 +6,111 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from litestar import Controller, Request, get
-from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, QueryParameter
-from msgspec import Meta, Struct, field
+from litestar import Controller, Request, Response, get, patch, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from app.api.context import WorkspaceHeader, context_of
+from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import MemoryView, converted, cursor_of, memory_view, named_place_of
+from app.api.schemas import (
+    MemoryView,
+    Name,
+    Score,
+    Tags,
+    converted,
+    cursor_of,
+    memory_view,
+    place_of,
+    run_name,
+    view_of,
+)
+from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
-from app.retrieval.recall import Explanation
-from app.runs.record import LARGEST_OUTPUT, get_run, list_runs, memory_uses, run_points
-from app.runs.run import Run
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import Recorded, get_observation, learn_issues, request_observation
+from app.runs.observations.settle import compress_requested
+from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, get_run, list_runs, memory_uses, record_run, run_points
+from app.runs.run import GivenMemory, MemoryTeller, MemoryUse, MemoryUses, NewRun, Run, RunPoint
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
 
-Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
 RUNS_PATH = b"/api/runs/"
 
+Text = Annotated[str, Meta(max_length=TASK_LIMIT)]
+Texts = Annotated[list[Text], Meta(max_length=LIST_LIMIT)]
+Output = Annotated[str, Meta(max_length=LARGEST_OUTPUT)]
+Wait = Annotated[bool, QueryParameter(description="answer once the observation is made")]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=0, le=2**53)]
+V = TypeVar("V", "RunView", "RunSummary")
 
-class ObservationState(Struct, frozen=True):
+
+class RunChange(Struct, forbid_unknown_fields=True):
+    """The new fields of a run; what is left out stays as it is."""
+
+    task: Text | None = None
+    task_type: Name | None = None
+    agent: Name | None = None
+    queries: Texts | None = None
+    output: Output | None = None
+    output_path: Text | None = None
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    round_scores: Annotated[list[Score], Meta(max_length=LIST_LIMIT)] | None = None
+    final_score: Score | None = None
+    verdict: Name | None = None
+    issues: Texts | None = None
+    stages: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    remember: bool = False
+    """Compress it to an observation."""
+
+
+class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
+    """A run, started or complete."""
+
+    run_id: Annotated[str, Meta(min_length=1, max_length=200, description="the pipeline's own")]
+
+
+class OutcomeInput(Struct, forbid_unknown_fields=True):
+    """A finished run to compress."""
+
+    output: Annotated[str, Meta(min_length=1, max_length=LARGEST_OUTPUT)]
+    task: Text = ""
+    task_type: Name = ""
+    queries: Texts = []
+    lines: Count | None = None
+    bytes: Bytes | None = None
+    output_path: Text | None = None
+    run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    final_score: Score | None = None
+    verdict: Name = ""
+    issues: Texts = []
+    tags: Tags = []
+    language: Name | None = None
+    occurred_at: datetime | None = None
+
+
+@view_of(Recorded)
+class ObservationState(Struct):
     """The state of an observation that was asked for."""
 
-    observation_id: UUID
-    outcome: str | None
-    """`stored`, `joined`, `refused`, `deleted`; null while it waits."""
-    reason: str
-    memory_id: UUID | None
-    """The memory that holds it."""
 
-
-class RunView(Struct, frozen=True):
+@view_of(Run)
+class RunView(Struct):
     """A stored run."""
 
-    run_id: str
-    task: str
-    task_type: str
-    agent: str | None
-    queries: Sequence[str]
-    output: str | None
-    output_path: str | None
-    lines: int | None
-    bytes: int | None
-    round_scores: Sequence[float]
-    final_score: float | None
-    verdict: str
-    issues: Sequence[str]
-    stages: dict[str, Any]
-    metadata: dict[str, Any]
-    started_at: datetime | None
-    finished_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
     tokens: int | None
     cost: float | None
+
+
+class SavedRunView(Struct, frozen=True, omit_defaults=True):
+    """A run as it is stored now."""
+
+    run: RunView
+    observation: ObservationState | UnsetType = UNSET
 
 
 class RunSummary(Struct, frozen=True):
@@ -86,32 +139,14 @@ class RunPage(Struct, frozen=True):
     next: str | None
 
 
-class RunPointView(Struct, frozen=True):
+@view_of(RunPoint)
+class RunPointView(Struct):
     """A judged run in a plot over time."""
 
-    run_id: str
-    task_type: str
-    verdict: str
-    final_score: float
-    happened_at: datetime
 
-
-class GivenView(Struct, frozen=True):
+@view_of(GivenMemory, memory_id="id")
+class GivenView(Struct):
     """A memory that a recall gave to the run."""
-
-    recall_id: UUID
-    rank: int
-    score: float
-    memory_id: UUID = field(name="id")
-    title: str | None
-    """null where it is no longer stored."""
-    agent: str | None
-    given_at: datetime
-    query: str
-    explain: Explanation
-    """Every component of the score, as it was then."""
-    used: bool
-    """True where its text came back in what the run wrote."""
 
 
 class RunStoryView(Struct, frozen=True):
@@ -126,59 +161,26 @@ class RunStoryView(Struct, frozen=True):
     observations: Sequence[MemoryView]
 
 
-class UseView(Struct, frozen=True):
+@view_of(MemoryUse)
+class UseView(Struct):
     """A run that the memory was given to."""
 
-    run_id: str
-    stored: bool
-    recall_id: UUID
-    rank: int
-    score: float
-    used: bool
-    given_at: datetime
-    task: str | None
-    agent: str | None
-    final_score: float | None
-    verdict: str | None
 
-
-class TellerView(Struct, frozen=True):
+@view_of(MemoryTeller)
+class TellerView(Struct):
     """A run whose observation the memory holds."""
 
-    run_id: str | None
-    """null where none was named."""
-    stored: bool
-    outcome: str
-    """`stored` where it made the memory, `joined` where the memory said it already."""
-    task: str
-    final_score: float | None
-    verdict: str
-    said_at: datetime
 
-
-class MemoryUsesView(Struct, frozen=True):
+@view_of(MemoryUses, memory_id="id")
+class MemoryUsesView(Struct):
     """The runs around a memory."""
 
-    memory_id: UUID = field(name="id")
-    made_by: str | None
-    made_by_stored: bool
-    uses: int
     said_by: Sequence[TellerView]
-    """The best judged run comes first; it gives the memory its score and its verdict."""
     given_to: Sequence[UseView]
 
 
-V = TypeVar("V", RunView, RunSummary)
-
-
-def shown_run(run: Run, view: type[V]) -> V:
-    """Returns the view of a run, with what its stages say that it used."""
-    spent = run.spent
-    return converted(run, view, tokens=spent.tokens, cost=spent.cost)
-
-
-class RunViewsController(Controller):
-    """Shows runs, what they were given and what they left behind."""
+class RunsController(Controller):
+    """Records runs, compresses what they left, and shows them."""
 
     path = "/api"
     tags = ("runs",)
@@ -186,8 +188,7 @@ class RunViewsController(Controller):
     @get("/runs", responses=PROBLEMS)
     async def page(
         self,
-        state: State,
-        workspace: WorkspaceHeader = None,
+        call: ThisCall,
         task_type: FromQuery[str | None] = None,
         verdict: FromQuery[str | None] = None,
         agent: FromQuery[str | None] = None,
@@ -195,44 +196,125 @@ class RunViewsController(Controller):
         cursor: Annotated[str | None, QueryParameter(max_length=1_600)] = None,
     ) -> RunPage:
         """Runs, newest first."""
-        context = context_of(state)
+        before = place_of(cursor, datetime.fromisoformat, run_name)
         found = await list_runs(
-            context.database,
-            workspace=await context.workspace(workspace),
+            call.database,
+            workspace=await call.tenant(),
             task_type=task_type,
             verdict=verdict,
             agent=agent,
             limit=limit,
-            before=named_place_of(cursor),
+            before=before,
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
 
     @get("/runs:scores", responses=PROBLEMS)
-    async def scores(self, state: State, workspace: WorkspaceHeader = None) -> Sequence[RunPointView]:
+    async def scores(self, call: ThisCall) -> Sequence[RunPointView]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        context = context_of(state)
-        found = await run_points(context.database, workspace=await context.workspace(workspace))
-        return converted(found, list[RunPointView])
+        return converted(await run_points(call.database, workspace=await call.tenant()), list[RunPointView])
 
     @get("/runs/{run_id:path}", responses=PROBLEMS)
-    async def show(
-        self, state: State, run_id: FromPath[str], request: Request[Any, Any, Any], workspace: WorkspaceHeader = None
-    ) -> RunStoryView:
+    async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        story = await get_run(context.database, workspace=target, run_id=named_run(request, run_id))
+        story = await get_run(call.database, workspace=await call.tenant(), run_id=named_run(request, run_id))
         run = None if story.run is None else shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
         return converted(story, RunStoryView, stored=run is not None, run=run, observations=observations)
 
     @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS)
-    async def uses(self, state: State, memory_id: FromPath[UUID], workspace: WorkspaceHeader = None) -> MemoryUsesView:
+    async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUsesView:
         """Every run that a memory was given to, and how each was judged."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        return converted(await memory_uses(context.database, workspace=target, memory_id=memory_id), MemoryUsesView)
+        found = await memory_uses(call.database, workspace=await call.tenant(), memory_id=memory_id)
+        return converted(found, MemoryUsesView)
+
+    @post("/runs", status_code=200, responses=PROBLEMS)
+    async def record(
+        self,
+        call: ThisCall,
+        data: JSONBody[RunInput],
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> Response[SavedRunView]:
+        """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
+        run = converted(data, NewRun)
+        return await _record(call, run, remember=data.remember, wait=wait, must_exist=False)
+
+    @patch("/runs/{run_id:path}", responses=PROBLEMS)
+    async def complete(
+        self,
+        run_id: FromPath[str],
+        call: ThisCall,
+        request: Request[Any, Any, Any],
+        data: JSONBody[RunChange],
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> Response[SavedRunView]:
+        """Complete a run. 202 while its observation waits."""
+        run = converted(data, NewRun, run_id=named_run(request, run_id))
+        return await _record(call, run, remember=data.remember, wait=wait, must_exist=True)
+
+    @post("/observations", status_code=202, responses=PROBLEMS)
+    async def observe(
+        self,
+        call: ThisCall,
+        data: JSONBody[OutcomeInput],
+        wait: Wait = False,  # noqa: FBT002 - a query parameter
+    ) -> Response[ObservationState]:
+        """Compress a finished run. 202 at once, or 200 once it is made with `?wait=true`."""
+        found = await observe(call, converted(data, Outcome), await call.tenant(), wait=wait)
+        return Response(converted(found, ObservationState), status_code=_status(found))
+
+    @get("/observations/{observation_id:uuid}", responses=PROBLEMS)
+    async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> ObservationState:
+        """What became of an observation that was asked for."""
+        found = await get_observation(call.database, workspace=await call.tenant(), observation_id=observation_id)
+        return converted(found, ObservationState)
+
+
+async def observe(call: Call, outcome: Outcome, workspace: Workspace, *, wait: bool) -> Recorded:
+    """Ask for an observation of a finished run, and make it now with `wait`; returns its state."""
+    database, mask = call.database, call.settings.mask_secrets
+    observation_id = await request_observation(database, workspace=workspace, outcome=outcome, mask=mask)
+    workspace = await made(database, workspace)
+    if not wait:
+        return await get_observation(database, workspace=workspace, observation_id=observation_id)
+    compressor = call.services.compressor
+    return await compress_requested(database, compressor, workspace=workspace, observation_id=observation_id)
+
+
+async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool, must_exist: bool) -> Response[SavedRunView]:
+    services, settings, workspace = call.services, call.settings, await call.tenant()
+    saved, _ = await record_run(
+        services.database,
+        needs_output=remember,
+        workspace=workspace,
+        run=run,
+        must_exist=must_exist,
+        mask=settings.mask_secrets,
+    )
+    workspace = await made(services.database, workspace)
+    if run.issues is not None:
+        evaluator = settings.evaluator
+        await learn_issues(services.database, services.counter, workspace=workspace, evaluator=evaluator, run=saved)
+    if not remember:
+        return Response(SavedRunView(run=shown_run(saved, RunView)), status_code=200)
+    observed = await observe(call, outcome_of(saved), workspace, wait=wait)
+    view = SavedRunView(run=shown_run(saved, RunView), observation=converted(observed, ObservationState))
+    return Response(view, status_code=_status(observed))
+
+
+def _status(observed: Recorded) -> int:
+    return 200 if observed.outcome else 202
+
+
+def outcome_of(run: Run) -> Outcome:
+    """Returns a stored run as it is compressed. Its issues can be withdrawn until then, so they are read later."""
+    return converted(run, Outcome, output=run.output or "", issues=(), occurred_at=run.finished_at)
+
+
+def shown_run(run: Run, view: type[V]) -> V:
+    """Returns the view of a run, with what its stages say that it used."""
+    spent = run.spent
+    return converted(run, view, tokens=spent.tokens, cost=spent.cost)
 
 
 def named_run(request: Request[Any, Any, Any], run_id: str) -> str:

@@ -4,24 +4,26 @@ Inputs refuse unknown fields; views are frozen.
 """
 
 import base64
-import binascii
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, defstruct, field
 
 from app.errors import InvalidInput
 from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
-from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail
+from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
 from app.retrieval.recall import Explanation, Hit
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+P = TypeVar("P")
+N = TypeVar("N")
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind = Literal["report", "session", "run", "other"]
@@ -37,7 +39,6 @@ LARGEST_FLOAT = 3.4e38
 """The largest number of 32 bits; a larger one is taken as this one, which hardly changes the vector's direction."""
 SORT_RANGE = (-10.0, 20.0)
 """The range of scores and qualities, with what stands for a missing one."""
-NO_CURSOR = InvalidInput("cursor", "is not one that a page gave; leave it out for the first page")
 
 
 def converted(value: object, kind: type[T], **given: object) -> T:
@@ -47,6 +48,24 @@ def converted(value: object, kind: type[T], **given: object) -> T:
         shared = {name: getattr(value, name) for name in names if name not in given and hasattr(value, name)}
         value = SimpleNamespace(**shared, **given)
     return msgspec.convert(value, kind, from_attributes=True)
+
+
+def view_of(value: type, *, without: Sequence[str] = (), **renamed: str) -> Callable[[type[S]], type[S]]:
+    """Gives a view the fields of a room's value, `without` some, in JSON by the names that `renamed` gives.
+
+    A field of the view's own takes the place of the value's, or follows the others.
+    """
+
+    def made(view: type[S]) -> type[S]:
+        fields = {**get_type_hints(value), **get_type_hints(view, include_extras=True)}
+        shown = [(name, kind) for name, kind in fields.items() if name not in without]
+        namespace = {"__doc__": view.__doc__}
+        found = defstruct(
+            view.__name__, shown, namespace=namespace, module=view.__module__, frozen=True, rename=renamed
+        )
+        return cast("type[S]", found)
+
+    return made
 
 
 class SourceInput(Struct, forbid_unknown_fields=True):
@@ -128,18 +147,9 @@ class SourceView(Struct, frozen=True):
     source_title: str = field(name="title")
 
 
-class ObservationView(Struct, frozen=True):
+@view_of(StoredObservation)
+class ObservationView(Struct):
     """The fields that an observation has beyond a memory's text."""
-
-    task: str
-    task_type: str
-    narrative: str
-    facts: Sequence[str]
-    output_path: str | None
-    verdict: str
-    compressor: str
-    model: str | None
-    superseded_by: UUID | None
 
 
 class MemoryView(Struct, frozen=True):
@@ -206,61 +216,41 @@ def cursor_of(place: datetime | float, identity: UUID | str) -> str:
     return base64.urlsafe_b64encode(f"{shown} {identity}".encode()).decode()
 
 
-def named_place_of(cursor: str | None) -> tuple[datetime, str] | None:
-    """Returns the time and name of the item at which the page before ended; None for the first page.
+def place_of(cursor: str | None, value: Callable[[str], P], identity: Callable[[str], N]) -> tuple[P, N] | None:
+    """Returns the value and the identity of the item at which the page before ended; None for the first page.
 
-    Raises:
-        InvalidInput: it is no cursor of ours.
-    """
-    if cursor is None:
-        return None
-    shown, identity = _parts(cursor)
-    try:
-        return datetime.fromisoformat(shown), identity
-    except ValueError:
-        raise NO_CURSOR from None
-
-
-def place_of(cursor: str | None) -> tuple[datetime, UUID] | None:
-    """Returns the time and id of the item at which the page before ended; None for the first page.
-
-    Raises:
-        InvalidInput: it is no cursor of ours.
-    """
-    place = named_place_of(cursor)
-    return None if place is None else (place[0], _id(place[1]))
-
-
-def sorted_place_of(cursor: str | None, sort: str) -> tuple[datetime | float, UUID] | None:
-    """Returns the value in the order of `sort` and the id at which the page before ended; None for the first page.
+    `value` and `identity` read them; they raise ValueError where a text is none.
 
     Raises:
         InvalidInput: it is no cursor of ours, or one of another order.
     """
-    if cursor is None or sort in {"created", "occurred"}:
-        return place_of(cursor)
-    shown, identity = _parts(cursor)
+    if cursor is None:
+        return None
     try:
-        place = float(shown)
+        shown, _, named = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        return value(shown), identity(named)
     except ValueError:
-        raise NO_CURSOR from None
-    if not SORT_RANGE[0] <= place <= SORT_RANGE[1]:
-        raise NO_CURSOR
-    return place, _id(identity)
+        raise InvalidInput("cursor", "is not one that a page gave; leave it out for the first page") from None
 
 
-def _parts(cursor: str) -> tuple[str, str]:
-    try:
-        shown, _, identity = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
-    except (ValueError, binascii.Error):
-        raise NO_CURSOR from None
-    if "\0" in identity:
-        raise NO_CURSOR
-    return shown, identity
+def run_name(text: str) -> str:
+    """Returns the name of a run in a cursor.
+
+    Raises:
+        ValueError: no run has it.
+    """
+    if "\0" in text:
+        raise ValueError(text)
+    return text
 
 
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NO_CURSOR from None
+def sort_value(text: str) -> float:
+    """Returns the score or quality in a cursor.
+
+    Raises:
+        ValueError: no memory has it.
+    """
+    value = float(text)
+    if not SORT_RANGE[0] <= value <= SORT_RANGE[1]:
+        raise ValueError(text)
+    return value

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -10,14 +9,14 @@ from litestar import Controller, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
-from msgspec import Struct, field
+from msgspec import Struct
 
-from app.api.context import METRICS_TYPE, WorkspaceHeader, context_of
+from app.api.context import METRICS_TYPE, Call, ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import converted
+from app.api.schemas import converted, view_of
 from app.errors import DatabaseUnavailable
-from app.intake.reports.outcome import LARGEST_PAGE, list_ingestions
-from app.operations.status import gauges, readiness, workspace_status
+from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
+from app.operations.status import Latency, gauges, readiness, workspace_status
 from app.settings import VERSION
 
 
@@ -39,16 +38,9 @@ class ReadyView(Struct, frozen=True):
     reasons: Sequence[str]
 
 
-class LatencyView(Struct, frozen=True):
+@view_of(Latency)
+class LatencyView(Struct):
     """The time that the latest recalls of one purpose took, in milliseconds."""
-
-    purpose: str
-    recalls: int
-    p50: float
-    p95: float
-    p99: float
-    hybrid: float
-    """The share that both arms answered."""
 
 
 class StatusView(Struct, frozen=True):
@@ -79,29 +71,16 @@ class StatusView(Struct, frozen=True):
     """The latest 1,000 recalls, by purpose."""
 
 
-class FileOutcomeView(Struct, frozen=True):
+@view_of(FileOutcome, without=["tokens"])
+class FileOutcomeView(Struct):
     """The result for one file."""
 
-    path: str
-    status: str
-    chunks: int
-    stored: int
-    left_out: int
-    quarantined: int
-    reason: str
 
-
-class IngestionView(Struct, frozen=True):
+@view_of(LoggedIngestion, ingestion_id="id", outcomes="files")
+class IngestionView(Struct):
     """A past ingestion."""
 
-    ingestion_id: UUID = field(name="id")
-    finished_at: datetime
-    seconds: float
-    counts: dict[str, int]
-    """Files by status."""
-    outcomes: Sequence[FileOutcomeView] = field(name="files")
-    """The files that were not unchanged, the failed ones first."""
-    degraded: str
+    outcomes: Sequence[FileOutcomeView]
 
 
 class HealthController(Controller):
@@ -118,19 +97,19 @@ class HealthController(Controller):
     @get("/ready", responses={**PROBLEMS, 503: ResponseSpec(ReadyView, description="not ready, with the reasons")})
     async def ready(self, state: State) -> Response[ReadyView]:
         """Whether database, migrations and model are there, and how many memories wait for a vector."""
-        context = context_of(state)
-        found = await readiness(context.database, model_loaded=context.model_loaded)
-        context.metrics.waiting.set(found.waiting)
+        call = Call(state)
+        found = await readiness(call.database, model_loaded=call.context.model_loaded)
+        call.metrics.waiting.set(found.waiting)
         return Response(converted(found, ReadyView), status_code=200 if found.ready else 503)
 
     @get("/metrics", media_type="text/plain", responses=PROBLEMS)
     async def metrics(self, state: State) -> Response[bytes]:
         """The service's counters, as Prometheus reads them."""
-        context = context_of(state)
+        call = Call(state)
         # A database that is away is told by /ready; what was counted so far is told here all the same.
         with suppress(DatabaseUnavailable):
-            context.metrics.note_gauges(await gauges(context.database))
-        return Response(context.metrics.exposition(), media_type=METRICS_TYPE)
+            call.metrics.note_gauges(await gauges(call.database))
+        return Response(call.metrics.exposition(), media_type=METRICS_TYPE)
 
 
 class StatusController(Controller):
@@ -140,29 +119,21 @@ class StatusController(Controller):
     tags = ("status",)
 
     @get("/status", responses=PROBLEMS)
-    async def status(self, state: State, workspace: WorkspaceHeader = None) -> StatusView:
+    async def status(self, call: ThisCall) -> StatusView:
         """How a workspace is served: mode, what waits, sizes, how long recalls take."""
-        context = context_of(state)
-        services = context.opened
-        found = await workspace_status(
-            services.database,
-            services.provider,
-            workspace=await context.workspace(workspace),
-            model_loaded=context.model_loaded,
-        )
-        return converted(found, StatusView, version=VERSION, evaluator=services.settings.evaluator)
+        target, loaded = await call.tenant(), call.context.model_loaded
+        found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
+        return converted(found, StatusView, version=VERSION, evaluator=call.settings.evaluator)
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(
         self,
-        state: State,
-        workspace: WorkspaceHeader = None,
+        call: ThisCall,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 20,
         before: Annotated[UUID | None, QueryParameter(description="the last ingestion of the page before")] = None,
         failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,  # noqa: FBT002 - a query parameter
     ) -> Sequence[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
-        context = context_of(state)
-        target = await context.workspace(workspace)
-        found = await list_ingestions(context.database, workspace=target, before=before, failed=failed, limit=limit)
+        target = await call.tenant()
+        found = await list_ingestions(call.database, workspace=target, before=before, failed=failed, limit=limit)
         return converted(found, list[IngestionView])

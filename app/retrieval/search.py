@@ -118,7 +118,7 @@ async def find(
 ) -> Finding:
     """Does `search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
     started = time.perf_counter()
-    call = _Call(database, workspace, query, _checked(query))
+    call = _Call(database, workspace, query, checked_preset(query))
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )
@@ -140,7 +140,7 @@ async def find(
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
-def _checked(query: Query) -> Preset:
+def checked_preset(query: Query) -> Preset:
     """Returns the preset that the query names, with the query's own weights.
 
     Raises:
