@@ -110,7 +110,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ConfigurationError: a setting or the data directory cannot be used.
         DatabaseUnavailable: the embedded Postgres does not start.
     """
-    from app.index.following import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
+    from app.index.reembed import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
     from app.models.factory import counter  # noqa: PLC0415 - the same
     from app.models.local import reranker_from  # noqa: PLC0415 - the same
 

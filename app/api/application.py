@@ -22,7 +22,7 @@ from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
 from app.api.status import HealthController, StatusController
 from app.errors import PriorsError
-from app.index.following import follow_for_ever
+from app.index.reembed import follow_for_ever
 from app.operations.maintenance import prepare_model
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings

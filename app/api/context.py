@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.db.database import Database
-from app.index.reembed import Move
+from app.index.models import Move
 from app.memories.memory import Remembered
 from app.operations.status import Gauges
 from app.retrieval.recall import Recall

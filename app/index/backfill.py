@@ -2,26 +2,23 @@
 
 import math
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from uuid import UUID
 
 import structlog
 
 from app.db.database import Database, again_after_deadlock
-from app.db.session import EMBED, Across
+from app.db.session import Across, Session
 from app.index import indexing, models, pending, vectors
-from app.index.following import pinned
 from app.index.models import StoredModel
-from app.index.pending import PendingText
-from app.index.vectors import embedded_text
+from app.index.pending import BATCH, PendingText
+from app.index.reembed import pinned
+from app.index.vectors import by_workspace, embedded_text
 from app.models.protocols import EmbeddingProvider
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import UNMADE, Workspace
-
-BATCH = 256
-"""Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
 
 POURING_SECONDS = 10.0
 POURING_BYTES = 1_000_000
@@ -32,9 +29,9 @@ logger = structlog.get_logger()
 
 
 async def serving_model(database: Database, provider: EmbeddingProvider) -> StoredModel | None:
-    """Returns the stored model, if the provider (`pinned`) can add to its vectors; made now where there is none.
+    """Returns the stored model, if the provider (`pinned`) can add to its vectors; made now if there is none.
 
-    None where the provider is switched off, or where the stored vectors are of another model.
+    None if the provider is switched off, or if the stored vectors are of another model.
     """
     if not provider.enabled:
         return None
@@ -50,19 +47,15 @@ async def serving_model(database: Database, provider: EmbeddingProvider) -> Stor
 async def embed_pending(
     database: Database, provider: EmbeddingProvider, *, workspace: Workspace, ids: Sequence[UUID] | None = None
 ) -> int:
-    """Embed a workspace's pending memories, newest first; only these ids where given. Returns how many.
+    """Embed a workspace's pending memories, newest first, or only those among `ids`. Returns how many.
 
     Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
 
     Raises:
         EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
     """
-
-    async def batch() -> list[PendingText]:
-        async with database.session(workspace, transaction=False) as session:
-            return await pending.pending_texts(session, limit=BATCH, ids=ids)
-
-    return await _embed_batches(database, provider, batch)
+    opened = partial(database.session, workspace, transaction=False)
+    return await _embed_batches(database, provider, opened, partial(pending.pending_texts, limit=BATCH, ids=ids))
 
 
 async def embed_all_pending(
@@ -77,25 +70,24 @@ async def embed_all_pending(
 
     No batch is begun after so many seconds, except for the first.
     """
-
-    async def batch() -> list[PendingText]:
-        async with across() as session:
-            return await pending.pending_texts_of_all(session, limit=BATCH)
-
-    return await _embed_batches(database, provider, batch, seconds=seconds, on_progress=on_progress)
+    of_all = partial(pending.pending_texts, limit=BATCH, of_all=True)
+    return await _embed_batches(database, provider, across, of_all, seconds=seconds, on_progress=on_progress)
 
 
 async def _embed_batches(
     database: Database,
     provider: EmbeddingProvider,
-    next_batch: Callable[[], Awaitable[list[PendingText]]],
+    opened: Callable[[], AbstractAsyncContextManager[Session]],
+    next_batch: Callable[[Session], Awaitable[list[PendingText]]],
     *,
     seconds: float = math.inf,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
     done, end = 0, time.monotonic() + seconds
-    while (not done or time.monotonic() < end) and (batch := await next_batch()):
-        model = await serving_model(database, provider)
+    while not done or time.monotonic() < end:
+        async with opened() as session:
+            batch = await next_batch(session)
+        model = await serving_model(database, provider) if batch else None
         speaker = None if model is None else pinned(provider, model.name)
         if model is None or speaker is None:
             break
@@ -108,30 +100,22 @@ async def _embed_batches(
 async def _embed(
     database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[PendingText]
 ) -> bool:
-    """Returns False where the store has moved to another model: the rest of the batch stays pending for that one's."""
+    """Returns False if the store has moved to another model: the rest of the batch stays pending for that one's."""
     texts = [embedded_text(item.title, item.body) for item in batch]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    literals = vectors.as_literals(await provider.embed_documents(list(places)))
-    by_workspace: dict[int, list[tuple[PendingText, str]]] = defaultdict(list)
-    for item, text in zip(batch, texts, strict=True):
-        by_workspace[item.workspace_id].append((item, literals[places[text]]))
-    for workspace_id, pairs in by_workspace.items():
-        if not await _written(database, model, workspace_id, pairs):
+    unique = list(dict.fromkeys(texts))
+    literals = dict(zip(unique, vectors.as_literals(await provider.embed_documents(unique)), strict=True))
+    for workspace_id, items, own in by_workspace(batch, [literals[text] for text in texts]):
+        if not await again_after_deadlock(partial(_write, database, model, workspace_id, items, own)):
             return False
     return True
 
 
-async def _written(
-    database: Database, model: StoredModel, workspace_id: int, pairs: Sequence[tuple[PendingText, str]]
+async def _write(
+    database: Database, model: StoredModel, workspace_id: int, items: Sequence[PendingText], literals: Sequence[str]
 ) -> bool:
-    ids, hashes = [item.memory_id for item, _ in pairs], [item.content_hash for item, _ in pairs]
-    literals = [literal for _, literal in pairs]
-
-    async def attempt() -> bool:
-        async with database.session(workspace_id) as session:
-            return await vectors.write(session, model, ids, literals, hashes=hashes)
-
-    return await again_after_deadlock(attempt)
+    async with database.session(workspace_id) as session:
+        ids, hashes = [item.memory_id for item in items], [item.content_hash for item in items]
+        return await vectors.write(session, model, ids, literals, hashes=hashes)
 
 
 def pouring(before: int, now: int) -> bool:
@@ -152,29 +136,21 @@ async def vector_bytes(across: Across) -> int:
 async def build_indexes(across: Across) -> int:
     """Give every workspace that has grown beyond the exact scan its vector index. Returns how many were built."""
     built = 0
-    async with _unless_moved(), across(transaction=False) as session:
-        model = await models.active_model(session)
-        if model is not None:
-            for workspace_id in await vectors.crowded_workspaces(session, model):
-                built += await vectors.build_index(session, model, workspace_id)
+    with vectors.unless_dropped():
+        async with across(transaction=False) as session:
+            if (model := await models.active_model(session)) is not None:
+                built = await vectors.build_indexes(session, model)
     return built
 
 
 async def lacks_an_index(across: Across) -> bool:
     """Tells whether a workspace has grown beyond the exact scan and has no vector index yet."""
     crowded: list[int] = []
-    async with _unless_moved(), across() as session:
-        model = await models.active_model(session)
-        crowded = [] if model is None else await vectors.crowded_workspaces(session, model)
+    with vectors.unless_dropped():
+        async with across() as session:
+            if (model := await models.active_model(session)) is not None:
+                crowded = await vectors.crowded_workspaces(session, model)
     return bool(crowded)
-
-
-@asynccontextmanager
-async def _unless_moved() -> AsyncIterator[None]:
-    try:
-        yield
-    except vectors.ModelDropped:
-        logger.info("the store moved to another model while its indexes were built")
 
 
 async def pending_count(across: Across) -> int:
@@ -192,18 +168,17 @@ async def queue_lacking(across: Across) -> bool:
         model = await models.active_model(session)
         if model is None or not await models.is_served(session, model):
             return False
-        done, total = await vectors.progress_of_all(session, model)
+        done, total = await models.progress_of_all(session, model)
         if done + await pending.queued_count_of_all(session, model.partition) >= total:
             return False
         await pending.queue_lacking_of_all(session, model.partition)
-        await session.enqueue(EMBED)
     return True
 
 
 async def refresh_workspace_statistics(
     database: Database, workspace_id: int, *, across: Across, stale: float = indexing.STALE
 ) -> bool:
-    """Take a workspace's document frequencies and lengths anew if they have become so stale; returns whether they had.
+    """Count a workspace's document frequencies and lengths again if they are so stale; returns whether they were.
 
     The planner learns of tables that have grown, too.
     """
@@ -214,7 +189,7 @@ async def refresh_workspace_statistics(
 
 
 async def refresh_all_statistics(database: Database, *, across: Across, stale: float = indexing.STALE) -> int:
-    """Take the statistics of every workspace anew where they are so stale. Returns in how many they were."""
+    """Count the statistics of every workspace again that are so stale. Returns in how many workspaces they were."""
     async with across() as session:
         ids = await workspaces.ids_of_all(session)
     return sum(

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from app.db.session import EMBED, INDEX, STATISTICS, Session
-from app.index import pending, vectors
+from app.db.session import INDEX, STATISTICS, Session
+from app.index import vectors
 from app.index.models import StoredModel
-from app.index.pending import VECTORS, WORDS, queue_for_links, queue_for_vectors
+from app.index.pending import THESE, VECTORS, WORDS, queue_for_links, queue_for_vectors
 from app.models.protocols import Matrix
 from app.workspaces import store as workspaces
 
@@ -16,9 +16,9 @@ K1 = 1.2
 B = 0.4
 """Share of the length normalisation."""
 DRIFT = 0.1
-"""Share by which the mean length may move before every weight is made anew; at b 0.4 it moves a score by under 4 %."""
+"""Share by which the mean length may move before all weights are recomputed; at b 0.4 it moves a score by under 4 %."""
 STALE = 0.2
-"""Share by which the number of documents may move before statistics are taken anew: an idf moves by the logarithm."""
+"""Share by which the number of documents may move before statistics are counted again; an idf moves by its log."""
 STALE_AT_WRITES = 0.5
 """The same share right after a write. While memories pour in statistics are taken at each doubling, 0.03 ms a memory in
 all; taken after each fifth of growth they cost 0.08 ms, a fifth of what it takes to store one."""
@@ -45,7 +45,13 @@ SET terms = EXCLUDED.terms, weights = EXCLUDED.weights, length = EXCLUDED.length
 # pending entries, which is merged before the transaction ends, so that no later search has to read through it.
 MERGE_PENDING = "SELECT priors_merge_pending()"
 
-FORGET = "DELETE FROM lexical WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])"
+DROP_VECTORS = f"DELETE FROM embeddings WHERE {THESE}"  # noqa: S608 - constants
+FORGET = (
+    f"DELETE FROM lexical WHERE {THESE}",  # noqa: S608 - constants
+    DROP_VECTORS,
+    f"DELETE FROM pending_links WHERE {THESE}",  # noqa: S608 - constants
+    f"DELETE FROM pending_embeddings WHERE {THESE}",  # noqa: S608 - constants
+)
 COUNT = "SELECT count(*), coalesce(avg(length), 0)::real FROM lexical WHERE workspace_id = %(workspace_id)s"
 
 TAKE_STATISTICS = """
@@ -63,7 +69,7 @@ ON CONFLICT (workspace_id, lexeme) DO UPDATE SET document_count = EXCLUDED.docum
 WHERE s.document_count <> EXCLUDED.document_count
 """
 
-WEIGH_ANEW = """
+WEIGH_AGAIN = """
 UPDATE lexical SET weights = priors_weights(
     ts_delete(terms, 'workspace:' || %(workspace_id)s::text), %(mean_length)s::float8, %(k1)s, %(b)s
 ) WHERE workspace_id = %(workspace_id)s
@@ -101,28 +107,24 @@ async def index_memories(session: Session, ids: Sequence[UUID], given: NewVector
         await queue_for_links(session, given.ids, step=VECTORS)
         await session.enqueue(INDEX)
     known = set() if given is None else set(given.ids)
-    lacking = [memory_id for memory_id in ids if memory_id not in known]
-    if lacking:
-        await queue_for_vectors(session, lacking)
-        await session.enqueue(EMBED)
+    await queue_for_vectors(session, [memory_id for memory_id in ids if memory_id not in known])
     await enqueue_statistics(session)
 
 
 async def reindex_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Index live memories whose text has changed: no vector of the earlier text stays."""
-    await vectors.drop(session, ids)
+    await session.execute(DROP_VECTORS, {"ids": list(ids)})
     await index_memories(session, ids)
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Remove the words and vectors of memories that are retired, and take them off the queues."""
-    await session.execute(FORGET, {"ids": list(ids)})
-    await vectors.drop(session, ids)
-    await pending.forget(session, ids)
+    for statement in FORGET:
+        await session.execute(statement, {"ids": list(ids)})
 
 
 async def enqueue_statistics(session: Session) -> None:
-    """Ask a worker to take the workspace's lexical statistics anew, should they have become stale."""
+    """Ask a worker to count the workspace's lexical statistics again if they have become stale."""
     await session.enqueue(STATISTICS, lock=f"{STATISTICS}:{session.workspace_id}", workspace_id=session.workspace_id)
 
 
@@ -137,7 +139,7 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
 
 
 async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
-    """Take document frequencies and lengths anew if they have become so stale; returns whether they had.
+    """Count document frequencies and lengths again if they are so stale; returns whether they were.
 
     Two do not count at once: the workspace's row is locked.
     """
@@ -149,7 +151,7 @@ async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
     await workspaces.note_count(session, count)
     if count and abs(mean_length - known.mean_length) > DRIFT * known.mean_length:
         await workspaces.set_mean_length(session, mean_length)
-        await session.execute(WEIGH_ANEW, {"mean_length": mean_length, "k1": K1, "b": B})
+        await session.execute(WEIGH_AGAIN, {"mean_length": mean_length, "k1": K1, "b": B})
         await session.execute(MERGE_PENDING)
     return True
 

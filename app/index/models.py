@@ -1,13 +1,14 @@
 """The SQL of embedding models: which one is served, which one the store moves to, and which ones retire."""
 
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 import psycopg
 
 from app.db.session import Row, Session
 from app.errors import ConfigurationError
-from app.index.pending import queue_lacking_of_all
+from app.models.protocols import EmbeddingProvider
 
 LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
 LOCK_TIMEOUT = "500ms"
@@ -15,10 +16,15 @@ LOCK_TIMEOUT = "500ms"
 ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
 """The states of a model: served, moved to, and no longer served and about to be dropped."""
 
-COLUMNS = "model_id, name, dimension"
-MODELS = f"SELECT {COLUMNS}, active, retiring_since FROM embedding_models ORDER BY model_id"  # noqa: S608 - constants
-SERVED = f"SELECT {COLUMNS} FROM embedding_models WHERE active"  # noqa: S608 - constants
-NAMED = f"SELECT {COLUMNS} FROM embedding_models WHERE name = %(name)s"  # noqa: S608 - constants
+MODELS = f"""
+SELECT model_id, name, dimension,
+    CASE WHEN active THEN '{ACTIVE}' WHEN retiring_since IS NULL THEN '{CANDIDATE}' ELSE '{RETIRING}' END AS state
+FROM embedding_models
+"""  # noqa: S608 - constants
+ALL = f"{MODELS} ORDER BY model_id"
+SERVED = f"{MODELS} WHERE active"
+NAMED = f"{MODELS} WHERE name = %(name)s"
+RETIRED = f"{MODELS} WHERE retiring_since <= now() - make_interval(secs => %(seconds)s) ORDER BY model_id"
 IS_SERVED = "SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND active FOR KEY SHARE"
 HELD = " FOR KEY SHARE"
 ADD = "SELECT priors_add_model(%(name)s, %(dimension)s, %(active)s)"
@@ -30,21 +36,19 @@ SWITCH = """
 UPDATE embedding_models SET active = (model_id = %(model_id)s),
     retiring_since = CASE WHEN model_id <> %(model_id)s THEN coalesce(retiring_since, now()) END
 """
-RETIRED = f"""
-SELECT {COLUMNS} FROM embedding_models
-WHERE retiring_since <= now() - make_interval(secs => %(seconds)s) ORDER BY model_id
-"""  # noqa: S608 - constants
 LOCK_RETIRING = """
 SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND retiring_since IS NOT NULL FOR UPDATE
 """
 REMOVE = "DELETE FROM embedding_models WHERE model_id = %(model_id)s"
 
-TRY_MOVE = "SELECT pg_try_advisory_lock(hashtext('priors.reembed'), 0)"
-END_MOVE = "SELECT pg_advisory_unlock(hashtext('priors.reembed'), 0)"
-MOVING = """
+MOVE = "priors.reembed"
+"""The lock of the one move at a time."""
+TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext(%(work)s), hashtext(%(of)s))"
+UNLOCK = "SELECT pg_advisory_unlock(hashtext(%(work)s), hashtext(%(of)s))"
+IS_LOCKED = """
 SELECT EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 0
-    AND classid = CAST(hashtext('priors.reembed') AS oid)
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2
+    AND (classid, objid) = (CAST(hashtext(%(work)s) AS oid), CAST(hashtext(%(of)s) AS oid))
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )
 """
@@ -58,6 +62,8 @@ class StoredModel:
     name: str
     dimension: int
     """Numbers of a vector."""
+    state: str = field(default=ACTIVE, compare=False)
+    """ACTIVE, CANDIDATE or RETIRING."""
 
     @property
     def partition(self) -> str:
@@ -70,26 +76,53 @@ class StoredModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownModel:
-    """A model that the database has vectors of, or is about to."""
+class Move:
+    """A store on its way to another model."""
 
-    stored: StoredModel
-    state: str
-    """ACTIVE, CANDIDATE or RETIRING."""
+    model: StoredModel
+    done: int
+    """Memories that have a vector of it."""
+    total: int
+    """All memories."""
+    in_progress: bool
+    """True while a process moves it; else the move was broken off."""
 
-    @property
-    def name(self) -> str:
-        """The name under which its vectors are stored."""
-        return self.stored.name
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveState:
+    """The place of a store between its models."""
+
+    move: Move | None
+    retiring: tuple[str, ...]
+    """Models that are no longer served, and whose vectors are still to be dropped."""
 
 
 async def active_model(session: Session, *, held: bool = False) -> StoredModel | None:
-    """Returns the model whose vectors are served; None where no vector was ever stored.
+    """Returns the model whose vectors are served; None if no vector was ever stored.
 
     One that is `held` is not dropped before the transaction ends.
     """
     row = await session.row(SERVED + HELD if held else SERVED)
     return None if row is None else _stored(row)
+
+
+def mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
+    """Returns why the stored vectors cannot answer what the provider embeds; None if they can."""
+    if not provider.enabled:
+        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
+    if stored is None:
+        return "no memory has been embedded yet; a worker does it, or `priors backfill`"
+    if stored.name != provider.model_id:
+        return (
+            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
+            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
+        )
+    if stored.dimension != provider.dimension:
+        return (
+            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
+            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
+        )
+    return None
 
 
 async def is_served(session: Session, model: StoredModel) -> bool:
@@ -100,18 +133,13 @@ async def is_served(session: Session, model: StoredModel) -> bool:
     return await session.row(IS_SERVED, {"model_id": model.model_id}) is not None
 
 
-async def models(session: Session, *, held: bool = False) -> list[KnownModel]:
-    """Returns every model; where they are `held` none of them is dropped before the transaction ends."""
-    return [
-        KnownModel(
-            stored=_stored(row), state=ACTIVE if row.active else CANDIDATE if row.retiring_since is None else RETIRING
-        )
-        for row in await session.rows(MODELS + HELD if held else MODELS)
-    ]
+async def models(session: Session, *, held: bool = False) -> list[StoredModel]:
+    """Returns every model; if they are `held` none of them is dropped before the transaction ends."""
+    return [_stored(row) for row in await session.rows(ALL + HELD if held else ALL)]
 
 
 async def register(session: Session, name: str, dimension: int) -> StoredModel:
-    """Returns the active model; where there is none, `name` becomes it, and every memory is queued for a vector."""
+    """Returns the active model; if there is none, `name` becomes it, and every memory is queued for a vector."""
     found = await active_model(session)
     if found is None:
         await session.execute(LOCK_MODELS)
@@ -143,7 +171,7 @@ async def _add(session: Session, name: str, dimension: int, *, active: bool) -> 
 
 
 def _stored(row: Row) -> StoredModel:
-    return StoredModel(model_id=row.model_id, name=row.name, dimension=row.dimension)
+    return StoredModel(**row._asdict())
 
 
 async def wait_briefly(session: Session) -> None:
@@ -152,14 +180,13 @@ async def wait_briefly(session: Session) -> None:
 
 
 async def switch(session: Session, candidate: StoredModel) -> None:
-    """Serve this model from now on; the others retire. Every memory without a vector of it is queued for one.
+    """Serve this model from now on; the others retire. No memory is pending for a vector of theirs any more.
 
     The session sees all workspaces.
     """
     await session.execute(LOCK_MODELS)
     await session.execute(SWITCH, {"model_id": candidate.model_id})
     await session.execute("DELETE FROM pending_embeddings")
-    await queue_lacking_of_all(session, candidate.partition)
 
 
 async def retired(session: Session, *, for_seconds: float) -> list[StoredModel]:
@@ -168,28 +195,48 @@ async def retired(session: Session, *, for_seconds: float) -> list[StoredModel]:
 
 
 async def drop_model(session: Session, model: StoredModel) -> None:
-    """Drop a retiring model's vectors, once nobody writes them; waits LOCK_TIMEOUT at most, as others wait for it.
+    """Drop a retiring model's vectors, once nobody writes them.
 
     The model's row is locked first, so that a writer who has just made sure of the model is not cut short.
     """
-    await wait_briefly(session)
     if await session.row(LOCK_RETIRING, {"model_id": model.model_id}) is None:
         return
     await session.execute(f"DROP TABLE IF EXISTS {model.partition}")
     await session.execute(REMOVE, {"model_id": model.model_id})
 
 
-async def try_move(session: Session) -> bool:
-    """Take the lock of the one move at a time, for as long as the connection lives; tells whether it was free."""
-    return bool(await session.value(TRY_MOVE))
+@asynccontextmanager
+async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]:
+    """Holds the lock of some work, for as long as the connection lives; yields False if another has it."""
+    values = {"work": work, "of": of}
+    if not await session.value(TRY_LOCK, values):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        # A connection that was lost has given the lock back by that.
+        with suppress(psycopg.Error):
+            await session.execute(UNLOCK, values)
 
 
-async def end_move(session: Session) -> None:
-    """Give the lock back; a connection that was lost has given it back by that."""
-    with suppress(psycopg.Error):
-        await session.execute(END_MOVE)
+async def progress_of_all(session: Session, model: StoredModel) -> tuple[int, int]:
+    """Returns how many memories have a vector of this model, and how many there are, in all workspaces."""
+    statement = f"SELECT (SELECT count(*) FROM {model.partition}), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
+    done, total = await session.one(statement)
+    return done, total
 
 
-async def is_moving(session: Session) -> bool:
-    """Tells whether somebody moves the store to another model now."""
-    return bool(await session.value(MOVING))
+async def move_state(session: Session) -> MoveState:
+    """Returns whether the store moves to another model, how far it is, and which models are still to be dropped.
+
+    The session sees all workspaces.
+    """
+    known = await models(session, held=True)
+    candidate = next((model for model in known if model.state == CANDIDATE), None)
+    move = None
+    if candidate is not None:
+        done, total = await progress_of_all(session, candidate)
+        in_progress = await session.value(IS_LOCKED, {"work": MOVE, "of": ""})
+        move = Move(model=candidate, done=done, total=total, in_progress=in_progress)
+    return MoveState(move=move, retiring=tuple(model.name for model in known if model.state == RETIRING))

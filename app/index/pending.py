@@ -4,55 +4,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db.session import LINK, Session
+from app.db.session import EMBED, LINK, Session
 
 WORDS, VECTORS = "words", "vectors"
 """The steps of linking: by a memory's words at once, by its vector when that is there."""
+
+BATCH = 256
+"""Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
+
+OWN = "workspace_id = %(workspace_id)s"
+THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
+"""The condition of given memories of the session's workspace."""
+LACKING = """lexical l {joined} WHERE NOT EXISTS (
+    SELECT 1 FROM {partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
+)"""
+"""Live memories of all workspaces that have no vector in a partition."""
 
 QUEUE_FOR_VECTORS = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
 SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]) ON CONFLICT DO NOTHING
 """
-LEAVE = """
-DELETE FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+QUEUE_LACKING = """
+INSERT INTO pending_embeddings (workspace_id, memory_id)
+SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
-LEAVE_UNLESS_LIVE = """
-DELETE FROM pending_embeddings p WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-    AND NOT EXISTS (
-        SELECT 1 FROM lexical l WHERE l.workspace_id = p.workspace_id AND l.memory_id = p.memory_id
-    )
-"""
-PENDING_AMONG = """
-SELECT memory_id FROM pending_embeddings WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-"""
+LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
+LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
+PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
 PENDING_TEXTS = """
 SELECT workspace_id, memory_id, m.title, m.body, m.content_hash
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
-{clause} ORDER BY memory_id DESC LIMIT %(limit)s
+WHERE {condition} ORDER BY memory_id DESC LIMIT %(limit)s
 """
-OF_WORKSPACE = "WHERE p.workspace_id = %(workspace_id)s"
-AMONG = f"{OF_WORKSPACE} AND p.memory_id = ANY(%(ids)s::uuid[])"
 
 QUEUE_FOR_LINKS = """
-INSERT INTO pending_links AS p (workspace_id, memory_id, step)
-SELECT DISTINCT %(workspace_id)s, memory_id, %(step)s FROM unnest(%(ids)s::uuid[]) AS given(memory_id) ORDER BY 2
+INSERT INTO pending_links AS p (workspace_id, memory_id, step) SELECT DISTINCT {queued} ORDER BY 1, 2
 ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
 """
-QUEUE_ALL_FOR_LINKS = """
-INSERT INTO pending_links AS p (workspace_id, memory_id, step)
-SELECT e.workspace_id, e.memory_id, %(step)s FROM embeddings e JOIN embedding_models m USING (model_id)
-WHERE m.active ORDER BY e.workspace_id, e.memory_id
-ON CONFLICT (workspace_id, memory_id, step) DO UPDATE SET asked = p.asked + 1
-"""
+THESE_FOR_LINKS = "%(workspace_id)s::bigint, unnest(%(ids)s::uuid[]), %(step)s"
+ALL_FOR_LINKS = "workspace_id, memory_id, %(step)s FROM embeddings JOIN embedding_models USING (model_id) WHERE active"
 LEAVE_LINKS = """
 DELETE FROM pending_links p USING unnest(%(ids)s::uuid[], %(asked)s::integer[]) AS read(memory_id, asked)
 WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = read.memory_id AND p.asked = read.asked
 RETURNING p.memory_id
 """
-FORGET = tuple(
-    f"DELETE FROM {table} WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])"  # noqa: S608 - constants
-    for table in ("pending_links", "pending_embeddings")
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +63,10 @@ class PendingText:
 
 
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
-    """Queue memories for a vector."""
-    await session.execute(QUEUE_FOR_VECTORS, {"ids": list(ids)})
+    """Queue memories for a vector, and ask a worker, in this transaction."""
+    if ids:
+        await session.execute(QUEUE_FOR_VECTORS, {"ids": list(ids)})
+        await session.enqueue(EMBED)
 
 
 async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
@@ -87,20 +84,12 @@ async def pending_among(session: Session, ids: Sequence[UUID]) -> set[UUID]:
     return set(await session.column(PENDING_AMONG, {"ids": list(ids)}))
 
 
-async def pending_texts(session: Session, *, limit: int, ids: Sequence[UUID] | None = None) -> list[PendingText]:
-    """Returns memories of the workspace that are pending for a vector, newest first; only these ids where given."""
-    if ids is None:
-        return await _texts(session, OF_WORKSPACE, {"limit": limit})
-    return await _texts(session, AMONG, {"limit": limit, "ids": list(ids)})
-
-
-async def pending_texts_of_all(session: Session, *, limit: int) -> list[PendingText]:
-    """Returns memories of all workspaces that are pending for a vector, newest first."""
-    return await _texts(session, "", {"limit": limit})
-
-
-async def _texts(session: Session, clause: str, given: dict[str, object]) -> list[PendingText]:
-    rows = await session.rows(PENDING_TEXTS.format(clause=clause), given)
+async def pending_texts(
+    session: Session, *, limit: int, ids: Sequence[UUID] | None = None, of_all: bool = False
+) -> list[PendingText]:
+    """Returns memories that are pending for a vector, newest first: the workspace's, these of them, or those of all."""
+    condition = "true" if of_all else OWN if ids is None else THESE
+    rows = await session.rows(PENDING_TEXTS.format(condition=condition), {"limit": limit, "ids": list(ids or ())})
     return [PendingText(**row._asdict()) for row in rows]
 
 
@@ -111,24 +100,14 @@ async def pending_count(session: Session) -> int:
 
 async def queued_count_of_all(session: Session, partition: str) -> int:
     """Returns how many live memories of all workspaces are queued and lack a vector in this partition."""
-    statement = f"""
-        SELECT count(*) FROM pending_embeddings p JOIN lexical l USING (workspace_id, memory_id) WHERE NOT EXISTS (
-            SELECT 1 FROM {partition} e WHERE e.workspace_id = p.workspace_id AND e.memory_id = p.memory_id
-        )
-        """  # noqa: S608 - the partition's name is made of a number
-    return int(await session.value(statement))
+    lacking = LACKING.format(joined="JOIN pending_embeddings USING (workspace_id, memory_id)", partition=partition)
+    return int(await session.value(f"SELECT count(*) FROM {lacking}"))  # noqa: S608 - made of a number
 
 
 async def queue_lacking_of_all(session: Session, partition: str) -> None:
-    """Queue every live memory of all workspaces that lacks a vector in this partition."""
-    await session.execute(
-        f"""
-        INSERT INTO pending_embeddings (workspace_id, memory_id)
-        SELECT workspace_id, memory_id FROM lexical l WHERE NOT EXISTS (
-            SELECT 1 FROM {partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
-        ) ON CONFLICT DO NOTHING
-        """  # noqa: S608 - the partition's name is made of a number
-    )
+    """Queue every live memory of all workspaces that lacks a vector in this partition, and ask a worker."""
+    await session.execute(QUEUE_LACKING.format(lacking=LACKING.format(joined="", partition=partition)))
+    await session.enqueue(EMBED)
 
 
 async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -> None:
@@ -137,13 +116,13 @@ async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -
     Queueing one again while it is being linked has it linked once more.
     """
     if ids:
-        await session.execute(QUEUE_FOR_LINKS, {"ids": list(ids), "step": step})
+        await session.execute(QUEUE_FOR_LINKS.format(queued=THESE_FOR_LINKS), {"ids": list(ids), "step": step})
         await session.enqueue(LINK)
 
 
 async def queue_all_for_links(session: Session) -> None:
     """Queue all memories of all workspaces to be linked by the served model's vectors."""
-    await session.execute(QUEUE_ALL_FOR_LINKS, {"step": VECTORS})
+    await session.execute(QUEUE_FOR_LINKS.format(queued=ALL_FOR_LINKS), {"step": VECTORS})
     await session.enqueue(LINK)
 
 
@@ -151,9 +130,3 @@ async def leave_links(session: Session, asked: Mapping[UUID, int], *, step: str)
     """Take linked memories off the queue, unless they were queued again since they were read; returns those."""
     given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
     return set(await session.column(LEAVE_LINKS, given))
-
-
-async def forget(session: Session, ids: Sequence[UUID]) -> None:
-    """Take retired memories off both queues."""
-    for statement in FORGET:
-        await session.execute(statement, {"ids": list(ids)})

@@ -1,27 +1,31 @@
-"""The verb that moves a store to another model while the old one serves, and the one that drops a retired model."""
+"""The verb that moves a store to another model while the old one serves, and the provider that follows the move."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import TypeVar
 from uuid import UUID
 
 import structlog
 
 from app.db.database import Database, LockedByOthers, again_while_locked
-from app.db.session import EMBED, Across, Session
-from app.errors import ConfigurationError
+from app.db.session import Across, Session
+from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.index import models, vectors
-from app.index.backfill import BATCH
-from app.index.following import FOLLOW_SECONDS
 from app.index.models import StoredModel
-from app.index.pending import PendingText, queue_all_for_links, queue_lacking_of_all
-from app.index.vectors import embedded_text
-from app.models.protocols import EmbeddingProvider
+from app.index.pending import BATCH, queue_all_for_links, queue_lacking_of_all
+from app.index.vectors import by_workspace, embedded_text
+from app.models.factory import provider_from, provider_named
+from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.settings import Settings
+from app.workspaces.workspace import UNMADE
 
+FOLLOW_SECONDS = 2.0
+"""Time between two looks at which models the database has; `reembed` waits for more than two before it switches."""
+UNSETTLED_SECONDS = 60.0
+"""Time after a change of model in which a query may still have a vector of the old one; none takes longer."""
 GRACE_SECONDS = 2.5 * FOLLOW_SECONDS
 """Time before the switch in which every process prepares the new model, and after it in which each answer that began
 with the old one is given."""
@@ -35,44 +39,12 @@ ATTEMPTS_TO_BEGIN = 10
 T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 """Called with (memories that have the new vector, memories)."""
+Maker = Callable[[str, int], EmbeddingProvider]
+"""Makes the provider of a stored model, by its name and dimension."""
 ForgetSimilar = Callable[[Session], Awaitable[None]]
 """Removes the links by vectors of all workspaces, in the transaction that drops the vectors."""
 
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A store on its way to another model."""
-
-    model: StoredModel
-    done: int
-    """Memories that have a vector of it."""
-    total: int
-    """All memories."""
-    in_progress: bool
-    """True while a process moves it; else the move was broken off."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveState:
-    """The place of a store between its models."""
-
-    move: Move | None
-    retiring: tuple[str, ...]
-    """Models that are no longer served, and whose vectors are still to be dropped."""
-
-
-async def move_state(across: Across) -> MoveState:
-    """Returns whether the store moves to another model, how far it is, and which models are still to be dropped."""
-    async with across() as session:
-        known = await models.models(session, held=True)
-        candidate = next((model.stored for model in known if model.state == models.CANDIDATE), None)
-        move = None
-        if candidate is not None:
-            done, total = await vectors.progress_of_all(session, candidate)
-            move = Move(model=candidate, done=done, total=total, in_progress=await models.is_moving(session))
-    return MoveState(move=move, retiring=tuple(model.name for model in known if model.state == models.RETIRING))
 
 
 async def reembed(
@@ -97,13 +69,16 @@ async def reembed(
         raise ConfigurationError("the model is `noop`, which has no vectors; name another")
     await provider.start()
     async with _moving(across) as held:
-        candidate = await _patiently(across, partial(_registered, provider))
+        candidate = await _patiently(
+            across, partial(models.register_candidate, name=provider.model_id, dimension=provider.dimension)
+        )
         done = await _fill(database, held, provider, candidate, on_progress)
         if await models.active_model(held) != candidate:
-            await _build_indexes(across, candidate)
+            async with across(transaction=False) as session:
+                await vectors.build_indexes(session, candidate)
             await asyncio.sleep(grace_seconds)
             done += await _fill(database, held, provider, candidate, on_progress)
-            await _patiently(across, partial(_switch, candidate))
+            await _patiently(across, partial(_switch, candidate=candidate))
             logger.info("switched", model=candidate.name)
         if await models.retired(held, for_seconds=0):
             await asyncio.sleep(grace_seconds)
@@ -116,11 +91,8 @@ async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
 
     While a store is being moved the move itself drops them.
     """
-    async with across(transaction=False) as held:
-        if not await models.try_move(held):
-            return 0
-        async with _given_back(held):
-            return await _drop_all(across, held, forget_similar, for_seconds=GRACE_SECONDS, attempts=1)
+    async with across(transaction=False) as held, models.lock(held, models.MOVE) as mine:
+        return await _drop_all(across, held, forget_similar, for_seconds=GRACE_SECONDS, attempts=1) if mine else 0
 
 
 @asynccontextmanager
@@ -128,28 +100,14 @@ async def _moving(across: Across) -> AsyncIterator[Session]:
     """Opens a session that holds the lock of the one move at a time; the lock ends with it, however that ends."""
     async with across(transaction=False) as held:
         for _ in range(ATTEMPTS_TO_BEGIN):
-            if await models.try_move(held):
-                break
+            async with models.lock(held, models.MOVE) as mine:
+                if mine:
+                    yield held
+                    return
             await asyncio.sleep(PAUSE_SECONDS)
-        else:
-            raise ConfigurationError(
-                f"the store is being moved to {await _destination(held)} already: wait for that to end, or stop it"
-            )
-        async with _given_back(held):
-            yield held
-
-
-async def _destination(session: Session) -> str:
-    names = {model.state: model.name for model in await models.models(session)}
-    return names.get(models.CANDIDATE) or names.get(models.ACTIVE) or "another model"
-
-
-@asynccontextmanager
-async def _given_back(held: Session) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        await models.end_move(held)
+        names = {model.state: model.name for model in await models.models(held)}
+        other = names.get(models.CANDIDATE) or names.get(models.ACTIVE) or "another model"
+        raise ConfigurationError(f"the store is being moved to {other} already: wait for that to end, or stop it")
 
 
 async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], attempts: int = PATIENCE) -> T:
@@ -157,26 +115,15 @@ async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], at
 
     async def attempt() -> T:
         async with across() as session:
+            await models.wait_briefly(session)
             return await work(session)
 
     return await again_while_locked(attempt, attempts=attempts, pause=PAUSE_SECONDS)
 
 
-async def _registered(provider: EmbeddingProvider, session: Session) -> StoredModel:
-    await models.wait_briefly(session)
-    return await models.register_candidate(session, provider.model_id, provider.dimension)
-
-
-async def _switch(candidate: StoredModel, session: Session) -> None:
-    await models.wait_briefly(session)
+async def _switch(session: Session, *, candidate: StoredModel) -> None:
     await models.switch(session, candidate)
-    await session.enqueue(EMBED)
-
-
-async def _build_indexes(across: Across, candidate: StoredModel) -> None:
-    async with across(transaction=False) as session:
-        for workspace_id in await vectors.crowded_workspaces(session, candidate):
-            await vectors.build_index(session, candidate, workspace_id)
+    await queue_lacking_of_all(session, candidate.partition)
 
 
 async def _drop_all(
@@ -186,7 +133,7 @@ async def _drop_all(
     dropped = 0
     for model in await models.retired(held, for_seconds=for_seconds):
         try:
-            await _patiently(across, partial(_dropped, model, forget_similar), attempts)
+            await _patiently(across, partial(_drop, model=model, forget_similar=forget_similar), attempts)
         except LockedByOthers:
             logger.warning("vectors of a former model are still in use, and dropped later", model=model.name)
             continue
@@ -195,16 +142,14 @@ async def _drop_all(
     return dropped
 
 
-async def _dropped(model: StoredModel, forget_similar: ForgetSimilar, session: Session) -> None:
-    # Before the table is locked, and undone where it cannot be: nearness was another model's.
+async def _drop(session: Session, *, model: StoredModel, forget_similar: ForgetSimilar) -> None:
+    # Before the table is locked, and undone if it cannot be: nearness was another model's.
     await forget_similar(session)
     await queue_all_for_links(session)
     await models.drop_model(session, model)
-    served = await models.active_model(session)
-    if served is not None:
+    if (served := await models.active_model(session)) is not None:
         # A writer that began before the switch and ended after it has written vectors of the old model.
         await queue_lacking_of_all(session, served.partition)
-        await session.enqueue(EMBED)
 
 
 async def _fill(
@@ -218,23 +163,136 @@ async def _fill(
     before: tuple[int, UUID] | None = None
     while True:
         batch = await vectors.lacking_of_all(held, candidate, limit=BATCH, before=before)
-        on_progress(*await vectors.progress_of_all(held, candidate))
+        on_progress(*await models.progress_of_all(held, candidate))
         if not batch:
             return done
         matrix = await provider.embed_documents([embedded_text(item.title, item.body) for item in batch])
-        await _insert(database, candidate, batch, vectors.as_literals(matrix))
+        for workspace_id, items, literals in by_workspace(batch, vectors.as_literals(matrix)):
+            async with database.session(workspace_id) as session:
+                await vectors.insert(session, candidate, [item.memory_id for item in items], literals)
         done += len(batch)
         before = (batch[-1].workspace_id, batch[-1].memory_id)
 
 
-async def _insert(
-    database: Database, candidate: StoredModel, batch: Sequence[PendingText], literals: Sequence[str]
-) -> None:
-    """Store the vectors of a batch, each workspace's in a session of its own. A batch is in order of workspaces."""
-    pairs = zip(batch, literals, strict=True)
-    for workspace_id, group in groupby(pairs, key=lambda pair: pair[0].workspace_id):
-        own = list(group)
-        async with database.session(workspace_id) as session:
-            await vectors.insert(
-                session, candidate, [item.memory_id for item, _ in own], [literal for _, literal in own]
-            )
+class FollowingProvider:
+    """Embeds by the configured provider, until the database serves another model that can be loaded."""
+
+    def __init__(self, configured: EmbeddingProvider, make: Maker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._current = configured
+        self._make, self._clock = make, clock
+        self._unsettled_until = 0.0
+        self._prepared = {configured.model_id: configured}
+        self._preparing = asyncio.Lock()
+
+    @property
+    def model_id(self) -> str:
+        """The name of the model that embeds now."""
+        return self._current.model_id
+
+    @property
+    def dimension(self) -> int:
+        """The numbers of a vector of the model that embeds now."""
+        return self._current.dimension
+
+    @property
+    def enabled(self) -> bool:
+        """True unless embeddings are switched off."""
+        return self._current.enabled
+
+    async def start(self) -> None:
+        """Prepare the model that embeds now."""
+        await self._current.start()
+
+    async def embed_query(self, text: str) -> Vector:
+        """Returns the text's vector by the model that embeds now."""
+        return await self._current.embed_query(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Returns the texts' vectors by the model that embeds now."""
+        return await self._current.embed_documents(texts)
+
+    async def close(self) -> None:
+        """Release every model."""
+        for provider in self._prepared.values():
+            await provider.close()
+
+    def prepared(self, name: str) -> EmbeddingProvider | None:
+        """Returns the provider of a stored model, if it is ready."""
+        return self._prepared.get(name)
+
+    @property
+    def settled(self) -> bool:
+        """True if every vector that is still in use is of the model that embeds now."""
+        return self._clock() >= self._unsettled_until
+
+    async def follow(self, database: Database) -> None:
+        """Prepare the models that the database has, and embed by the one it serves.
+
+        A model that cannot be had is left out, with a line in the log; answers are then lexical, and say so.
+        """
+        if not self.enabled:
+            return
+        async with database.session(UNMADE, transaction=False) as session:
+            known = await models.models(session)
+        async with self._preparing:
+            for model in known:
+                if model.state != models.RETIRING:
+                    await self._prepare(model.name, model.dimension)
+            active = next((model.name for model in known if model.state == models.ACTIVE), None)
+            if active in self._prepared and active != self.model_id:
+                logger.info("embedding by another model", before=self.model_id, now=active)
+                self._current = self._prepared[active]
+                self._unsettled_until = self._clock() + UNSETTLED_SECONDS
+            for name in self._prepared.keys() - {model.name for model in known} - {self.model_id}:
+                await self._prepared.pop(name).close()
+
+    async def _prepare(self, name: str, dimension: int) -> None:
+        if name in self._prepared:
+            return
+        provider = self._make(name, dimension)
+        try:
+            await provider.start()
+        except EmbeddingUnavailable as error:
+            await provider.close()
+            logger.warning("a stored model cannot be had", model=name, reason=str(error))
+            return
+        self._prepared[name] = provider
+
+
+def following_provider(settings: Settings) -> EmbeddingProvider:
+    """Returns the configured provider, which follows the database to another model; not started yet.
+
+    Raises:
+        ConfigurationError: the provider's own settings do not fit.
+    """
+    return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
+
+
+def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
+    """Returns the provider of the model that the database serves, if it is ready; else the one that embeds now.
+
+    Just after a change it is the model itself and not the one that follows: a caller who embedded by the latter cannot
+    know by which of the two models, and embeds again.
+    """
+    if name is None or not isinstance(provider, FollowingProvider):
+        return provider
+    if name == provider.model_id and provider.settled:
+        return provider
+    return provider.prepared(name) or provider
+
+
+def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:
+    """Returns the provider of this very model, whatever the store moves to meanwhile; None if it is not ready."""
+    if isinstance(provider, FollowingProvider):
+        return provider.prepared(name)
+    return provider if provider.model_id == name else None
+
+
+async def follow_for_ever(provider: EmbeddingProvider, database: Database) -> None:
+    """Follow until cancelled; a database that is away for a while is asked again."""
+    while isinstance(provider, FollowingProvider):
+        try:
+            await provider.follow(database)
+        except PriorsError as error:
+            logger.warning("the stored models are not known for now", reason=str(error))
+        await asyncio.sleep(FOLLOW_SECONDS)

@@ -1,5 +1,6 @@
 """The SQL of vectors, one partition a model, and of the HNSW indexes of large workspaces."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
@@ -7,18 +8,19 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import psycopg
+import structlog
 
 from app.db.session import Session
 from app.db.wire import HALFVEC_TYPE, ids_of, vectors_of
-from app.index.models import StoredModel, active_model, is_served
-from app.index.pending import VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
+from app.index.models import StoredModel, active_model, is_served, lock
+from app.index.pending import LACKING, VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.models.protocols import Matrix, Vector
 
 INDEXED_FROM = 20_000
-"""Memories of one workspace from which on it gets an HNSW index: an exact scan of as many takes 5 ms."""
+"""Memories of one workspace from which on it gets an HNSW index: an exact scan of this many takes 5 ms."""
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
-TRY_BUILD = "SELECT pg_try_advisory_lock(hashtext('priors.index_vectors'), hashtext(%(name)s))"
-END_BUILD = "SELECT pg_advisory_unlock(hashtext('priors.index_vectors'), hashtext(%(name)s))"
+BUILD = "priors.index_vectors"
+"""The lock of building an index."""
 INDEXES = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(partition)s::regclass AND i.indisvalid AND c.relname LIKE %(pattern)s
@@ -30,7 +32,8 @@ JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = given.mem
     AND m.content_hash = given.content_hash
 ORDER BY m.memory_id FOR NO KEY UPDATE OF m
 """
-DROP = "DELETE FROM embeddings WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])"
+
+logger = structlog.get_logger()
 
 
 async def insert(session: Session, model: StoredModel, ids: Sequence[UUID], literals: Sequence[str]) -> None:
@@ -75,7 +78,7 @@ async def write(
     """Store vectors as `insert` does, take their memories off the queue, and queue them for links.
 
     With `hashes`, of the texts that were embedded, a memory whose text has become another stays in the queue.
-    Returns False, and does nothing, where the store has moved to another model: the memories stay pending for its
+    Returns False, and does nothing, if the store has moved to another model: the memories stay pending for its
     vectors.
     """
     if not await is_served(session, model):
@@ -91,9 +94,15 @@ async def write(
     return True
 
 
-async def drop(session: Session, ids: Sequence[UUID]) -> None:
-    """Delete the vectors of memories whose text has changed."""
-    await session.execute(DROP, {"ids": list(ids)})
+def by_workspace(
+    batch: Sequence[PendingText], literals: Sequence[str]
+) -> Iterator[tuple[int, list[PendingText], list[str]]]:
+    """Yields each workspace of a batch with its memories and their vectors."""
+    grouped: dict[int, list[tuple[PendingText, str]]] = defaultdict(list)
+    for item, literal in zip(batch, literals, strict=True):
+        grouped[item.workspace_id].append((item, literal))
+    for workspace_id, pairs in grouped.items():
+        yield workspace_id, [item for item, _ in pairs], [literal for _, literal in pairs]
 
 
 async def lacking_of_all(
@@ -103,30 +112,20 @@ async def lacking_of_all(
 
     Each workspace's newest come first.
     """
-    after = "" if before is None else "AND (l.workspace_id, l.memory_id) < (%(workspace_id)s, %(memory_id)s)"
-    statement = f"""
-        SELECT l.workspace_id, l.memory_id, m.title, m.body, m.content_hash
-        FROM lexical l JOIN memories m USING (workspace_id, memory_id)
-        WHERE NOT EXISTS (
-            SELECT 1 FROM {model.partition} e WHERE e.workspace_id = l.workspace_id AND e.memory_id = l.memory_id
-        ) {after}
-        ORDER BY l.workspace_id DESC, l.memory_id DESC LIMIT %(limit)s
-        """  # noqa: S608 - the partition's name is made of a number
+    after = "" if before is None else "AND (workspace_id, memory_id) < (%(workspace_id)s, %(memory_id)s)"
+    lacking = LACKING.format(joined="JOIN memories m USING (workspace_id, memory_id)", partition=model.partition)
+    statement = (
+        f"SELECT workspace_id, memory_id, m.title, m.body, m.content_hash FROM {lacking} {after}"  # noqa: S608 - numbers
+        " ORDER BY workspace_id DESC, memory_id DESC LIMIT %(limit)s"
+    )
     place = {} if before is None else {"workspace_id": before[0], "memory_id": before[1]}
     return [PendingText(**row._asdict()) for row in await session.rows(statement, {**place, "limit": limit})]
-
-
-async def progress_of_all(session: Session, model: StoredModel) -> tuple[int, int]:
-    """Returns how many memories have a vector of this model, and how many there are, in all workspaces."""
-    statement = f"SELECT (SELECT count(*) FROM {model.partition}), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
-    done, total = await session.one(statement)
-    return done, total
 
 
 async def nearest_of(
     session: Session, model: StoredModel, ids: Sequence[UUID], literals: Sequence[str]
 ) -> list[tuple[UUID | None, float]]:
-    """Returns for each vector the nearest of these memories and its cosine similarity; None where none has a vector.
+    """Returns for each vector the nearest of these memories and its cosine similarity; None if none has a vector.
 
     The nearest is found exactly.
     """
@@ -151,27 +150,19 @@ async def vector_bytes(session: Session) -> int:
     return 0 if model is None else int(await session.value(BYTES, {"partition": model.partition}))
 
 
-class ModelDropped(Exception):
-    """The vectors of this model have just been dropped: the store has moved to another."""
-
-
 @contextmanager
-def _unless_dropped() -> Iterator[None]:
+def unless_dropped() -> Iterator[None]:
+    """Gives up work on a model's indexes if its vectors have just been dropped: the store has moved to another."""
     try:
         yield
-    except psycopg.errors.UndefinedTable as error:
-        raise ModelDropped from error
+    except psycopg.errors.UndefinedTable:
+        logger.info("the store moved to another model while its indexes were built")
 
 
 async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
-    """Returns those of all workspaces that have grown beyond the exact scan and have no vector index yet.
-
-    Raises:
-        ModelDropped: there is no such model any more.
-    """
+    """Returns those of all workspaces that have grown beyond the exact scan and have no vector index yet."""
     statement = f"SELECT workspace_id FROM {model.partition} GROUP BY 1 HAVING count(*) >= {INDEXED_FROM}"  # noqa: S608 - numbers
-    with _unless_dropped():
-        crowded = await session.column(statement)
+    crowded = await session.column(statement)
     indexed = await indexed_workspaces(session, model)
     return [workspace_id for workspace_id in crowded if workspace_id not in indexed]
 
@@ -179,35 +170,30 @@ async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
 async def indexed_workspaces(session: Session, model: StoredModel) -> frozenset[int]:
     """Returns the workspaces whose vectors have a valid HNSW index."""
     given = {"partition": model.partition, "pattern": f"{model.partition}\\_%\\_hnsw"}
-    with _unless_dropped():
-        names = await session.column(INDEXES, given)
-    return frozenset(int(name.split("_")[2]) for name in names)
+    return frozenset(int(name.split("_")[2]) for name in await session.column(INDEXES, given))
 
 
-async def build_index(session: Session, model: StoredModel, workspace_id: int) -> bool:
-    """Build a workspace's HNSW index beside its readers and writers.
+async def build_indexes(session: Session, model: StoredModel) -> int:
+    """Build the index of each crowded workspace beside its readers and writers. Returns how many were built.
 
-    The session sees all workspaces and has no transaction. Returns False, and does nothing, where somebody else builds
-    it at this moment or just has.
-
-    Raises:
-        ModelDropped: there is no such model any more.
+    The session sees all workspaces and has no transaction.
     """
+    crowded = await crowded_workspaces(session, model)
+    return sum([await _build_index(session, model, workspace_id) for workspace_id in crowded])
+
+
+async def _build_index(session: Session, model: StoredModel, workspace_id: int) -> bool:
+    """Builds an HNSW index, unless somebody else builds it at this moment or just has; returns whether it did."""
     name = model.index_name(workspace_id)
-    if not await session.value(TRY_BUILD, {"name": name}):
-        return False
-    try:
-        if workspace_id in await indexed_workspaces(session, model):
+    async with lock(session, BUILD, of=name) as mine:
+        if not mine or workspace_id in await indexed_workspaces(session, model):
             return False
         await session.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        with _unless_dropped():
-            await session.execute(
-                f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
-                f" WHERE workspace_id = {workspace_id:d}"
-            )
-        return True
-    finally:
-        await session.execute(END_BUILD, {"name": name})
+        await session.execute(
+            f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
+            f" WHERE workspace_id = {workspace_id:d}"
+        )
+    return True
 
 
 def as_literals(vectors: Matrix) -> list[str]:

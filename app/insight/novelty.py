@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, check
-from app.index.following import pinned
+from app.index.reembed import pinned
 from app.index.vectors import embedded_text
 from app.insight.novelty_scoring import Profile, Score, scored
 from app.memories.admission import unstorable

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from app.db.database import Database
-from app.db.session import Across, Session
+from app.db.session import Session
 from app.errors import InvalidInput, NotFound
 from app.links import store as links
 from app.links.relations import Linked
@@ -179,9 +179,3 @@ async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
     async with database.session(workspace, transaction=False) as session:
         found = await facets(session, limit=MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})
-
-
-async def refused(across: Across) -> dict[str, int]:
-    """Returns how many memories and observations all workspaces refused, by reason."""
-    async with across() as session:
-        return await store.refusals_of_all(session)

@@ -10,8 +10,7 @@ from app.db.migrations import state
 from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
 from app.index import pending, vectors
-from app.index.models import StoredModel, active_model
-from app.index.reembed import MoveState, move_state
+from app.index.models import MoveState, StoredModel, active_model, move_state
 from app.models.factory import provider_from
 from app.models.protocols import EmbeddingProvider
 from app.settings import Settings, check_exposure
@@ -146,7 +145,9 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
     if stored is not None:
         yield _same_model(provider, stored.name, stored.dimension)
     yield _backfill(count)
-    for finding in _model_change(await move_state(database.across)):
+    async with database.across() as session:
+        state = await move_state(session)
+    for finding in _model_change(state):
         yield finding
     if stored is not None:
         yield await _indexes(database, stored)

@@ -7,10 +7,10 @@ from app.db.database import Database
 from app.db.migrations import head, state
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
+from app.index import pending
 from app.index.backfill import pending_count
-from app.index.models import StoredModel, active_model
-from app.index.reembed import Move, move_state
-from app.memories.browse import refused
+from app.index.models import Move, StoredModel, active_model, move_state
+from app.memories import store as memories
 from app.models.protocols import EmbeddingProvider
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.retrieval.search import vector_degradation
@@ -199,10 +199,12 @@ async def gauges(database: Database) -> Gauges:
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    across = database.across
-    return Gauges(
-        pending=await pending_count(across), refused=await refused(across), move=(await move_state(across)).move
-    )
+    async with database.across() as session:
+        return Gauges(
+            pending=await pending.pending_count(session),
+            refused=await memories.refusals_of_all(session),
+            move=(await move_state(session)).move,
+        )
 
 
 COUNTS = """

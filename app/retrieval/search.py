@@ -12,8 +12,8 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable, check
-from app.index.following import mismatch, speaking
-from app.index.models import StoredModel
+from app.index.models import StoredModel, mismatch
+from app.index.reembed import speaking
 from app.index.vectors import as_literal, embedded_text
 from app.memories import filters
 from app.memories.admission import NAME_LIMIT, in_calendar, unstorable

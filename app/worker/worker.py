@@ -20,8 +20,8 @@ from app.db.session import COMPRESS, EMBED, INDEX, LINK, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
-from app.index.following import FollowingProvider
 from app.index.indexing import STALE_AT_WRITES
+from app.index.reembed import FollowingProvider
 from app.links.linking import link_slice, many_pending
 from app.operations.maintenance import drop_retired, empty_trash
 from app.runs.observations.request import ask_again

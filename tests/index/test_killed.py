@@ -16,8 +16,8 @@ import pytest
 from app.db.database import Database
 from app.index import models as stored
 from app.index.backfill import embed_all_pending
-from app.index.following import FollowingProvider, following_provider
-from app.index.reembed import MoveState, move_state
+from app.index.models import MoveState, move_state
+from app.index.reembed import FollowingProvider, following_provider
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
@@ -102,9 +102,14 @@ async def started(settings: Settings, model: str = "new") -> asyncio.subprocess.
     )
 
 
+async def state_of(database: Database) -> MoveState:
+    async with database.across() as session:
+        return await move_state(session)
+
+
 async def killed_when(database: Database, settings: Settings, reached: Callable[[MoveState], bool]) -> None:
     process = await started(settings)
-    while not reached(await move_state(database.across)):
+    while not reached(await state_of(database)):
         assert process.returncode is None
         await asyncio.sleep(0.05)
     process.send_signal(signal.SIGKILL)
@@ -139,11 +144,10 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
         assert await models(database) == [("openai:old", False), ("openai:new", True)]
         assert await told(own) == ["openai:old is no longer served: a running worker drops its vectors within minutes"]
 
-        async with database.across(transaction=False) as session:
-            assert await stored.try_move(session)
+        async with database.across(transaction=False) as session, stored.lock(session, stored.MOVE) as mine:
+            assert mine
             other = await started(own, "other")
             _, refusal = await other.communicate()
-            await stored.end_move(session)
         assert (other.returncode, refusal.decode().splitlines()) == (
             2,
             ["priors: the store is being moved to openai:new already: wait for that to end, or stop it"],

@@ -16,8 +16,8 @@ from app.index import models as stored
 from app.index import reembed as moves
 from app.index import vectors
 from app.index.backfill import embed_all_pending, pending_count, queue_lacking
-from app.index.following import UNSETTLED_SECONDS, FollowingProvider, speaking
-from app.index.reembed import move_state
+from app.index.models import MoveState, move_state
+from app.index.reembed import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.links.linking import link_pending
@@ -52,6 +52,11 @@ async def own(own_database_url: str, provider: EmbeddingProvider, counter: Token
     await filled(database, provider, counter)
     yield database
     await database.close()
+
+
+async def state_of(database: Database) -> MoveState:
+    async with database.across() as session:
+        return await move_state(session)
 
 
 async def vectors_of(database: Database) -> dict[str, int]:
@@ -222,7 +227,7 @@ async def test_one_move_at_a_time(own: Database, provider: EmbeddingProvider) ->
     for other in ("turned", "another"):
         with pytest.raises(ConfigurationError, match="is being moved to turned already"):
             await reembed(own, Turned(provider, name=other), across=own.across, grace_seconds=0)
-    state = await move_state(own.across)
+    state = await state_of(own)
     assert state.move is not None
     assert (state.move.model.name, state.move.total, state.move.in_progress) == ("turned", 300, True)
     shown = Metrics()
@@ -254,7 +259,7 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
         patch.setattr(stored, "drop_model", killed)
         with pytest.raises(KeyError):
             await reembed(own, Turned(provider), across=own.across, grace_seconds=0)
-    state = await move_state(own.across)
+    state = await state_of(own)
     assert (state.move, state.retiring) == (None, (provider.model_id,))
     told = [
         finding.message
@@ -267,7 +272,7 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
         await session.execute("UPDATE embedding_models SET retiring_since = now() - interval '1 min' WHERE NOT active")
     assert await drop_retired(own.across) == 1
     assert await models(own) == [("turned", True)]
-    assert (await move_state(own.across)).retiring == ()
+    assert (await state_of(own)).retiring == ()
 
 
 async def test_pending_rows_that_have_their_vector_hide_none_that_lack_it(own: Database) -> None:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from uuid import UUID
 
 from app.db.database import again_after_deadlock
-from app.db.session import EMBED, Session
+from app.db.session import Session
 from app.index import vectors as embeddings
 from app.index.indexing import enqueue_statistics, index_words, reindex_memories
 from app.index.models import StoredModel
@@ -206,9 +206,7 @@ async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: V
     model = vectors.model if ready else None
     given = model is not None and await embeddings.write(session, model, list(ready), list(ready.values()))
     lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]
-    if lacking:
-        await queue_for_vectors(session, lacking)
-        await session.enqueue(EMBED)
+    await queue_for_vectors(session, lacking)
     return len(lacking)
 
 

@@ -9,8 +9,8 @@ import structlog
 
 from app.errors import EmbeddingUnavailable
 from app.index.backfill import serving_model
-from app.index.following import pinned
 from app.index.models import StoredModel, is_served
+from app.index.reembed import pinned
 from app.index.vectors import as_literals, embedded_text
 from app.intake.reports import store
 from app.intake.reports.apply import Vectors, apply
