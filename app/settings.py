@@ -1,11 +1,11 @@
 """The settings: frozen, built once from the environment."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_type_hints
 
 from app.errors import ConfigurationError
 
@@ -15,50 +15,75 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-def _setting(default: object, meaning: str, unit: str = "") -> Any:  # noqa: ANN401 - stands where a value of each field's type does
-    return field(default=default, metadata={"meaning": meaning, "unit": unit})
+ProviderKind = Literal["local", "openai", "ollama", "noop"]
+BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+READERS: Mapping[Any, Callable[[str], object]] = {
+    bool: lambda text: BOOLEANS[text.lower()],
+    Path: lambda text: Path(text).expanduser(),
+}
+"""The functions that read a value's text; the other types do so themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings, one field each; the environment variable is `PRIORS_` and the field's name in capitals."""
 
-    data_dir: Path = _setting(Path(".priors"), "where the embedded database and the model files live")
-    database_url: str = _setting("", "a Postgres 16+ with pgvector, `postgresql://…`; empty: the embedded one")
-    host: str = _setting("127.0.0.1", "address to serve on; other than loopback needs an API key")
-    port: int = _setting(8000, "port to serve on; 0 takes a free one")
-    api_key: str = _setting(
-        "", "bearer token that every route but /health and the panel's own files asks for; empty: none asked"
-    )
-    workspace: str = _setting("default", "workspace of a call that names none")
-    language: str = _setting("english", "text search language of a new workspace")
-    log_format: str = _setting("auto", "`console`, `json`, or `auto`: console on a terminal, JSON elsewhere")
-    log_level: str = _setting("info", "least severe level that is logged: debug, info, warning, error")
-    embedding_provider: str = _setting("local", "`local`, `openai` (any compatible endpoint), `ollama` or `noop`")
-    embedding_model: str = _setting(
-        "sentence-transformers/all-MiniLM-L6-v2", "name of the embedding model at its provider"
-    )
-    embedding_base_url: str = _setting("", "base URL of a remote provider; empty: the provider's own default")
-    embedding_api_key: str = _setting("", "key of a remote provider")
-    embedding_dimension: int = _setting(384, "length of the vectors of a remote model", "numbers")
-    embedding_threads: int = _setting(
-        0, "threads that embed documents; 0: one a core, at most 8; a query always takes one", "threads"
-    )
-    embedding_timeout: float = _setting(10.0, "longest wait for a remote provider", "seconds")
-    reranker: str = _setting(
-        "", "a cross-encoder that fastembed knows, which reads the best hits once more; empty: none does"
-    )
-    reranker_folder: str = _setting("", "folder of its files; empty: the data directory's cache, or its hub")
-    llm_base_url: str = _setting("", "an OpenAI-compatible endpoint that compresses; empty: extracts instead")
-    llm_api_key: str = _setting("", "key of that endpoint")
-    llm_timeout: float = _setting(30.0, "longest wait for one of its answers", "seconds")
-    compress_model: str = _setting("qwen3:8b", "the model there; also read from COMPRESS_MODEL")
-    evaluator: str = _setting("wiggum", "the evaluator's name, before each of its issues among the facts")
-    mask_secrets: bool = _setting(True, "keys, tokens and passwords are masked before anything is stored")
-    trash_days: int = _setting(30, "deleted memories can be restored for so long", "days")
-    pool_size: int = _setting(8, "database connections of one process", "connections")
-    max_file_bytes: int = _setting(10_000_000, "a larger report file is refused", "bytes")
-    embedded_worker: bool = _setting(True, "the API process runs one background worker itself")
+    data_dir: Path = Path(".priors")
+    """Folder of the embedded database and the model files."""
+    database_url: str = ""
+    """A Postgres 16+ with pgvector, `postgresql://…`; empty: the embedded one."""
+    host: str = "127.0.0.1"
+    """Address to serve on; other than loopback needs an API key."""
+    port: int = 8000
+    """Port to serve on; 0 takes a free one."""
+    api_key: str = ""
+    """Bearer token that every route but /health and the panel's own files asks for; empty: none asked."""
+    workspace: str = "default"
+    """Workspace of a call that names none."""
+    language: str = "english"
+    """Text search language of a new workspace."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """Form of the log; `auto`: console on a terminal, JSON elsewhere."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe level that is logged."""
+    embedding_provider: ProviderKind = "local"
+    """Provider of vectors; `openai` is any compatible endpoint, `noop` switches vectors off."""
+    embedding_model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    """Name of the embedding model at its provider."""
+    embedding_base_url: str = ""
+    """Base URL of a remote provider; empty: the provider's own default."""
+    embedding_api_key: str = ""
+    """Key of a remote provider."""
+    embedding_dimension: int = 384
+    """Numbers in a vector of a remote model."""
+    embedding_threads: int = 0
+    """Threads that embed documents; 0: one a core, at most 8; a query always takes one."""
+    embedding_timeout: float = 10.0
+    """Longest wait for a remote provider, in seconds."""
+    reranker: str = ""
+    """A cross-encoder that fastembed knows, which reads the best hits once more; empty: none does."""
+    reranker_folder: str = ""
+    """Folder of its files; empty: the data directory's cache, or its hub."""
+    llm_base_url: str = ""
+    """An OpenAI-compatible endpoint that compresses; empty: extracts instead."""
+    llm_api_key: str = ""
+    """Key of that endpoint."""
+    llm_timeout: float = 30.0
+    """Longest wait for one of its answers, in seconds."""
+    compress_model: str = "qwen3:8b"
+    """The model there; also read from COMPRESS_MODEL."""
+    evaluator: str = "wiggum"
+    """The evaluator's name, before each of its issues among the facts."""
+    mask_secrets: bool = True
+    """True where keys, tokens and passwords are masked before anything is stored."""
+    trash_days: int = 30
+    """Days for which deleted memories can be restored."""
+    pool_size: int = 8
+    """Database connections of one process."""
+    max_file_bytes: int = 10_000_000
+    """Bytes; a larger report file is refused."""
+    embedded_worker: bool = True
+    """True where the API process runs one background worker itself."""
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
@@ -75,29 +100,21 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
     }
     if COMPRESS_MODEL in environment:
         given.setdefault("compress_model", environment[COMPRESS_MODEL])
-    known = {item.name: item for item in fields(Settings)}
-    values: dict[str, Any] = {}
-    for name, text in given.items():
-        if name not in known:
+    kinds = get_type_hints(Settings)
+    for name in given:
+        if name not in kinds:
             raise ConfigurationError(f"{PREFIX}{name.upper()} is not a setting; the README lists them")
-        values[name] = _read(name, text, known[name].default)
-    return _checked(Settings(**values))
+    return _checked(Settings(**{name: _read(name, text, kinds[name]) for name, text in given.items()}))
 
 
-def _read(name: str, text: str, default: object) -> object:
+def _read(name: str, text: str, kind: Any) -> Any:  # noqa: ANN401 - a field's type and its value
+    choices = get_args(kind)
+    if choices and text not in choices:
+        raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} must be one of {', '.join(choices)}")
     try:
-        match default:
-            case bool():
-                return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-            case int() | float():
-                return type(default)(text)
-            case Path():
-                return Path(text).expanduser()
-            case _:
-                return text
+        return text if choices else READERS.get(kind, kind)(text)
     except (KeyError, ValueError):
-        kind = type(default).__name__
-        raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} is not a valid {kind}") from None
+        raise ConfigurationError(f"{PREFIX}{name.upper()}={text!r} is not a valid {kind.__name__}") from None
 
 
 def _checked(settings: Settings) -> Settings:
@@ -107,15 +124,6 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
     if settings.trash_days < 0:
         raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
-    choices = {
-        "log_format": ("auto", "console", "json"),
-        "log_level": ("debug", "info", "warning", "error"),
-        "embedding_provider": ("local", "openai", "ollama", "noop"),
-    }
-    for name, allowed in choices.items():
-        value = getattr(settings, name)
-        if value not in allowed:
-            raise ConfigurationError(f"{PREFIX}{name.upper()}={value!r} must be one of {', '.join(allowed)}")
     return settings
 
 

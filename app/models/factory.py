@@ -1,12 +1,13 @@
 """Builds the embedding provider and the token counter that the settings name."""
 
 from dataclasses import replace
+from typing import cast
 
 from app.models.local import LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.remote import NoopProvider, RemoteProvider
 from app.models.tokenizer import BundledTokenCounter
-from app.settings import Settings
+from app.settings import ProviderKind, Settings
 
 
 def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
@@ -18,7 +19,7 @@ def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingPr
     return provider_from(
         replace(
             settings,
-            embedding_provider=kind,
+            embedding_provider=cast("ProviderKind", kind),
             embedding_model=model,
             embedding_dimension=dimension,
             embedding_base_url=base_url,

@@ -10,7 +10,7 @@ import pytest
 from app.errors import EmbeddingUnavailable
 from app.models.factory import provider_from
 from app.models.remote import OPEN_SECONDS, RemoteProvider
-from app.settings import Settings
+from app.settings import ProviderKind, Settings
 from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good, vector
 
 
@@ -101,7 +101,7 @@ async def test_a_passing_fault_is_tried_again(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(("kind", "identity"), [("openai", "openai:m"), ("ollama", "ollama:m"), ("noop", "noop")])
-async def test_the_settings_name_the_provider(kind: str, identity: str) -> None:
+async def test_the_settings_name_the_provider(kind: ProviderKind, identity: str) -> None:
     provider = provider_from(Settings(embedding_provider=kind, embedding_model="m", embedding_base_url="http://x/v1"))
     assert provider.model_id == identity
     await provider.close()
