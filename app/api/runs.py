@@ -27,10 +27,10 @@ from app.api.schemas import (
 from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
 from app.runs.observations.observation import Outcome
-from app.runs.observations.request import Recorded, get_observation, learn_issues, request_observation
+from app.runs.observations.request import get_observation, learn_issues, request_observation
 from app.runs.observations.settle import compress_requested
 from app.runs.record import LARGEST_OUTPUT, LIST_LIMIT, get_run, list_runs, memory_uses, record_run, run_points
-from app.runs.run import GivenMemory, MemoryTeller, MemoryUse, MemoryUses, NewRun, Run, RunPoint
+from app.runs.run import GivenMemory, MemoryTeller, MemoryUse, MemoryUses, NewRun, Recorded, Run, RunPoint
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 

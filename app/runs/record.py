@@ -16,7 +16,7 @@ from app.runs import store
 from app.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory
 from app.safety.secrets import mask, masked_values
 from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import UNMADE, Workspace
 
 LARGEST_OUTPUT = 5_000_000
 """Characters."""
@@ -45,6 +45,8 @@ async def record_run(
         NotFound: `must_exist`, and it does not.
     """
     run = await asyncio.to_thread(_storable, run, mask=mask)
+    if needs_output and not must_exist and workspace.workspace_id == UNMADE:
+        _check_output(run.output)
     target = workspace if must_exist else await made(database, workspace)
 
     async def attempt() -> tuple[Run, bool]:
@@ -53,8 +55,8 @@ async def record_run(
                 raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace.name}")
             await store.lock(session, run.run_id)
             saved, is_new = await store.save(session, run)
-            if needs_output and not saved.output:
-                raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
+            if needs_output:
+                _check_output(saved.output)
             if run.final_score is not None or run.verdict:
                 held = await store.held_by(session, run.run_id)
                 await memories.lock(session, held)
@@ -62,6 +64,11 @@ async def record_run(
             return saved, is_new
 
     return await again_after_deadlock(attempt)
+
+
+def _check_output(output: str | None) -> None:
+    if not output:
+        raise InvalidInput("remember", "needs the run's output, as text: send it with the run")
 
 
 def _storable(run: NewRun, *, mask: bool) -> NewRun:
@@ -151,7 +158,7 @@ async def get_run(database: Database, *, workspace: Workspace, run_id: str) -> R
         given = await store.given_to(session, run_id)
         compression = await store.compression_of(session, run_id)
         made = await store.made_of(session, run_id)
-    if run is None and not given and not made and compression is None:
+    if not any((run, given, made, compression)):
         raise unknown
     return RunStory(run_id=run_id, run=run, given=tuple(given), compression=compression, observations=tuple(made))
 

@@ -132,13 +132,16 @@ class GivenMemory:
     """True if the run's output repeats it."""
 
 
+STORED, JOINED, REFUSED = "stored", "joined", "refused"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compression:
-    """The outcome of a run's observation."""
+class Recorded:
+    """The state of an observation that was asked for."""
 
     observation_id: UUID
     outcome: str | None
-    """`stored`, `joined` (an earlier memory says the same), `refused`, `deleted` since; None while it waits."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None while it waits."""
     reason: str
     memory_id: UUID | None
     """The memory that holds it."""
@@ -154,7 +157,7 @@ class RunStory:
     run_id: str
     run: Run | None
     given: tuple[GivenMemory, ...]
-    compression: Compression | None
+    compression: Recorded | None
     observations: tuple[Memory, ...]
     """Memories that were made of it."""
 

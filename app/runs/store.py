@@ -1,6 +1,7 @@
 """The SQL of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,28 +12,29 @@ from app.memories import changes
 from app.memories.changes import Judgement
 from app.memories.memory import DELETED, Memory, in_utc
 from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
-from app.runs.run import DELETED_SINCE, Compression, GivenMemory, MemoryTeller, MemoryUse, NewRun, Run, RunPoint
+from app.runs.run import DELETED_SINCE, GivenMemory, MemoryTeller, MemoryUse, NewRun, Recorded, Run, RunPoint
 
-NAMES = tuple(Run.__slots__)
-COLUMNS = ", ".join(NAMES)
-MERGED = (
-    "task", "task_type", "agent", "queries", "output", "output_path", "lines", "bytes", "round_scores", "final_score",
-    "verdict", "issues", "stages", "started_at", "finished_at",
-)  # fmt: skip
-"""Fields that a second message about a run replaces where it says something; metadata is merged by key."""
+COLUMNS = ", ".join(Run.__slots__)
+MERGED = {
+    "task": "text", "task_type": "text", "agent": "text", "queries": "text[]", "output": "text", "output_path": "text",
+    "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
+    "issues": "text[]", "stages": "jsonb", "started_at": "timestamptz", "finished_at": "timestamptz",
+}  # fmt: skip
+"""Fields that a second message about a run replaces where it says something, with their types; metadata is merged by
+key."""
+NEVER_NULL = {
+    "task": "''", "task_type": "''", "verdict": "''", "queries": "'{}'", "round_scores": "'{}'", "issues": "'{}'",
+    "stages": "'{}'", "metadata": "'{}'",
+}  # fmt: skip
+"""The values of these columns where nothing was said of them."""
+PARAMETERS = {name: f"%({name})s::{kind}" for name, kind in {"run_id": "text", **MERGED, "metadata": "jsonb"}.items()}
+INSERTED = {name: f"coalesce({value}, {NEVER_NULL.get(name, 'NULL')})" for name, value in PARAMETERS.items()}
 MOST_SHOWN = 1_000
 
-# A column that may not be NULL has its default where nothing was said of it.
 SAVE = f"""
-INSERT INTO runs AS r (workspace_id, run_id, task, task_type, agent, queries, output, output_path, lines, bytes,
-    round_scores, final_score, verdict, issues, stages, metadata, started_at, finished_at)
-VALUES (%(workspace_id)s, %(run_id)s, coalesce(%(task)s, ''), coalesce(%(task_type)s, ''), %(agent)s,
-    coalesce(%(queries)s::text[], '{{}}'), %(output)s, %(output_path)s, %(lines)s, %(bytes)s,
-    coalesce(%(round_scores)s::real[], '{{}}'), %(final_score)s, coalesce(%(verdict)s, ''),
-    coalesce(%(issues)s::text[], '{{}}'), coalesce(%(stages)s::jsonb, '{{}}'),
-    coalesce(%(metadata)s::jsonb, '{{}}'), %(started_at)s, %(finished_at)s)
+INSERT INTO runs AS r (workspace_id, {", ".join(INSERTED)}) VALUES (%(workspace_id)s, {", ".join(INSERTED.values())})
 ON CONFLICT (workspace_id, run_id) DO UPDATE SET
-    {", ".join(f"{name} = CASE WHEN %(has_{name})s THEN EXCLUDED.{name} ELSE r.{name} END" for name in MERGED)},
+    {", ".join(f"{name} = coalesce({PARAMETERS[name]}, r.{name})" for name in MERGED)},
     metadata = r.metadata || EXCLUDED.metadata, updated_at = now(),
     output_replaced = r.output_replaced OR coalesce(r.output <> EXCLUDED.output, false)
 RETURNING {COLUMNS}, (xmax = 0) AS is_new
@@ -130,10 +132,10 @@ ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
 
-PAGE = """
-SELECT {columns} FROM runs
-WHERE workspace_id = %(workspace_id)s AND {conditions} ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
-"""
+PAGE = f"""
+SELECT {", ".join("NULL AS output" if name == "output" else name for name in Run.__slots__)} FROM runs
+WHERE workspace_id = %(workspace_id)s AND {{conditions}} ORDER BY created_at DESC, run_id DESC LIMIT %(limit)s
+"""  # noqa: S608 - constants
 
 POINTS = """
 SELECT run_id, task_type, verdict, final_score, coalesce(finished_at, started_at, created_at) AS happened_at
@@ -150,13 +152,17 @@ WHERE r.workspace_id = %(workspace_id)s AND r.run_id = %(run_id)s
 ORDER BY r.created_at, r.recall_id, h.rank LIMIT %(limit)s
 """
 
-COMPRESSION = """
-SELECT c.observation_id, c.outcome, c.reason, c.memory_id,
+RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
     c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted
+"""
+"""Columns of a compression `c` and its memory `m`."""
+
+COMPRESSION = f"""
+SELECT {RECORDED}
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = %(workspace_id)s AND c.run_id = %(run_id)s AND NOT c.earlier
 ORDER BY c.created_at, c.observation_id LIMIT 1
-"""
+"""  # noqa: S608 - constants
 
 MADE = f"""
 SELECT {SHOWN_COLUMNS} FROM {SHOWN}
@@ -178,25 +184,24 @@ ORDER BY r.created_at DESC, r.recall_id LIMIT %(limit)s
 
 async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
     """Store a run, or what is new of it; returns it, and whether it was not known."""
-    given = {name: getattr(run, name) for name in NewRun.__slots__}
-    flags = {f"has_{name}": given[name] is not None for name in MERGED}
-    values = {
-        **given,
-        **flags,
-        "queries": _array(run.queries),
-        "round_scores": _array(run.round_scores),
-        "issues": _array(run.issues),
-        "stages": _json(run.stages),
-        "metadata": _json(run.metadata),
-        "started_at": None if run.started_at is None else in_utc(run.started_at),
-        "finished_at": None if run.finished_at is None else in_utc(run.finished_at),
-    }
     if run.output is not None:
         said = {"run_id": run.run_id, "output": run.output}
         await session.execute(REPLACED, said)
         await session.execute(COME_BACK, said)
-    row = await session.one(SAVE, values)
+    row = await session.one(SAVE, {name: _stored(getattr(run, name)) for name in NewRun.__slots__})
     return run_of(row), row.is_new
+
+
+def _stored(value: Any) -> Any:  # noqa: ANN401 - any field of a run
+    """Returns a field's value in the form that its column takes."""
+    match value:
+        case tuple():
+            return list(value)
+        case Mapping():
+            return msgspec.json.encode(dict(value)).decode()
+        case datetime():
+            return in_utc(value)
+    return value
 
 
 async def move_on(session: Session, observation_id: UUID) -> None:
@@ -243,8 +248,7 @@ async def said_by(session: Session, memory_id: UUID) -> list[MemoryTeller]:
 
 async def page(session: Session, *, conditions: list[str], values: dict[str, Any], limit: int) -> list[Run]:
     """Returns runs, newest first, without their outputs."""
-    columns = ", ".join("NULL AS output" if name == "output" else name for name in NAMES)
-    statement = PAGE.format(columns=columns, conditions=" AND ".join(["true", *conditions]))
+    statement = PAGE.format(conditions=" AND ".join(["true", *conditions]))
     rows = await session.rows(statement, {**values, "limit": limit})
     return [run_of(row) for row in rows]
 
@@ -260,17 +264,16 @@ async def given_to(session: Session, run_id: str) -> list[GivenMemory]:
     return [GivenMemory(**row._asdict()) for row in rows]
 
 
-async def compression_of(session: Session, run_id: str) -> Compression | None:
+async def compression_of(session: Session, run_id: str) -> Recorded | None:
     """Returns what became of the run's observation; of several, each of a task of its own, of the first."""
     row = await session.row(COMPRESSION, {"run_id": run_id})
-    if row is None:
-        return None
-    return Compression(
-        observation_id=row.observation_id,
-        outcome=DELETED if row.deleted else row.outcome,
-        reason=DELETED_SINCE if row.deleted else row.reason,
-        memory_id=row.memory_id,
-    )
+    return None if row is None else recorded_of(row)
+
+
+def recorded_of(row: Row) -> Recorded:
+    """Returns what became of an observation, of a row that has RECORDED."""
+    outcome, reason = (DELETED, DELETED_SINCE) if row.deleted else (row.outcome, row.reason)
+    return Recorded(observation_id=row.observation_id, outcome=outcome, reason=reason, memory_id=row.memory_id)
 
 
 async def made_of(session: Session, run_id: str) -> list[Memory]:
@@ -287,14 +290,4 @@ async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
 
 def run_of(row: Row) -> Run:
     """Returns the run of a row that has COLUMNS."""
-    shared = {name: getattr(row, name) for name in NAMES}
-    lists = {name: tuple(shared[name]) for name in ("queries", "round_scores", "issues")}
-    return Run(**{**shared, **lists})
-
-
-def _array(values: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if values is None else list(values)
-
-
-def _json(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    return None if value is None else msgspec.json.encode(dict(value)).decode()
+    return msgspec.convert(row._asdict(), Run)

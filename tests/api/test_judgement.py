@@ -7,6 +7,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from app.db.database import Database
+from app.workspaces.resolve import resolve
+from app.workspaces.workspace import UNMADE
 from tests.api.calls import OUTPUT, get, post
 
 LESSON = "The scout must verify every producer in the state register before the director accepts the list of actors."
@@ -45,6 +48,16 @@ async def test_a_run_without_its_output_is_not_half_remembered(client: httpx.Asy
     answer = await client.post("/api/runs", json={"run_id": "r1", "task": "t", "remember": True})
     assert (answer.status_code, "output" in answer.text) == (400, True)
     assert (await client.get("/api/runs/r1")).status_code == 404
+
+
+async def test_a_refused_run_makes_no_workspace(
+    client: httpx.AsyncClient, database: Database, workspace_name: str
+) -> None:
+    for run in ({"run_id": "r1"}, {"run_id": "r1", "output": ""}):
+        answer = await client.post("/api/runs", json={**run, "remember": True})
+        assert answer.json()["errors"][0]["field"] == "remember"
+        resolved = await resolve(database, workspace_name, language="english")
+        assert resolved.workspace_id == UNMADE
 
 
 async def test_a_refused_observation_can_be_mended(client: httpx.AsyncClient) -> None:

@@ -67,17 +67,18 @@ async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
         async with database.session(workspace) as session:
             found = await store.find(session, observation_id, lock=True)
         assert found is not None
-        assert (found.outcome, found.deleted) == ("stored", False)
+        assert found.recorded.outcome == "stored"
         return observation_id
 
     async with database.session(workspace) as session:
-        await store.find(session, observation_id, lock=True)
+        asked = await store.find(session, observation_id, lock=True)
+        assert asked is not None
         waiting = asyncio.create_task(again())
         await until(database, workspace, IS_WAITED_FOR)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
         kept = await remember(database, services.counter, workspace=workspace, memories=note)
-        await store.finish(session, observation_id, outcome="stored", memory_id=kept.ids[0])
+        await store.finish(session, replace(asked.recorded, outcome="stored", memory_id=kept.ids[0]))
     assert await waiting == observation_id
     told = await get_observation(database, workspace=workspace, observation_id=observation_id)
     assert (told.outcome, told.memory_id) == ("stored", kept.ids[0])

@@ -19,8 +19,8 @@ from app.runs import store as runs
 from app.runs import traces
 from app.runs.observations import store
 from app.runs.observations.observation import Compressed
-from app.runs.observations.request import JOINED, REFUSED, STORED, Recorded
 from app.runs.observations.store import Asked, Sibling
+from app.runs.run import JOINED, REFUSED, STORED, Recorded
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace, configuration
 
@@ -56,16 +56,16 @@ async def keep(session: Session, workspace: Workspace, asked: Asked, made: Made)
     objection = told.passed.objection
     if objection is not None:
         return await _refuse(session, asked, objection.code, objection.message)
-    outdated = await store.outdated(session, asked.observation_id)
+    outdated = await store.outdated(session, asked.recorded.observation_id)
     memory_id, outcome = await _stored_or_joined(session, workspace, asked, told, outdated)
     for older in outdated:
         if older != memory_id:
             await _give_way(session, older, memory_id)
-    fallback = told.compressed.fallback
-    await store.finish(session, asked.observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    recorded = replace(asked.recorded, outcome=outcome, memory_id=memory_id, reason=told.compressed.fallback)
+    await store.finish(session, recorded)
     await memories.lock(session, [memory_id])
     await runs.judge(session, [memory_id])
-    return Recorded(observation_id=asked.observation_id, outcome=outcome, memory_id=memory_id, reason=fallback)
+    return recorded
 
 
 async def _stored_or_joined(
@@ -94,7 +94,7 @@ async def _stored_or_joined(
         tokens=told.tokens,
         findings=told.passed.findings,
     )
-    row = replace(row, memory_id=await store.free_id(session, asked.observation_id))
+    row = replace(row, memory_id=await store.free_id(session, asked.recorded.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
     (memory_id,) = (await write(session, [row], runs=traces, known_first=not better)).ids
@@ -135,6 +135,7 @@ def _is_better(memory: NewMemory, older: Sibling) -> bool:
 
 async def _refuse(session: Session, asked: Asked, reason: str, message: str) -> Recorded:
     await memories.add_refusals(session, Counter([reason]))
-    await store.finish(session, asked.observation_id, outcome=REFUSED, reason=message)
-    logger.info("observation refused", observation_id=str(asked.observation_id), reason=reason)
-    return Recorded(observation_id=asked.observation_id, outcome=REFUSED, reason=message)
+    recorded = replace(asked.recorded, outcome=REFUSED, reason=message)
+    await store.finish(session, recorded)
+    logger.info("observation refused", observation_id=str(recorded.observation_id), reason=reason)
+    return recorded

@@ -16,21 +16,20 @@ from app.memories import changes
 from app.memories import store as memories
 from app.memories.admission import unstorable
 from app.memories.gate import MEANINGS, worthless
-from app.memories.memory import DELETED, NewMemory, content_hash
+from app.memories.memory import NewMemory, content_hash
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.runs import store as runs
 from app.runs.observations import store
 from app.runs.observations.observation import Outcome, is_issue_fact, issue_facts
-from app.runs.observations.store import Asked, Held
+from app.runs.observations.store import Held
 from app.runs.record import check_run
-from app.runs.run import DELETED_SINCE, NewRun, Run
+from app.runs.run import NewRun, Recorded, Run
 from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, check_language
 
-STORED, JOINED, REFUSED = "stored", "joined", "refused"
 MOST_FAILURES = 5
 """Failed jobs after which a compression is given up; each has tried again for as long as a part did not answer."""
 
@@ -44,18 +43,6 @@ class Compressor:
     chat: Chat | None
     evaluator: str
     mask: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The state of an observation that was asked for."""
-
-    observation_id: UUID
-    outcome: str | None
-    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None: it is not made yet."""
-    reason: str = ""
-    memory_id: UUID | None = None
-    """The memory that holds it."""
 
 
 async def request_observation(database: Database, *, workspace: Workspace, outcome: Outcome, mask: bool = True) -> UUID:
@@ -108,7 +95,7 @@ async def get_observation(database: Database, *, workspace: Workspace, observati
         asked = await store.find(session, observation_id)
     if asked is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace.name}")
-    return recorded(asked)
+    return asked.recorded
 
 
 async def ask_again(database: Database, across: Across) -> int:
@@ -132,17 +119,6 @@ async def ask_again(database: Database, across: Across) -> int:
 async def _count(database: Database, workspace: Workspace, reason: str) -> None:
     async with database.session(await made(database, workspace)) as session:
         await memories.add_refusals(session, Counter([reason]))
-
-
-def recorded(asked: Asked) -> Recorded:
-    """Returns what is known of what was asked for."""
-    is_deleted = asked.deleted and asked.outcome is not None
-    return Recorded(
-        observation_id=asked.observation_id,
-        outcome=DELETED if is_deleted else asked.outcome,
-        reason=DELETED_SINCE if is_deleted else asked.reason,
-        memory_id=asked.memory_id,
-    )
 
 
 async def learn_issues(

@@ -19,8 +19,9 @@ from app.runs.observations import store
 from app.runs.observations.compress import compressed, not_taken
 from app.runs.observations.keep import Made, Told, keep
 from app.runs.observations.observation import LLM, Compressed, Outcome, as_judged
-from app.runs.observations.request import Compressor, Recorded, recorded, safe_issues
+from app.runs.observations.request import Compressor, safe_issues
 from app.runs.observations.store import Asked
+from app.runs.run import Recorded
 from app.text.pieces import HEADING, paragraphs
 from app.workspaces.workspace import Workspace
 
@@ -92,8 +93,8 @@ async def compress_pending(
             return await _made_by_another(database, workspace, observation_id)
         for _ in range(ATTEMPTS):
             asked = await _asked(database, workspace, observation_id)
-            if asked.asked.outcome is not None:
-                return recorded(asked.asked)
+            if asked.asked.recorded.outcome is not None:
+                return asked.asked.recorded
             made = await _made(database, workspace, asked, compressor)
             kept = await again_after_deadlock(lambda: _kept(database, workspace, asked, made))  # noqa: B023 - ends here
             if kept is not None:
@@ -106,9 +107,9 @@ async def _made_by_another(database: Database, workspace: Workspace, observation
         asked = await store.find(session, observation_id)
     if asked is None:
         raise _unknown(workspace, observation_id)
-    if asked.outcome is None:
+    if asked.recorded.outcome is None:
         raise BeingCompressed(f"observation {observation_id} is being compressed; try again")
-    return recorded(asked)
+    return asked.recorded
 
 
 def _unknown(workspace: Workspace, observation_id: UUID) -> NotFound:
@@ -212,15 +213,15 @@ def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
 
 async def _kept(database: Database, workspace: Workspace, asked: _Asked, made: Made) -> Recorded | None:
     """Keeps what was made; returns None where what was asked for has changed since, and is to be compressed anew."""
-    run_id, observation_id = asked.asked.run_id, asked.asked.observation_id
+    run_id, observation_id = asked.asked.run_id, asked.asked.recorded.observation_id
     async with database.session(workspace) as session:
         if run_id is not None:
             await runs.lock(session, run_id)
         locked = await store.find(session, observation_id, lock=True)
         if locked is None:
             raise _unknown(workspace, observation_id)
-        if locked.outcome is not None:
-            return recorded(locked)
+        if locked.recorded.outcome is not None:
+            return locked.recorded
         if await _outcome(session, locked) != asked.outcome:
             return None
         kept = await keep(session, workspace, asked.asked, made)

@@ -1,17 +1,18 @@
 """The SQL of compressions: what was asked for, who makes it, and what became of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from app.db.session import Session
-from app.memories.memory import DELETED, Memory, new_id
+from app.memories.memory import Memory, new_id
 from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
 from app.runs import store as runs
 from app.runs.observations.observation import Outcome
+from app.runs.run import Recorded
 
 NEAR_CANDIDATES = 200
 """Observations of one task that a new one is compared with, newest first."""
@@ -52,12 +53,11 @@ UPDATE compressions SET request = %(request)s::jsonb, outcome = NULL, reason = '
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
-FIND = """
-SELECT c.observation_id, c.run_id, c.request, c.outcome, c.reason, c.memory_id, c.moved_on, m.retired_as,
-    c.memory_id IS NOT NULL AND m.memory_id IS NULL AS destroyed
+FIND = f"""
+SELECT {runs.RECORDED}, c.run_id, c.request, c.moved_on
 FROM compressions c LEFT JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id
 WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = %(observation_id)s
-"""
+"""  # noqa: S608 - constants
 
 LOCK = """
 SELECT FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s FOR UPDATE
@@ -156,17 +156,11 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) O
 class Asked:
     """A compression that was asked for."""
 
-    observation_id: UUID
+    recorded: Recorded
     run_id: str | None
     request: Outcome
-    outcome: str | None
-    reason: str
-    memory_id: UUID | None
-    """The memory that holds it."""
     moved_on: bool
     """True where the run has another output by now: its judgement is of that one; the request has the one of this."""
-    deleted: bool
-    """True where a person deleted that memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,16 +219,8 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
     row = await session.row(FIND, values)
     if row is None:
         return None
-    return Asked(
-        observation_id=row.observation_id,
-        run_id=row.run_id,
-        request=msgspec.convert(row.request, Outcome),
-        outcome=row.outcome,
-        reason=row.reason,
-        memory_id=row.memory_id,
-        moved_on=row.moved_on,
-        deleted=row.destroyed or row.retired_as == DELETED,
-    )
+    request = msgspec.convert(row.request, Outcome)
+    return Asked(recorded=runs.recorded_of(row), run_id=row.run_id, request=request, moved_on=row.moved_on)
 
 
 async def outdated(session: Session, observation_id: UUID) -> list[UUID]:
@@ -247,12 +233,9 @@ async def free_id(session: Session, wanted: UUID) -> UUID:
     return new_id() if await session.value(TAKEN, {"memory_id": wanted}) else wanted
 
 
-async def finish(
-    session: Session, observation_id: UUID, *, outcome: str, reason: str = "", memory_id: UUID | None = None
-) -> None:
+async def finish(session: Session, recorded: Recorded) -> None:
     """Note what became of a compression."""
-    values = {"observation_id": observation_id, "outcome": outcome, "reason": reason, "memory_id": memory_id}
-    await session.execute(FINISH, values)
+    await session.execute(FINISH, asdict(recorded))
 
 
 async def take_lease(session: Session, observation_id: UUID, maker: UUID, seconds: float) -> bool:
