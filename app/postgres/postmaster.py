@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import psycopg
 from psycopg import sql
 
 from app.db.roles import LOGIN, MAKE_LOGIN
 from app.errors import ConfigurationError, DatabaseUnavailable
-from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, reason, settings_files
+from app.postgres.cluster import SUPERUSER, Cluster, binary, check_reachable, environment, part, reason, settings_files
 
 START_SECONDS = 60.0
 """Longest wait for a server that does not answer. Each answer that it is still recovering starts the time again."""
@@ -42,15 +43,6 @@ _TRANSIENT = (
 _UNUSED_PID = "2147483647"
 _LOG_TAIL_BYTES = 1 << 16
 _PID_LINE, _SOCKET_LINE = 0, 4
-_PROC = Path("/proc/self/stat")
-# Run as the cluster's account: it may inspect its own processes even where a container's root may not.
-_END_ORPHANS = """
-for process in /proc/[0-9]*; do
-    [ "$process/cwd" -ef . ] && read -r name < "$process/comm" && [ "$name" = postgres ] || continue
-    kill -QUIT "${process#/proc/}"
-done
-:
-"""
 
 
 class Postmaster:
@@ -201,7 +193,7 @@ class Postmaster:
             raise DatabaseUnavailable(f"Postgres did not start: {self._last_error} (its log is in {self._log_folder})")
         if _MEMORY_IN_USE in self._last_error:
             # A busy session of the killed server does not notice its end; its uncommitted work is lost anyway.
-            self._cluster.run(["/bin/sh", "-c", _END_ORPHANS])
+            self._cluster.run(["/bin/sh", "-c", part("end_orphans.sh")])
 
     def _drop_output(self) -> None:
         if self._output is not None:
@@ -288,29 +280,11 @@ def _mentions(text: str, phrases: tuple[str, ...]) -> bool:
 
 def _is_postgres_in(folder: Path, pid: int) -> bool:
     """Tells if a process is a living Postgres of this cluster: a server's working directory is its cluster."""
-    if not _PROC.exists():
-        return _name_from_ps(pid).endswith("postgres")
     try:
-        return Path(f"/proc/{pid}/cwd").samefile(folder)
-    except PermissionError:  # root without CAP_SYS_PTRACE, as in a container, may not read it
-        return _name_from_proc(pid) == "postgres"
-    except OSError:
+        process = psutil.Process(pid)
+        try:
+            return folder.samefile(process.cwd())
+        except psutil.AccessDenied:  # root without CAP_SYS_PTRACE, as in a container, may not read it
+            return bool(process.name() == "postgres" and process.status() != psutil.STATUS_ZOMBIE)
+    except (psutil.Error, OSError):
         return False
-
-
-def _name_from_proc(pid: int) -> str:
-    """Returns the program's name; "" if there is no such process or it is a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return ""
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    return "" if rest.split()[0] in {"Z", "X"} else name
-
-
-def _name_from_ps(pid: int) -> str:
-    """Returns the same on a system without /proc."""
-    listed = subprocess.run(  # noqa: S603 - a number is its only argument
-        ["/bin/ps", "-p", str(pid), "-o", "state=", "-o", "comm="], capture_output=True, text=True, check=False
-    )
-    return "" if listed.stdout.startswith("Z") else listed.stdout.strip()

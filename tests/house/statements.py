@@ -51,7 +51,7 @@ def tables(house: House) -> set[str]:
         str(node.args[0].value)
         for module in house.modules.values()
         for node in module.nodes
-        if isinstance(node, ast.Call) and _called(node) == "Table" and _defines_a_table(node)
+        if isinstance(node, ast.Call) and _defines_a_table(node)
         if isinstance(node.args[0], ast.Constant)
     }
 
@@ -198,4 +198,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _defines_a_table(node: ast.Call) -> bool:
+    """Returns True for `Table(name, metadata, …)` and for `_table(name, …)`."""
+    if _called(node) != "Table":
+        return _called(node) == "_table"
     return len(node.args) > 1 and ast.unparse(node.args[1]).rpartition(".")[2] == "metadata"
