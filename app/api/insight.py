@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
-from app.insight.map.project import FEW, MOST, graph
-from app.insight.map.values import Cluster, Graph, Point, Shown
+from app.insight.map.drawing import Cluster, Graph, Point, Shown
+from app.insight.map.project import FEW, MOST, Question, graph
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Nearest, Novelty, ResultNovelty, novelty
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST, description="the newest so many memories")]
@@ -79,15 +79,8 @@ class GraphController(Controller):
     ) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
         services = call.services
-        found = await graph(
-            services.database,
-            services.provider,
-            services.layouts,
-            workspace=await call.tenant(),
-            kind=kind,
-            limit=limit,
-            refresh=refresh,
-        )
+        question = Question(workspace=await call.tenant(), kind=kind, limit=limit, refresh=refresh)
+        found = await graph(services.database, services.provider, services.layouts, question)
         call.metrics.graphs.labels(found.mode).inc()
         return converted(found, GraphView, nodes=[_node(memory, point) for memory, point in found.nodes])
 

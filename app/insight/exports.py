@@ -67,7 +67,7 @@ class Preferences:
 
     @property
     def note(self) -> str:
-        """The note beside the pairs; "" where there is nothing to say."""
+        """The note beside the pairs; "" if there is nothing to say."""
         reasons = {"is not stored": self.left_out, "was replaced by another": self.replaced}
         left_out = (
             f"left out {count:,} rated observations whose output {reason}" for reason, count in reasons.items() if count
@@ -118,7 +118,7 @@ def _preferences(rows: Sequence[Any], evaluator: str) -> Preferences:
 
 
 def _prompt(row: Any) -> str | None:  # noqa: ANN401 - a row
-    """Returns the prompt that made the compression, or would have; None where its output is not known."""
+    """Returns the prompt that made the compression, or would have; None if its output is not known."""
     if row.prompt is not None:
         return str(row.prompt)
     if row.request is not None:

@@ -1,4 +1,4 @@
-"""The verb that says how much texts add: by meaning where there are vectors, by words where there are none."""
+"""The verb that says how much texts add: by meaning if there are vectors, else by words."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace
 
 COMPARED = 12
-"""Memories that a passage is compared with: the 6 nearest by each arm, or more where they are the same."""
+"""Memories that a passage is compared with: the 6 nearest by each arm, or more if they are the same."""
 NEAREST = 5
 """Memories that are named for a text."""
 MOST_RESULTS = 100
 LONGEST_RESULT = 20_000
 """Characters."""
 MOST_PASSAGES = 200
-"""Passages that are compared in one call; embedding and searching for as many takes 6 s on 2 cores."""
+"""Passages that are compared in one call; embedding and searching for 200 takes 6 s on 2 cores."""
 LONGEST_COMPARED = 20_000
 """Characters of a memory that are compared."""
 SEARCHES_AT_ONCE = 2

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from app.insight.map import store
+from app.insight.map.drawing import Graph
 from app.insight.map.process import Job, Layout
-from app.insight.map.project import graph
-from app.insight.map.values import Graph
+from app.insight.map.project import Question, graph
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.wiring import Services
@@ -266,7 +266,7 @@ async def test_who_leaves_does_not_take_the_computation_along(
     await seed(services, workspace, 16)
 
     async def ask() -> Graph:
-        return await graph(services.database, services.provider, services.layouts, workspace=workspace)
+        return await graph(services.database, services.provider, services.layouts, Question(workspace=workspace))
 
     leaving, staying = asyncio.create_task(ask()), asyncio.create_task(ask())
     await asyncio.wait_for(computing.begun.wait(), PATIENCE)

@@ -1,5 +1,6 @@
 """Tests of the job that is made from stored data, and of the map that is made from its answer."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -8,9 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.index.models import StoredModel
-from app.insight.map.drawing import View, anchors_beyond, fingerprint_of, graph_of, job_of, known, places_of, usable
+from app.insight.map.drawing import (
+    Cluster,
+    Known,
+    Material,
+    Point,
+    Shown,
+    StoredLayout,
+    View,
+    anchors_beyond,
+    fingerprint_of,
+    graph_of,
+    job_of,
+    known,
+    places_of,
+    stored_graph,
+    usable,
+)
+from app.insight.map.layout import COMPUTED, PROJECTED
 from app.insight.map.process import Layout
-from app.insight.map.values import COMPUTED, PROJECTED, Cluster, Known, Material, Point, Shown, StoredLayout
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +58,7 @@ def view(*numbers: int, places: dict[Known, Point] | None = None, model: str = "
     shown = tuple(memory(number) for number in numbers)
     layout = StoredLayout(
         kind="", node_limit=9, fingerprint=b"f", model=model, clusters=(Cluster(number=0, terms=(), size=1),),
-        computed_at=BEFORE,
+        computed_at=BEFORE, places=places or {},
     )  # fmt: skip
     return View(
         model=MODEL,
@@ -49,7 +66,6 @@ def view(*numbers: int, places: dict[Known, Point] | None = None, model: str = "
         pending=0,
         fingerprint=fingerprint_of("model", shown),
         layout=layout if places is not None else None,
-        places=places or {},
     )
 
 
@@ -106,10 +122,10 @@ def test_a_job_has_the_places_of_all_who_have_one() -> None:
 
 def test_a_projected_map_is_as_old_as_the_one_it_was_projected_into() -> None:
     asked = view(1, 2, 3, places={known(memory(1)): point(1)})
-    found = graph_of(asked, layout(PROJECTED, 1, 2, 3), [("a",), ("b",)], reason="", now=NOW)
+    found = graph_of(asked, layout(PROJECTED, 1, 2, 3), [("a",), ("b",)], now=NOW)
     assert (found.computed_at, found.projected) == (BEFORE, 0)
     assert found.clusters == (Cluster(number=0, terms=("a",), size=1), Cluster(number=1, terms=("b",), size=2))
-    anew = graph_of(asked, layout(COMPUTED, 1, 2, 3, fitted=False), [(), ()], reason="", now=NOW)
+    anew = graph_of(asked, layout(COMPUTED, 1, 2, 3, fitted=False), [(), ()], now=NOW)
     assert (anew.computed_at, anew.projected) == (NOW, 0)
 
 
@@ -120,9 +136,9 @@ def test_what_umap_placed_is_kept_though_it_is_not_shown() -> None:
         known(memory(8)): point(8, fitted=False),
         known(memory(2, content_hash=b"another text")): point(2),
     }
-    shown = graph_of(view(1, 2, places=base), layout(PROJECTED, 1, 2), [(), ()], reason="", now=NOW)
+    shown = graph_of(view(1, 2, places=base), layout(PROJECTED, 1, 2), [(), ()], now=NOW)
     assert {memory_id.int for memory_id, _ in places_of(shown, base)} == {1, 2, 7}
-    anew = graph_of(view(1, 2, places=base), layout(COMPUTED, 1, 2), [(), ()], reason="", now=NOW)
+    anew = graph_of(view(1, 2, places=base), layout(COMPUTED, 1, 2), [(), ()], now=NOW)
     assert {memory_id.int for memory_id, _ in places_of(anew, base)} == {1, 2}
 
 
@@ -135,5 +151,15 @@ def test_a_coordinate_is_rounded(value: float) -> None:
         clusters=[0],
         words=[[]],
     )
-    (node,) = graph_of(view(1), sent, [()], reason="", now=NOW).nodes
+    (node,) = graph_of(view(1), sent, [()], now=NOW).nodes
     assert abs(node[1].x - value) <= 1e-4
+
+
+def test_a_stored_layout_is_a_map_of_exactly_its_memories() -> None:
+    asked = view(1, 2, places={known(memory(1)): point(1), known(memory(2)): point(2, fitted=False)})
+    assert asked.layout is not None
+    assert stored_graph(asked) is None
+    found = stored_graph(replace(asked, layout=replace(asked.layout, fingerprint=asked.fingerprint)))
+    assert found is not None
+    assert (found.mode, found.computed_at, found.projected) == ("stored", BEFORE, 1)
+    assert [place for _, place in found.nodes] == [point(1), point(2, fitted=False)]

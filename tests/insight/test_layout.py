@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from app.insight.map import layout
 from app.insight.map.layout import (
+    COMPUTED,
+    PROJECTED,
     Placement,
     chosen_anchors,
     cluster,
@@ -20,7 +22,6 @@ from app.insight.map.layout import (
     sunflower,
     vectors_of,
 )
-from app.insight.map.values import COMPUTED, PROJECTED
 from app.models.protocols import Matrix
 from tests.insight.seeding import TOPICS
 from tests.insight.seeding import vectors_of as topic_vectors

@@ -1,4 +1,4 @@
-"""Makes a job for the layout process from stored data, and a map from its answer. Pure."""
+"""The values of a map. Makes a job for the layout process from stored data, and a map from its answer. Pure."""
 
 import hashlib
 import math
@@ -6,18 +6,113 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 import numpy as np
 
 from app.index.models import StoredModel
+from app.insight.map.layout import COMPUTED
 from app.insight.map.process import Job, Layout
-from app.insight.map.values import COMPUTED, Cluster, Graph, Known, Material, Point, Shown, StoredLayout
 
+STORED = "stored"
+"""Origin of a map whose stored layout is that of exactly its memories; others are COMPUTED or PROJECTED."""
 VERSION = b"1"
 """Version of the computation. It is part of the fingerprint, so that no map of an older service is shown."""
 DECIMALS = 4
 """Decimal places of a coordinate; a map is some 30 units wide."""
 NOWHERE = (math.nan, math.nan)
+
+
+Known = tuple[UUID, bytes]
+"""A memory's id and the hash of its text; a changed text gets a new place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A memory on the map, without its place."""
+
+    memory_id: UUID
+    content_hash: bytes
+    kind: str
+    title: str
+    """The memory's title, or the beginning of its text."""
+    task_type: str
+    """Task type of its observation or its run; "" if neither has one."""
+    run_id: str | None
+    quality: int
+    final_score: float | None
+    tags: tuple[str, ...]
+    occurred_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The place of a memory."""
+
+    x: float
+    y: float
+    cluster: int
+    fitted: bool
+    """True if UMAP itself placed it, False if a later projection did."""
+
+
+Nodes = tuple[tuple[Shown, Point], ...]
+"""Memories with their places, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A group of memories of similar meaning."""
+
+    number: int
+    terms: tuple[str, ...]
+    """The most distinctive words of its members, best first."""
+    size: int
+    """Number of its members."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Memories and their places, newest first."""
+
+    nodes: Nodes
+    clusters: tuple[Cluster, ...]
+    fingerprint: str
+    computed_at: datetime | None
+    """When UMAP was fitted; a projection does not change it. None for an empty map."""
+    mode: str
+    """COMPUTED, PROJECTED or STORED."""
+    projected: int = 0
+    """Number of memories that a projection placed into an older map; 0 if UMAP placed none."""
+    reason: str = ""
+    """Why memories are missing; "" if none is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLayout:
+    """A stored layout."""
+
+    kind: str
+    node_limit: int
+    fingerprint: bytes
+    model: str
+    clusters: tuple[Cluster, ...]
+    computed_at: datetime
+    places: Mapping[Known, Point]
+    """The places of its memories, and of anchors that hold the map in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The stored data that a layout is computed from."""
+
+    ids: tuple[UUID, ...]
+    """The memories that are shown, then the anchors that hold the map in place."""
+    vectors: bytes
+    """Vectors in the order of `ids`, as pgvector sends them."""
+    texts: bytes
+    """JSON list: language and beginning of the text of each memory that is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +126,13 @@ class View:
     fingerprint: bytes
     layout: StoredLayout | None
     """The layout of exactly these memories, or else the latest one for the same question."""
-    places: Mapping[Known, Point]
-    """The places in that layout."""
 
     @property
-    def stored(self) -> bool:
-        """True if the stored layout is that of exactly these memories."""
-        return self.layout is not None and self.layout.fingerprint == self.fingerprint
+    def missing(self) -> str:
+        """The reason why memories are missing; "" if none is."""
+        if self.pending == 1:
+            return "1 memory waits for its vector and is not shown"
+        return f"{self.pending:,} memories wait for their vector and are not shown" if self.pending else ""
 
 
 def known(item: Shown) -> Known:
@@ -57,7 +152,7 @@ def usable(view: View) -> Mapping[Known, Point]:
     """Returns the places among which new memories can be projected: those of a layout of the same model."""
     if view.layout is None or view.model is None or view.layout.model != view.model.name:
         return {}
-    return view.places
+    return view.layout.places
 
 
 def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list[Known]:
@@ -86,19 +181,34 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
     )
 
 
-def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, reason: str, now: datetime) -> Graph:
+def stored_graph(view: View) -> Graph | None:
+    """Makes the map of a stored layout, if that is one of exactly the shown memories."""
+    layout = view.layout
+    if layout is None or layout.fingerprint != view.fingerprint:
+        return None
+    nodes = tuple((item, layout.places[known(item)]) for item in view.shown)
+    return _graph(view, STORED, nodes, layout.clusters, layout.computed_at)
+
+
+def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, now: datetime) -> Graph:
     """Makes the map of a computed layout."""
-    nodes = tuple(zip(view.shown, points_of(layout), strict=True))
     sizes = Counter(layout.clusters)
+    clusters = tuple(Cluster(number=number, terms=words, size=sizes[number]) for number, words in enumerate(terms))
     older = view.layout if layout.mode != COMPUTED else None
+    nodes = tuple(zip(view.shown, points_of(layout), strict=True))
+    return _graph(view, layout.mode, nodes, clusters, now if older is None else older.computed_at)
+
+
+def _graph(view: View, mode: str, nodes: Nodes, clusters: tuple[Cluster, ...], computed_at: datetime) -> Graph:
+    fitted = sum(point.fitted for _, point in nodes)
     return Graph(
         nodes=nodes,
-        clusters=tuple(Cluster(number=n, terms=terms[n], size=sizes[n]) for n in range(len(terms))),
+        clusters=clusters,
         fingerprint=view.fingerprint.hex(),
-        computed_at=now if older is None else older.computed_at,
-        mode=layout.mode,
-        projected=projected_of(nodes),
-        reason=reason,
+        computed_at=computed_at,
+        mode=mode,
+        projected=len(nodes) - fitted if fitted else 0,
+        reason=view.missing,
     )
 
 
@@ -111,12 +221,6 @@ def points_of(layout: Layout) -> list[Point]:
         Point(x=x, y=y, cluster=cluster, fitted=was_fitted)
         for (x, y), cluster, was_fitted in zip(coordinates, layout.clusters, fitted, strict=True)
     ]
-
-
-def projected_of(nodes: Sequence[tuple[Shown, Point]]) -> int:
-    """Counts the memories that a projection placed; 0 if UMAP placed none."""
-    fitted = sum(point.fitted for _, point in nodes)
-    return len(nodes) - fitted if fitted else 0
 
 
 def places_of(graph: Graph, base: Mapping[Known, Point]) -> dict[Known, Point]:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.insight.map.values import COMPUTED, PROJECTED
 from app.models.protocols import Matrix
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
+COMPUTED, PROJECTED = "computed", "projected"
+"""Origin of a layout: UMAP was fitted, or new memories were placed into an older layout."""
 SEED = 42
 MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
 LEAST_FOR_UMAP = 4
@@ -29,7 +30,7 @@ NEIGHBOURS = 15
 """Neighbours of each point; UMAP's own default."""
 EXACT_FROM = 4_096
 """Points from which on neighbours are searched here. Below, UMAP searches exactly itself; from here on it would compile
-an approximate search for half a minute, where an exact search of 5,000 points takes a second."""
+an approximate search for half a minute; an exact search of 5,000 points takes a second."""
 LEAST_ANCHORED = 0.25
 """Anchors that a projection needs, as a share of the shown memories. A store that has grown to more than four times the
 map's size has topics that the old map has no room for."""
@@ -168,7 +169,7 @@ def numbered(found: Numbers, before: Numbers) -> Numbers:
 
 
 def _names(compact: Numbers, before: Numbers, sizes: Numbers) -> dict[int, int]:
-    """Returns the earlier number of each cluster that has one, so that as many members as possible keep theirs."""
+    """Returns the earlier number of each cluster that has one, so that the most members keep theirs."""
     from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a second
 
     shared = np.zeros((len(sizes), len(sizes)), dtype=np.intp)

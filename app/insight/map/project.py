@@ -4,16 +4,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import structlog
 
 from app.db.database import Database
 from app.db.session import Session
 from app.errors import InvalidInput
-from app.index.models import StoredModel, active_model
+from app.index.models import active_model
 from app.index.pending import pending_count
 from app.insight.map import store
 from app.insight.map.drawing import (
+    Graph,
+    Known,
+    Material,
+    Point,
+    StoredLayout,
     View,
     anchors_beyond,
     fingerprint_of,
@@ -21,12 +27,12 @@ from app.insight.map.drawing import (
     job_of,
     known,
     places_of,
-    projected_of,
+    stored_graph,
     usable,
 )
 from app.insight.map.labels import label
+from app.insight.map.layout import COMPUTED
 from app.insight.map.process import Layout
-from app.insight.map.values import COMPUTED, STORED, Graph, Known, Material, Point, Shown, StoredLayout
 from app.insight.map.worker import LayoutWorker
 from app.memories.memory import KINDS
 from app.models.protocols import EmbeddingProvider
@@ -44,12 +50,13 @@ class Question:
     """The options of a map."""
 
     workspace: Workspace
-    kind: str
-    limit: int
+    kind: str = EVERY_KIND
+    limit: int = FEW
+    refresh: bool = False
+    """True for another map than the stored one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gathered:
+class _Gathered(NamedTuple):
     """All that a job is made of."""
 
     view: View
@@ -58,36 +65,25 @@ class _Gathered:
     material: Material
 
 
-async def graph(
-    database: Database,
-    provider: EmbeddingProvider,
-    worker: LayoutWorker,
-    *,
-    workspace: Workspace,
-    kind: str = EVERY_KIND,
-    limit: int = FEW,
-    refresh: bool = False,
-) -> Graph:
-    """Returns the newest `limit` live memories that have a vector, with their places and clusters.
+async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutWorker, question: Question) -> Graph:
+    """Returns the newest live memories that have a vector, with their places and clusters.
 
-    Unchanged memories are where they were; new ones are placed among them, unless `refresh` asks for another map.
+    Unchanged memories keep their places; new ones are placed among them, unless `refresh` asks for another map.
 
     Raises:
         InvalidInput: an unknown kind, or a limit out of range.
         GraphUnavailable: a layout is needed and cannot be computed now.
     """
-    question = Question(workspace=workspace, kind=kind, limit=limit)
     _check(question)
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(question.workspace, transaction=False) as session:
         view = await _view(session, question)
-    if not view.shown:
-        return _empty(view, question, enabled=provider.enabled)
-    if view.stored and not refresh:
-        return _stored(view)
-    name = (workspace.workspace_id, kind, limit, view.fingerprint, refresh)
-    found = await worker.in_progress.once(name, lambda: _drawn(database, worker, question, refresh=refresh))
-    # The same memories may have been asked for before others came to wait.
-    return replace(found, reason=_missing(view.pending)) if found.nodes else found
+    ready = _ready(view, question, enabled=provider.enabled)
+    if ready is not None:
+        return ready
+    name = (question.workspace.workspace_id, question.kind, question.limit, question.refresh, view.fingerprint)
+    found = await worker.in_progress.once(name, lambda: _drawn(database, worker, question))
+    # The same memories may have been asked for before others were queued.
+    return replace(found, reason=view.missing) if found.nodes else found
 
 
 def _check(question: Question) -> None:
@@ -99,30 +95,33 @@ def _check(question: Question) -> None:
 
 async def _view(session: Session, question: Question) -> View:
     """Returns the part of the store that answers the question."""
+    asked: dict[str, Any] = {"kind": question.kind, "limit": question.limit}
     model = await active_model(session)
-    shown: tuple[Shown, ...] = ()
-    if model is not None:
-        shown = await store.newest(session, model, kind=question.kind, limit=question.limit)
+    shown = () if model is None else await store.newest(session, model, **asked)
     fingerprint = fingerprint_of("" if model is None else model.name, shown)
-    found = await store.find_layout(session, fingerprint=fingerprint, kind=question.kind, limit=question.limit)
-    layout, places = (None, {}) if found is None else found
     return View(
         model=model,
         shown=shown,
         pending=await pending_count(session),
         fingerprint=fingerprint,
-        layout=layout,
-        places=places,
+        layout=await store.find_layout(session, fingerprint=fingerprint, **asked),
     )
 
 
-async def _drawn(database: Database, worker: LayoutWorker, question: Question, *, refresh: bool) -> Graph:
+def _ready(view: View, question: Question, *, enabled: bool = True) -> Graph | None:
+    """Returns the map if nothing is to be computed for it."""
+    if not view.shown:
+        return _empty(view, question, enabled=enabled)
+    return None if question.refresh else stored_graph(view)
+
+
+async def _drawn(database: Database, worker: LayoutWorker, question: Question) -> Graph:
     """Computes what is missing and stores it."""
     started = time.perf_counter()
-    found = await _gathered(database, question, refresh=refresh)
+    found = await _gathered(database, question)
     if isinstance(found, Graph):
         return found
-    layout = await worker.compute(job_of(found.view, found.base, found.material))
+    layout = await worker.compute(job_of(*found))
     graph = await _kept(database, found, layout, question)
     logger.info(
         "graph laid out",
@@ -133,38 +132,30 @@ async def _drawn(database: Database, worker: LayoutWorker, question: Question, *
     return graph
 
 
-async def _gathered(database: Database, question: Question, *, refresh: bool) -> _Gathered | Graph:
-    """Returns what the job is made of, or the map where nothing is to be computed.
+async def _gathered(database: Database, question: Question) -> _Gathered | Graph:
+    """Returns what the job is made of, or the map if nothing is to be computed.
 
-    Where memories change while they are read, it reads anew.
+    If memories change while they are read, it reads again.
     """
     async with database.session(question.workspace, transaction=False) as session:
         while True:
             view = await _view(session, question)
-            if view.model is None or not view.shown:
-                return _empty(view, question, enabled=True)
-            if view.stored and not refresh:
-                return _stored(view)
-            base = {} if refresh else usable(view)
-            material = await _material(session, view, view.model, base)
+            ready = _ready(view, question)
+            if ready is not None:
+                return ready
+            assert view.model is not None, "there are no vectors without a model"  # noqa: S101
+            base = {} if question.refresh else usable(view)
+            wanted = [known(item) for item in view.shown]
+            material = await store.material(session, view.model, wanted, beyond=anchors_beyond(base, wanted))
             if material is not None:
-                return _Gathered(view=view, base=base, material=material)
-
-
-async def _material(session: Session, view: View, model: StoredModel, base: Mapping[Known, Point]) -> Material | None:
-    """Returns vectors and texts of the shown memories; None where one of them has changed."""
-    wanted = [known(item) for item in view.shown]
-    material = await store.material(session, model, wanted, beyond=anchors_beyond(base, wanted))
-    complete = material.ids[: len(wanted)] == tuple(memory_id for memory_id, _ in wanted)
-    return material if complete else None
+                return _Gathered(view, base, material)
 
 
 async def _kept(database: Database, found: _Gathered, layout: Layout, question: Question) -> Graph:
-    """Names the clusters and stores the layout."""
-    view = found.view
+    """Labels the clusters and stores the layout."""
+    view, base, _ = found
     async with database.session(question.workspace) as session:
-        terms = await _terms(session, layout)
-        graph = graph_of(view, layout, terms, reason=_missing(view.pending), now=datetime.now(UTC))
+        graph = graph_of(view, layout, await _terms(session, layout), now=datetime.now(UTC))
         assert view.model is not None, "there are no vectors without a model"  # noqa: S101
         assert graph.computed_at is not None, "there are memories"  # noqa: S101
         stored = StoredLayout(
@@ -174,8 +165,9 @@ async def _kept(database: Database, found: _Gathered, layout: Layout, question: 
             model=view.model.name,
             clusters=graph.clusters,
             computed_at=graph.computed_at,
+            places=places_of(graph, base),
         )
-        await store.save(session, stored, places_of(graph, found.base))
+        await store.save(session, stored)
     return graph
 
 
@@ -183,41 +175,17 @@ async def _terms(session: Session, layout: Layout) -> list[tuple[str, ...]]:
     """Returns the label of each cluster."""
     words = [word for found in layout.words for word in found]
     lexemes = iter(await store.lexemes(session, words))
-    indexed = [[(word, next(lexemes)) for word, _ in found] for found in layout.words]
-    return [tuple(label(found)) for found in indexed]
-
-
-def _stored(view: View) -> Graph:
-    assert view.layout is not None, "it was found"  # noqa: S101
-    nodes = tuple((item, view.places[known(item)]) for item in view.shown)
-    return Graph(
-        nodes=nodes,
-        clusters=view.layout.clusters,
-        fingerprint=view.fingerprint.hex(),
-        computed_at=view.layout.computed_at,
-        mode=STORED,
-        projected=projected_of(nodes),
-        reason=_missing(view.pending),
-    )
+    return [tuple(label([(word, next(lexemes)) for word, _ in found])) for found in layout.words]
 
 
 def _empty(view: View, question: Question, *, enabled: bool) -> Graph:
+    of_kind = f" of the kind {question.kind}" if question.kind else ""
     if view.pending and not enabled:
         reason = "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop), and no memory has a vector"
     elif view.pending:
-        reason = f"no memory{_of(question.kind)} has its vector yet; {view.pending:,} wait for theirs"
+        reason = f"no memory{of_kind} has its vector yet; {view.pending:,} wait for theirs"
     else:
-        reason = f"there is no memory{_of(question.kind)} in workspace {question.workspace.name}"
+        reason = f"there is no memory{of_kind} in workspace {question.workspace.name}"
     return Graph(
         nodes=(), clusters=(), fingerprint=view.fingerprint.hex(), computed_at=None, mode=COMPUTED, reason=reason
     )
-
-
-def _of(kind: str) -> str:
-    return f" of the kind {kind}" if kind else ""
-
-
-def _missing(pending: int) -> str:
-    if pending == 1:
-        return "1 memory waits for its vector and is not shown"
-    return f"{pending:,} memories wait for their vector and are not shown" if pending else ""

@@ -1,13 +1,13 @@
 """The SQL of the map: which memories it shows, and the layouts that were computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from app.db.session import Session
 from app.index.models import StoredModel
-from app.insight.map.values import Cluster, Known, Material, Point, Shown, StoredLayout
+from app.insight.map.drawing import Cluster, Known, Material, Point, Shown, StoredLayout
 
 LAYOUTS = 8
 """Layouts that are kept of a workspace: each can have 10,000 points, and anybody can ask for 5,000 limits."""
@@ -36,39 +36,33 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
     return tuple(Shown(**{**row._asdict(), "tags": tuple(row.tags)}) for row in rows)
 
 
-async def find_layout(
-    session: Session, *, fingerprint: bytes, kind: str, limit: int
-) -> tuple[StoredLayout, dict[Known, Point]] | None:
-    """Returns a layout of the very same memories, or else the last one that the same question got, and its places.
+async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit: int) -> StoredLayout | None:
+    """Returns a layout of the very same memories, or else the last one that the same question got.
 
-    They come in one statement, because another request may replace both.
+    Its places come in the same statement, because another request may replace both.
     """
     row = await session.row(LAYOUT, {"fingerprint": fingerprint, "kind": kind, "node_limit": limit})
     if row is None:
         return None
-    layout = StoredLayout(
+    columns = (row.xs, row.ys, row.members, row.fitteds)
+    points = [Point(x=x, y=y, cluster=cluster, fitted=fitted) for x, y, cluster, fitted in zip(*columns, strict=True)]
+    return StoredLayout(
         kind=row.kind,
         node_limit=row.node_limit,
         fingerprint=row.fingerprint,
         model=row.model,
         clusters=msgspec.convert(row.clusters, tuple[Cluster, ...]),
         computed_at=row.computed_at,
+        places=dict(zip(zip(row.ids, row.hashes, strict=True), points, strict=True)),
     )
-    columns = (row.xs, row.ys, row.members, row.fitteds)
-    points = [Point(x=x, y=y, cluster=cluster, fitted=fitted) for x, y, cluster, fitted in zip(*columns, strict=True)]
-    return layout, dict(zip(zip(row.ids, row.hashes, strict=True), points, strict=True))
 
 
 async def material(
-    session: Session,
-    model: StoredModel,
-    wanted: Sequence[Known],
-    *,
-    beyond: Sequence[Known],
-) -> Material:
-    """Returns vectors and texts of these memories, then vectors of those `beyond` them; each if it still has its text.
+    session: Session, model: StoredModel, wanted: Sequence[Known], *, beyond: Sequence[Known]
+) -> Material | None:
+    """Returns vectors and texts of these memories, then vectors of those `beyond` them that still have their text.
 
-    A memory that was retired or changed since it was `wanted` is left out, as is one whose vector went.
+    None if a `wanted` memory was retired or changed since, or its vector went.
     """
     statement = f"""
         SELECT coalesce(array_agg(m.memory_id ORDER BY g.place), '{{}}') AS ids,
@@ -84,6 +78,8 @@ async def material(
     known = [*wanted, *beyond]
     given = {"ids": [memory_id for memory_id, _ in known], "hashes": [content_hash for _, content_hash in known]}
     row = await session.one(statement, given)
+    if row.ids[: len(wanted)] != [memory_id for memory_id, _ in wanted]:
+        return None
     return Material(ids=tuple(row.ids), vectors=bytes(row.vectors), texts=row.texts.encode())
 
 
@@ -102,32 +98,21 @@ async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[st
     return await session.column(statement, given)
 
 
-async def save(session: Session, layout: StoredLayout, places: Mapping[Known, Point]) -> None:
-    """Store a layout in the place of the one that its question got before. The oldest of the workspace go."""
-    given: dict[str, Any] = {"kind": layout.kind, "node_limit": layout.node_limit}
-    await session.execute(LOCK)
-    await session.execute(DELETE, given)
-    clusters = msgspec.json.encode(layout.clusters).decode()
-    await session.execute(
-        INSERT,
-        {
-            **given,
-            "fingerprint": layout.fingerprint,
-            "model": layout.model,
-            "clusters": clusters,
-            "computed_at": layout.computed_at,
-        },
-    )
-    await session.execute(INSERT_POINTS, {**given, **_columns(places)})
-    await session.execute(FORGET)
-
-
-def _columns(places: Mapping[Known, Point]) -> dict[str, list[Any]]:
-    return {
+async def save(session: Session, layout: StoredLayout) -> None:
+    """Stores a layout in the place of the one that its question got before. The oldest of the workspace go."""
+    places = layout.places
+    given: dict[str, Any] = {
+        **{name: getattr(layout, name) for name in ("kind", "node_limit", "fingerprint", "model", "computed_at")},
+        "clusters": msgspec.json.encode(layout.clusters).decode(),
         "ids": [memory_id for memory_id, _ in places],
         "hashes": [content_hash for _, content_hash in places],
-        **{f"{name}s": [getattr(point, name) for point in places.values()] for name in ("x", "y", "cluster", "fitted")},
+        "xs": [point.x for point in places.values()],
+        "ys": [point.y for point in places.values()],
+        "members": [point.cluster for point in places.values()],
+        "fitteds": [point.fitted for point in places.values()],
     }
+    for statement in (LOCK, DELETE, INSERT, INSERT_POINTS, FORGET):
+        await session.execute(statement, given)
 
 
 LAYOUT = """
@@ -162,7 +147,7 @@ VALUES (
 INSERT_POINTS = """
 INSERT INTO graph_points (workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)
 SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
-    %(ids)s::uuid[], %(hashes)s::bytea[], %(xs)s::float8[], %(ys)s::float8[], %(clusters)s::smallint[],
+    %(ids)s::uuid[], %(hashes)s::bytea[], %(xs)s::float8[], %(ys)s::float8[], %(members)s::smallint[],
     %(fitteds)s::boolean[]
 )
 """

@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from app.errors import GraphUnavailable
+from app.insight.map.drawing import Graph
 from app.insight.map.layout import CACHE, versions
 from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encoded
-from app.insight.map.values import Graph
 
 T = TypeVar("T")
 
@@ -70,8 +70,8 @@ class LayoutWorker:
         self._cache, self._idle_seconds, self._longest_seconds = cache, idle_seconds, longest_seconds
         self._lock = asyncio.Lock()
         self._process: Process | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
+        """Ends the idle process."""
 
     @property
     def pid(self) -> int | None:
@@ -87,21 +87,19 @@ class LayoutWorker:
             GraphUnavailable: it took too long, or failed, or the process ended.
         """
         async with self._lock:
-            self._stop_idle_timer()
+            self._keep()
             answer = await self._answer(job)
-            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_later)
+            self._ending = asyncio.create_task(self._end_when_idle())
         if isinstance(answer, Failure):
             raise GraphUnavailable(f"the layout cannot be computed: {answer.reason}")
         return answer
 
     async def close(self) -> None:
         """Cancels the work in progress and ends the process."""
-        self._stop_idle_timer()
         await self.in_progress.cancel()
         async with self._lock:
+            self._keep()
             await self._end()
-        if self._ending is not None:
-            await self._ending
 
     async def _answer(self, job: Job) -> Message:
         """Sends a job and reads the answer; an interruption leaves half an answer behind, so it ends the process."""
@@ -147,18 +145,15 @@ class LayoutWorker:
             return {}
         return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
 
-    def _stop_idle_timer(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
+    def _keep(self) -> None:
+        """Lets the process wait no longer for its end. Needs the lock: an end that has begun holds it."""
+        if self._ending is not None:
+            self._ending.cancel()
 
-    def _end_later(self) -> None:
-        self._ending = asyncio.create_task(self._end_if_idle())
-
-    async def _end_if_idle(self) -> None:
-        if not self._lock.locked():
-            async with self._lock:
-                await self._end()
+    async def _end_when_idle(self) -> None:
+        await asyncio.sleep(self._idle_seconds)
+        async with self._lock:
+            await self._end()
 
     async def _end(self) -> int | None:
         """Ends the process if there is one, and returns its exit code."""

@@ -78,12 +78,12 @@ def found_score(facts: Mapping[str, Any]) -> float | None:
     """Returns the evaluator's score on the scale from 0 to 10.
 
     `final_score` is on it. Of others, `7.5/10` and `75%` say their scale, and so does a greatest score beside them;
-    where nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
+    if nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
     """
     if (score := _on_scale(facts.get(FINAL_SCORE), LARGEST)) is not None:
         return score
     whole = next(
-        (facts[key] for key in SCALE_KEYS if _is_number(facts.get(key)) and 1 <= facts[key] <= LARGEST_SCALE), None
+        (facts[key] for key in SCALE_KEYS if is_number(facts.get(key)) and 1 <= facts[key] <= LARGEST_SCALE), None
     )
     found = (_score(facts[key], whole) for key in SCORE_KEYS if key in facts)
     return next((score for score in found if score is not None), None)
@@ -122,17 +122,18 @@ def _score(value: Any, whole: float | None) -> float | None:  # noqa: ANN401 - a
         return _on_scale(value, whole)
     if isinstance(value, float) and value <= 1:
         return _on_scale(value, 1)
-    return _on_scale(value, PERCENT if _is_number(value) and value > LARGEST else LARGEST)
+    return _on_scale(value, PERCENT if is_number(value) and value > LARGEST else LARGEST)
 
 
 def _on_scale(value: Any, whole: float) -> float | None:  # noqa: ANN401 - any JSON or YAML value
     """Returns a number of at most `whole` as a share of ten; a text states its own scale."""
     if isinstance(value, str):
         return _written_score(value)
-    return value * LARGEST / whole if _is_number(value) and 0 <= value <= whole else None
+    return value * LARGEST / whole if is_number(value) and 0 <= value <= whole else None
 
 
-def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    """Tells if a value is a finite number; an integer is one, even one too large for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and finite(value)
 
 

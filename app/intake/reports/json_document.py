@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -10,7 +9,16 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk, fitted, found_date, found_score, is_plot, plot_summary
+from app.intake.reports.chunk import (
+    FINAL_SCORE,
+    Chunk,
+    fitted,
+    found_date,
+    found_score,
+    is_number,
+    is_plot,
+    plot_summary,
+)
 from app.models.protocols import TokenCounter
 from app.text.pieces import packed, says_something, shortened, split_prose
 
@@ -38,15 +46,27 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Rendered values of one place in the document."""
+    """A place in the document, with its rendered values."""
 
     heading_path: tuple[str, ...]
-    pointer: str
-    text: str
+    pointer: str = ""
     date: datetime | None
+    """The date that the document states for this place, there or above it."""
     score: float | None
+    text: str = ""
     alone: bool = False
     """An element of a list that people would quote by itself: it is not joined with its neighbours."""
+
+    def below(self, key: str | int) -> "_Piece":
+        """Returns the place of a nested value; an element of a list has no heading of its own."""
+        heading_path = (*self.heading_path, key) if isinstance(key, str) else self.heading_path
+        escaped = str(key).replace("~", "~0").replace("/", "~1")
+        return replace(self, heading_path=heading_path, pointer=f"{self.pointer}/{escaped}")
+
+    def stating(self, value: Mapping[str, Any]) -> "_Piece":
+        """Returns the place with an object's own date and `final_score`; its other scores may be of one criterion."""
+        score = found_score({FINAL_SCORE: value[FINAL_SCORE]}) if FINAL_SCORE in value else self.score
+        return replace(self, date=found_date(value) or self.date, score=score)
 
 
 def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
@@ -61,12 +81,11 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
     document = _loaded(text)
     facts = document if isinstance(document, Mapping) else {}
     top = next((str(facts[key]) for key in TITLE_KEYS if _is_title(facts.get(key))), "")
-    heading_path = (" ".join(top.split()) or name,)
-    date, score = found_date(facts), found_score(facts)
+    root = _Piece(heading_path=(" ".join(top.split()) or name,), date=found_date(facts), score=found_score(facts))
     if is_plot(document):
-        summary = _Piece(heading_path=heading_path, pointer="", text=plot_summary(document), date=date, score=score)
+        summary = replace(root, text=plot_summary(document))
         return list(_chunks([summary], counter, max_tokens))[:1]
-    pieces = list(_pieces(document, heading_path, "", date, score))
+    pieces = list(_pieces(document, root))
     chunks = list(_chunks(pieces, counter, max_tokens))
     if _has_prose(document) or len(chunks) <= WITHOUT_PROSE:
         return chunks
@@ -126,65 +145,39 @@ def _has_prose(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return False
 
 
-def _pieces(
-    value: Any,  # noqa: ANN401 - any JSON value
-    heading_path: tuple[str, ...],
-    pointer: str,
-    date: datetime | None,
-    score: float | None,
-) -> Iterator[_Piece]:
+def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
     """Yields the values in their order: scalars of an object together, nested values under their own heading path."""
     match value:
         case dict():
-            yield from _object_pieces(value, heading_path, pointer, date, score)
+            yield from _object_pieces(value, place.stating(value))
         case list():
-            yield from _list_pieces(value, heading_path, pointer, date, score)
+            for number, item in enumerate(value):
+                yield from _element_pieces(item, place, number)
         case _:
-            yield _Piece(heading_path=heading_path, pointer=pointer, text=_shown(value), date=date, score=score)
+            yield replace(place, text=_shown(value))
 
 
-def _object_pieces(
-    value: Mapping[str, Any], heading_path: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
-) -> Iterator[_Piece]:
-    own_date = found_date(value) or date
-    own_score = _own_score(value, score)
+def _object_pieces(value: Mapping[str, Any], place: _Piece) -> Iterator[_Piece]:
     flat = {key: item for key, item in value.items() if _is_flat(item)}
-    told = {key: item for key, item in flat.items() if item != heading_path[-1]}
+    told = {key: item for key, item in flat.items() if item != place.heading_path[-1]}
     if told:
-        lines = "\n".join(f"{key}: {_shown(item)}" for key, item in told.items())
-        yield _Piece(heading_path=heading_path, pointer=pointer, text=lines, date=own_date, score=own_score)
+        yield replace(place, text="\n".join(f"{key}: {_shown(item)}" for key, item in told.items()))
     for key, item in value.items():
         if key not in flat:
-            place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-            yield from _pieces(item, (*heading_path, key), place, own_date, own_score)
+            yield from _pieces(item, place.below(key))
 
 
-def _own_score(value: Mapping[str, Any], score: float | None) -> float | None:
-    """Returns a nested object's `final_score`, or else `score`: its other scores are often those of single criteria."""
-    return found_score({"final_score": value["final_score"]}) if "final_score" in value else score
-
-
-def _list_pieces(
-    value: Sequence[Any], heading_path: tuple[str, ...], pointer: str, date: datetime | None, score: float | None
-) -> Iterator[_Piece]:
-    for place, item in enumerate(value):
-        where = f"{pointer}/{place}"
-        if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
-            lines = "\n".join(_lines(item, ""))
-            own_date, own_score = found_date(item) or date, _own_score(item, score)
-            yield _Piece(
-                heading_path=heading_path, pointer=where, text=lines, date=own_date, score=own_score, alone=True
-            )
-        elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
-            row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
-            own_date, own_score = found_date(item) or date, _own_score(item, score)
-            yield _Piece(heading_path=heading_path, pointer=pointer, text=row, date=own_date, score=own_score)
-        elif isinstance(item, str) and _has_prose(item):
-            yield _Piece(
-                heading_path=heading_path, pointer=where, text=_shown(item), date=date, score=score, alone=True
-            )
-        else:
-            yield from _pieces(item, heading_path, where, date, score)
+def _element_pieces(item: Any, place: _Piece, number: int) -> Iterator[_Piece]:  # noqa: ANN401 - any JSON value
+    own = place.below(number)
+    if isinstance(item, dict) and (_has_prose(item) or ISSUE_KEYS & item.keys()):
+        yield replace(own.stating(item), text="\n".join(_lines(item, "")), alone=True)
+    elif isinstance(item, dict) and all(_is_flat(part) for part in item.values()):
+        row = ", ".join(f"{key}: {_shown(part)}" for key, part in item.items())
+        yield replace(place.stating(item), text=row)
+    elif isinstance(item, str) and _has_prose(item):
+        yield replace(own, text=_shown(item), alone=True)
+    else:
+        yield from _pieces(item, own)
 
 
 def _is_flat(value: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -221,11 +214,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _shown_list(values: Sequence[Any]) -> str:
-    numbers = [
-        value
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    ]
+    numbers = [value for value in values if is_number(value)]
     if len(values) > NUMBERS_SHOWN and len(numbers) == len(values):
         mean = sum(numbers) / len(numbers)
         return f"{len(numbers)} numbers from {min(numbers)} to {max(numbers)}, mean {mean:.6g}"
@@ -274,11 +263,14 @@ def _chunk(group: Sequence[_Piece], counter: TokenCounter, max_tokens: int) -> I
     heading_path, used = fitted(first.heading_path, counter, max_tokens - LEAST_ROOM)
     room = max_tokens - used
     parts = [text] if counter.count(text) <= room else _cut(text, room, counter)
-    date, score = _common({piece.date for piece in group}), _common({piece.score for piece in group})
     for part in parts:
         if says_something(part):
             yield Chunk(
-                heading_path=heading_path, text=part, pointer=first.pointer, occurred_at=date, final_score=score
+                heading_path=heading_path,
+                text=part,
+                pointer=first.pointer,
+                occurred_at=_common({piece.date for piece in group}),
+                final_score=_common({piece.score for piece in group}),
             )
 
 

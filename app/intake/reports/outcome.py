@@ -19,7 +19,7 @@ from app.workspaces.workspace import Workspace
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
 STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
 MOST_FILES = 2_000
-"""Logged files of one ingestion, as many as somebody may read; the counts are of all."""
+"""Most files of one ingestion that are logged: more than anybody reads; the counts are of all."""
 KEPT = 500
 """Logged ingestions of a workspace: older ones leave the log as new ones come."""
 LARGEST_PAGE = 200
@@ -126,7 +126,7 @@ class IngestionState:
     known: dict[str, KnownFile] = field(default_factory=dict)
     """Files by path: the live one, or else the one retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
-    """Live files whose path is empty now, by content: where a moved file came from."""
+    """Live files whose path is empty now, by content: a moved file came from one of them."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
     """Chunks that need the vector of their new title."""

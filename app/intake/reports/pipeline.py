@@ -112,7 +112,7 @@ async def vectors_of(
 ) -> Vectors:
     """Returns a vector for each text of the window.
 
-    A text is not embedded again where its vector is stored, was made for the window that is being `written`, or is
+    A text is not embedded again if its vector is stored, was made for the window that is being `written`, or is
     being made for the window before this one, which is still `coming`.
 
     The model is asked for by each window, because the store may move to another one while a long ingestion goes on.

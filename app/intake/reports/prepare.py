@@ -138,7 +138,7 @@ def chunk_report(
 
 
 class _Bounded:
-    """Counts tokens, and characters where a token has very many: a word of a thousand letters is one to the model."""
+    """Counts tokens, and characters if a token has very many: a word of a thousand letters is one to the model."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter

@@ -13,7 +13,7 @@ SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"
 """The folder that holds reports and says nothing of them."""
 SHOWN_FOLDERS = 2
-"""Folders that a file's name shows at least: which case, which version. More where more lie below the given folder."""
+"""Folders that a file's name shows at least: which case, which version. More if more lie below the given folder."""
 
 
 Folder = tuple[int, int]
