@@ -41,10 +41,10 @@ help:  ## Show this list
 # The panel is built again when its source changes. Without it, the service still runs and says how to build it.
 PANEL := app/panel/dist/index.html
 PANEL_SOURCES := $(shell find app/panel -type f \
-	-not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/.node/*' -not -path '*/__pycache__/*')
+	-not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/.node/*')
 
 $(PANEL): $(PANEL_SOURCES) | $(READY)
-	@$(BIN)/python -m app.panel.build
+	@sh app/panel/build.sh
 	touch $@
 
 .PHONY: panel
@@ -53,7 +53,7 @@ panel: $(PANEL)  ## Build the web panel
 .PHONY: panel-types
 panel-types: $(READY)  ## Write the panel's types from the OpenAPI document
 	@$(BIN)/python -m app.api.document > app/panel/openapi.json
-	$(BIN)/python -m app.panel.build types
+	sh app/panel/build.sh types
 
 .PHONY: run
 run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
@@ -74,7 +74,7 @@ python-types: .venv/.test-ready
 
 .PHONY: panel-check
 panel-check: .venv/.test-ready
-	@$(BIN)/python -m app.panel.build check || [ $$? = 3 ]
+	@sh app/panel/build.sh check || [ $$? = 3 ]
 
 # The browser for the panel's tests. Without the permission to install it, these tests are skipped and say so.
 .PHONY: browser

