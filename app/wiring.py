@@ -111,8 +111,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         DatabaseUnavailable: the embedded Postgres does not start.
     """
     from app.index.reembed import following_provider  # noqa: PLC0415 - `priors --help` needs none of it
-    from app.models.factory import counter  # noqa: PLC0415 - the same
     from app.models.local import reranker_from  # noqa: PLC0415 - the same
+    from app.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - the same
 
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))
@@ -120,7 +120,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             settings=settings,
             database=_closed(stack, Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)),
             provider=_closed(stack, following_provider(settings)),
-            counter=counter(),
+            counter=BundledTokenCounter(),
             layouts=_closed(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),
             reranker=_closed(stack, reranker_from(settings)),
             chat=_closed(stack, chat_from(settings)),

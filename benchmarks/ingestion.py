@@ -11,7 +11,7 @@ from pathlib import Path
 from app.index.vectors import embedded_text
 from app.intake.reports.ingest import ingest
 from app.memories.browse import list_memories
-from app.models.factory import counter
+from app.models.tokenizer import BundledTokenCounter
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.figures import Figure, report
@@ -34,7 +34,7 @@ async def texts_of(services: Services, workspace: Workspace) -> list[str]:
 
 async def take_in(services: Services, workspace: Workspace, folder: Path) -> tuple[float, int]:
     """Seconds and chunks of an ingestion, by a token counter that remembers nothing."""
-    intake = replace(services.intake(workspace), counter=counter(), max_file_bytes=LIMIT)
+    intake = replace(services.intake(workspace), counter=BundledTokenCounter(), max_file_bytes=LIMIT)
     started = time.perf_counter()
     result = await ingest(intake, [folder])
     return time.perf_counter() - started, result.chunks

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.intake.reports.prepare import prepare
 from app.intake.reports.scan import discover, read
-from app.models.factory import counter
+from app.models.tokenizer import BundledTokenCounter
 from app.safety.rules import rules
 from app.safety.scan import blocking, scan
 from benchmarks.figures import Figure, report
@@ -69,7 +69,7 @@ def shared(folder: Path) -> Iterator[Figure]:
 
 
 def _chunks(folder: Path) -> Iterator[str]:
-    tokens = counter()
+    tokens = BundledTokenCounter()
     for file in discover([folder]).files.values():
         content = read(file.path, max_bytes=10 * MEGABYTE)
         prepared = prepare(content, file, language="english", counter=tokens)

@@ -17,7 +17,8 @@ from app.db.database import Database
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
 from app.insight.map.worker import LayoutWorker
-from app.models.factory import counter, provider_from
+from app.models.providers import provider_from
+from app.models.tokenizer import BundledTokenCounter
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
@@ -40,7 +41,9 @@ async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
             database = Database(settings.database_url, pool_size=8)
             await serving_model(database, provider)
             layouts = LayoutWorker(data / LAYOUT_CACHE)
-            yield Services(settings=settings, database=database, provider=provider, counter=counter(), layouts=layouts)
+            yield Services(
+                settings=settings, database=database, provider=provider, counter=BundledTokenCounter(), layouts=layouts
+            )
             await layouts.close()
             await provider.close()
             await database.close()

@@ -25,9 +25,9 @@ from app.index.backfill import serving_model
 from app.insight.map.layout import CACHE, versions
 from app.insight.map.worker import LayoutWorker
 from app.models.bundled import write_onnx
-from app.models.factory import counter as token_counter
-from app.models.factory import provider_from
 from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.models.providers import provider_from
+from app.models.tokenizer import BundledTokenCounter
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
@@ -212,7 +212,7 @@ async def provider(settings: Settings, database: Database) -> AsyncIterator[Embe
 @pytest.fixture(scope="session")
 def counter() -> TokenCounter:
     """The embedding model's own tokenizer."""
-    return token_counter()
+    return BundledTokenCounter()
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -12,7 +12,7 @@ from app.db.database import Database
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 from app.retrieval.recall import Query
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in

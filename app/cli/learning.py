@@ -190,7 +190,7 @@ def reembed(
 
     async def work(services: "Services") -> int:
         # SQLAlchemy and numpy: see `app.cli`.
-        from app.models.factory import provider_from  # noqa: PLC0415
+        from app.models.providers import provider_from  # noqa: PLC0415
         from app.operations import maintenance  # noqa: PLC0415
 
         settings = services.settings

@@ -60,7 +60,7 @@ def prepare_model() -> None:
 
     Changes: writes the model files into the data directory.
     """
-    from app.models.factory import provider_from  # noqa: PLC0415 - numpy: see `app.cli`
+    from app.models.providers import provider_from  # noqa: PLC0415 - numpy: see `app.cli`
 
     async def prepare() -> str:
         provider = provider_from(from_environment())

@@ -17,8 +17,8 @@ from app.index import models, vectors
 from app.index.models import StoredModel
 from app.index.pending import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.index.vectors import by_workspace, embedded_text
-from app.models.factory import provider_from, provider_named
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.providers import provider_from, provider_named
 from app.settings import Settings
 from app.workspaces.workspace import UNMADE
 

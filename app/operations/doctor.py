@@ -11,8 +11,8 @@ from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
 from app.index import pending, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
-from app.models.factory import provider_from
 from app.models.protocols import EmbeddingProvider
+from app.models.providers import provider_from
 from app.settings import Settings, check_exposure
 from app.wiring import opened_database
 

@@ -21,7 +21,7 @@ from app.errors import InvalidInput
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import chunk_report
 from app.intake.reports.scan import SUFFIXES
-from app.models.factory import counter
+from app.models.tokenizer import BundledTokenCounter
 from benchmarks.peers.system import Memory
 
 REASON = re.compile(r"(?m)^(?:[\w.]+\.)?reason(?:ing)?: (.+)$")
@@ -107,7 +107,7 @@ class Question:
 
 def chunks(folder: Path) -> list[Memory]:
     """Every chunk of the report files, as Priors' own chunker makes them; for every system the same."""
-    counting = counter()
+    counting = BundledTokenCounter()
     found: list[Memory] = []
     for path in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
         uri = path.relative_to(folder).as_posix()

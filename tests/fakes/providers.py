@@ -6,7 +6,7 @@ from typing import Any
 
 from app.errors import EmbeddingUnavailable
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 
 
 class Turned:

@@ -12,7 +12,7 @@ from app.insight.novelty_scoring import Profile, scored
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 from app.runs.feedback.rate import rate
 from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from app.errors import EmbeddingUnavailable
-from app.models.factory import provider_from
-from app.models.remote import OPEN_SECONDS, RemoteProvider
+from app.models.providers import OPEN_SECONDS, RemoteProvider, provider_from
 from app.settings import ProviderKind, Settings
 from tests.fakes.embeddings import DIMENSION, Endpoint, Reply, good, vector
 

@@ -23,7 +23,7 @@ from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import remember
 from app.models.local import CrossEncoder
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 from app.retrieval import arms, candidates
 from app.retrieval.arms import lexical_query
 from app.retrieval.candidates import Survey, question_of, survey

@@ -11,7 +11,7 @@ import pytest
 from app.errors import LLMUnavailable
 from app.models.chat import OpenAIChat
 from app.models.protocols import EmbeddingProvider
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 from app.runs.observations.compress import compressed, compression_prompt
 from app.runs.observations.observation import EXTRACTIVE, LLM, Compressed, Outcome
 from tests.fakes.chat import GOOD, Answer, Endpoint, Says, said

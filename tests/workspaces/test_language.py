@@ -7,7 +7,7 @@ from app.errors import InvalidInput
 from app.memories.memory import NewMemory
 from app.memories.remember import remember
 from app.models.protocols import TokenCounter
-from app.models.remote import NoopProvider
+from app.models.providers import NoopProvider
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.runs.observations.observation import Outcome

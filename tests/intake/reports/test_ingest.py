@@ -548,7 +548,8 @@ KILLED = """
     import asyncio, sys
     from pathlib import Path
     from app.db.database import Database
-    from app.models.factory import counter, provider_from
+    from app.models.providers import provider_from
+    from app.models.tokenizer import BundledTokenCounter
     from app.intake.reports.ingest import ingest
     from app.intake.reports.outcome import Intake
     from app.settings import Settings
@@ -561,7 +562,7 @@ KILLED = """
         print("ready", flush=True)
         database = Database(url, pool_size=2)
         target = await resolve(database, workspace, language="english")
-        intake = Intake(database=database, provider=provider, counter=counter(), workspace=target,
+        intake = Intake(database=database, provider=provider, counter=BundledTokenCounter(), workspace=target,
                         max_file_bytes=10**6, on_progress=lambda done, total, path: print(done, flush=True))
         await ingest(intake, [Path(folder)])
 

@@ -1,14 +1,17 @@
-"""Embeds with a model behind an OpenAI-compatible endpoint (Ollama has one too), or not at all (noop)."""
+"""Builds the embedding provider that the settings name: local, remote (OpenAI's protocol, Ollama's too) or none."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn
+from dataclasses import replace
+from typing import NoReturn, cast
 
 import numpy as np
 import structlog
 
 from app.errors import EmbeddingUnavailable
-from app.models.protocols import Matrix, Vector
+from app.models.local import LocalProvider
+from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.settings import ProviderKind, Settings
 
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 BATCH_TEXTS = 128
@@ -156,3 +159,46 @@ class NoopProvider:
 
     async def close(self) -> None:
         """Does nothing."""
+
+
+def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
+    """Builds the provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
+    kind, _, model = name.partition(":")
+    if kind not in {"openai", "ollama"}:
+        kind, model = "local", name
+    base_url = settings.embedding_base_url if kind == settings.embedding_provider else ""
+    return provider_from(
+        replace(
+            settings,
+            embedding_provider=cast("ProviderKind", kind),
+            embedding_model=model,
+            embedding_dimension=dimension,
+            embedding_base_url=base_url,
+        )
+    )
+
+
+def provider_from(settings: Settings) -> EmbeddingProvider:
+    """Builds the configured provider, not started yet.
+
+    Raises:
+        ConfigurationError: the provider's own settings do not fit.
+    """
+    match settings.embedding_provider:
+        case "noop":
+            return NoopProvider()
+        case "local":
+            return LocalProvider(
+                settings.data_dir,
+                model=settings.embedding_model,
+                dimension=settings.embedding_dimension,
+                threads=settings.embedding_threads,
+            )
+    return RemoteProvider(
+        kind=settings.embedding_provider,
+        model=settings.embedding_model,
+        dimension=settings.embedding_dimension,
+        base_url=settings.embedding_base_url,
+        api_key=settings.embedding_api_key,
+        timeout=settings.embedding_timeout,
+    )
