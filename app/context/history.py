@@ -1,7 +1,7 @@
 """The verb that gives an agent its history, alone or as the continuation of what its run was given before."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -11,6 +11,7 @@ import msgspec
 
 from app.context.section import (
     Block,
+    Continued,
     ShownBlock,
     continued,
     fitted,
@@ -27,7 +28,7 @@ from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section, placed
-from app.retrieval.recall import Broken, History, Hit, Query, Reuse
+from app.retrieval.recall import Broken, History, Query, Reuse
 from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 
@@ -111,60 +112,50 @@ async def continued_history(
     async with CALLS.setdefault((id(database), finding.workspace.name, finding.query.run_id), asyncio.Lock()):
         while True:
             before = await _before(database, finding)
-            blocks, kept, hits = continued(finding.hits, found, before.blocks, room=room)
-            history = await _logged(database, finding, before, blocks, kept, hits, counter)
+            made = continued(finding.hits, found, before.blocks, room=room)
+            history = await _logged(database, finding, before, made, counter)
             if history is not None:
                 return history
 
 
 async def _before(database: Database, finding: Finding) -> _Before:
-    recall_id, shown, live, passing = await _read(database, finding)
-    large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
+    """Reads the run's previous section, and makes its blocks again as far as they still hold."""
+    shown: tuple[ShownBlock, ...] = ()
+    live, passing = dict[UUID, Memory](), set[UUID]()
+    async with database.session(finding.workspace, transaction=False) as session:
+        latest = await latest_section(session, finding.query.run_id or "")
+        if latest is not None and latest.blocks:
+            shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
+            live, passing = await standing(session, [block.memory_id for block in shown], finding.query.filters)
     remake = partial(remade, shown, live, passing)
+    large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
     blocks, broken = await asyncio.to_thread(remake) if large else remake()
+    recall_id = None if latest is None else latest.recall_id
     return _Before(recall_id=recall_id, was_shown=bool(shown), blocks=blocks, broken=broken)
 
 
-async def _read(
-    database: Database, finding: Finding
-) -> tuple[UUID | None, Sequence[ShownBlock], Mapping[UUID, Memory], Collection[UUID]]:
-    """Returns the recall and the blocks of the run's previous section, their live memories, and those that pass."""
-    async with database.session(finding.workspace, transaction=False) as session:
-        latest = await latest_section(session, finding.query.run_id or "")
-        if latest is None or not latest.blocks:
-            return None if latest is None else latest.recall_id, (), {}, ()
-        shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
-        ids = [block.memory_id for block in shown]
-        return latest.recall_id, shown, *await standing(session, ids, finding.query.filters)
-
-
 async def _logged(
-    database: Database,
-    finding: Finding,
-    before: _Before,
-    blocks: Sequence[Block],
-    kept: int,
-    hits: Sequence[Hit],
-    counter: TokenCounter,
+    database: Database, finding: Finding, before: _Before, made: Continued, counter: TokenCounter
 ) -> History | None:
     """Returns the history, once the log has it; None where another call of the run was logged in between."""
-    reuse, tokens = _reuse(before, blocks, kept, counter)
-    shown = [shown_as(block) for block in blocks]
+    reuse, tokens = _reuse(before, made, counter)
+    shown = [shown_as(block) for block in made.blocks]
     section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)
     async with database.session(finding.workspace, transaction=False) as session:
-        recall = await log_section(session, finding, section, hits=hits, tokens=tokens)
+        recall = await log_section(session, finding, section, hits=made.hits, tokens=tokens)
     if recall is None:
         return None
-    return History(markdown=markdown_of(blocks), tokens=tokens, recall=recall, reuse=reuse)
+    return History(markdown=markdown_of(made.blocks), tokens=tokens, recall=recall, reuse=reuse)
 
 
-def _reuse(before: _Before, blocks: Sequence[Block], kept: int, counter: TokenCounter) -> tuple[Reuse, int]:
+def _reuse(before: _Before, made: Continued, counter: TokenCounter) -> tuple[Reuse, int]:
     """Returns what the section shares with the previous one, and its tokens: blocks share none, so they add up."""
-    frame = frame_tokens(counter) if blocks else 0
-    tokens = frame + sum(block.tokens for block in blocks)
-    reused = frame + sum(block.tokens for block in blocks[:kept]) if before.was_shown else 0
+    frame = frame_tokens(counter) if made.blocks else 0
+    tokens = frame + sum(block.tokens for block in made.blocks)
+    kept = made.blocks[: made.kept]
+    reused = frame + sum(block.tokens for block in kept) if before.was_shown else 0
     broken = before.broken
-    if kept < len(before.blocks):
-        broken = Broken(memory_id=before.blocks[kept].memory.memory_id, reason="budget")
-    ids = tuple(block.memory.memory_id for block in blocks[:kept])
+    if made.kept < len(before.blocks):
+        broken = Broken(memory_id=before.blocks[made.kept].memory.memory_id, reason="budget")
+    ids = tuple(block.memory.memory_id for block in kept)
     return Reuse(tokens=reused, share=reused / tokens if tokens else 0.0, kept=ids, broken=broken), tokens

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 from uuid import UUID
 
 from app.memories.memory import Memory
@@ -185,13 +186,9 @@ class ShownBlock:
 
 def shown_as(block: Block) -> ShownBlock:
     """Returns a block as it is stored."""
-    memory = block.memory
+    memory, digest = block.memory, _digest(block.text)
     return ShownBlock(
-        memory_id=memory.memory_id,
-        cut=block.cut,
-        final_score=memory.final_score,
-        digest=_digest(block.text),
-        tokens=block.tokens,
+        memory_id=memory.memory_id, cut=block.cut, final_score=memory.final_score, digest=digest, tokens=block.tokens
     )
 
 
@@ -216,10 +213,18 @@ def remade(
     return blocks, None
 
 
-def continued(
-    hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Block], *, room: int
-) -> tuple[list[Block], int, list[Hit]]:
-    """Returns the section's blocks, how many of the first are `earlier` ones, and the hits that it shows, best first.
+class Continued(NamedTuple):
+    """A section behind the blocks of an earlier one."""
+
+    blocks: list[Block]
+    kept: int
+    """The number of the first blocks that are earlier ones."""
+    hits: list[Hit]
+    """The hits that it shows, best first."""
+
+
+def continued(hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Block], *, room: int) -> Continued:
+    """Returns the section that continues the `earlier` blocks.
 
     `found` are the blocks that `fitted` makes of the hits, `room` is what the budget leaves under the frame. It shows
     every hit that a section of these hits alone would show: the earlier blocks give way to them, never they to the
@@ -229,7 +234,7 @@ def continued(
     standing = {block.memory.memory_id for block in earlier[:kept]}
     shown = {block.memory.memory_id for block in found}
     blocks = [*earlier[:kept], *(block for block in found if block.memory.memory_id not in standing)]
-    return blocks, kept, [hit for hit in hits if hit.memory.memory_id in shown]
+    return Continued(blocks, kept, [hit for hit in hits if hit.memory.memory_id in shown])
 
 
 def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:

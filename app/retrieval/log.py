@@ -140,7 +140,7 @@ async def placed(database: Database, finding: Finding) -> Finding:
 async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
     """Keep the recall of a `placed` finding with these of its hits, in the database and as a line of the log."""
     recall = _recall(finding, hits)
-    await session.execute(LOG, _record(finding.query, recall, tokens, _parameters(finding.query)))
+    await session.execute(LOG, _record(finding.query, recall, tokens))
     _note(finding, recall)
     return recall
 
@@ -153,10 +153,9 @@ async def log_section(
     None, and nothing is kept, where another section of the run was logged since the one that this continues.
     """
     recall = _recall(finding, hits)
-    parameters = {**_parameters(finding.query), "stable": True, "kept": section.kept}
-    record = _record(finding.query, recall, tokens, parameters)
-    given = {**record, "blocks": _json(section.blocks), "continues": section.continues}
-    if not await session.value(LOG_SECTION, given):
+    record = _record(finding.query, recall, tokens, stable=True, kept=section.kept)
+    record |= {"blocks": _json(section.blocks), "continues": section.continues}
+    if not await session.value(LOG_SECTION, record):
         return None
     _note(finding, recall)
     return recall
@@ -189,48 +188,29 @@ def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:
     return Recall(recall_id=new_id(), hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
 
 
-def _parameters(query: Query) -> dict[str, Any]:
-    given = {"weights": query.weights, "now": query.now, "rerank": query.rerank}
+def _record(query: Query, recall: Recall, tokens: int | None, **more: object) -> dict[str, Any]:
+    """Returns the recall as the store keeps it, with `more` among its parameters."""
+    given = {"weights": query.weights, "now": query.now, "rerank": query.rerank, **more}
+    always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
+    hits = [
+        {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}
+        for place, hit in enumerate(recall.hits, start=1)
+    ]
     return {
-        "k": query.k,
-        "preset": query.preset,
-        "language": query.language,
-        "filters": query.filters,
-        **{name: value for name, value in given.items() if value is not None},
-    }
-
-
-def _record(query: Query, recall: Recall, tokens: int | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the recall as the store keeps it."""
-    return {
-        "recall_id": recall.recall_id,
-        "purpose": query.purpose,
+        **{name: getattr(query, name) for name in ("purpose", "agent", "run_id")},
+        **{name: getattr(recall, name) for name in ("recall_id", "mode", "took_ms")},
         "query": query.text,
-        "agent": query.agent,
-        "run_id": query.run_id,
-        "parameters": _json(parameters),
-        "mode": recall.mode,
+        "parameters": _json({**always, **{name: value for name, value in given.items() if value is not None}}),
         "degraded": _json(recall.degraded),
         "tokens": tokens,
-        "took_ms": recall.took_ms,
-        "hits": _json(
-            [
-                {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}
-                for place, hit in enumerate(recall.hits, start=1)
-            ]
-        ),
+        "hits": _json(hits),
     }
 
 
 def _note(finding: Finding, recall: Recall) -> None:
     """Write a line of the service's log."""
-    facts = {
-        "recall_id": str(recall.recall_id),
-        "purpose": finding.query.purpose,
-        "mode": finding.mode,
-        "hits": len(recall.hits),
-        "took_ms": round(recall.took_ms, 1),
-    }
+    facts = {"purpose": finding.query.purpose, "mode": finding.mode, "hits": len(recall.hits)}
+    facts |= {"recall_id": str(recall.recall_id), "took_ms": round(recall.took_ms, 1)}
     if finding.degraded:
         logger.warning("recall", degraded=[f"{item.arm}: {item.reason}" for item in finding.degraded], **facts)
     else:

@@ -209,9 +209,12 @@ async def move_on(session: Session, observation_id: UUID) -> None:
     await session.execute(ASKED_ANEW, {"observation_id": observation_id})
 
 
-async def lock(session: Session, run_id: str) -> None:
-    """Lock a run, stored or not: until the transaction ends nobody else judges it or makes its observation."""
-    await session.execute(LOCK, {"key": f"priors.run:{session.workspace_id}:{run_id}"})
+async def lock(session: Session, name: str, *, kind: str = "run") -> None:
+    """Lock a run, stored or not, or a task, until the transaction ends.
+
+    Nobody else judges the run or makes its observation meanwhile, or stores an observation of the task.
+    """
+    await session.execute(LOCK, {"key": f"priors.{kind}:{session.workspace_id}:{name}"})
 
 
 async def find(session: Session, run_id: str) -> Run | None:
@@ -233,11 +236,8 @@ async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = Fa
     """
     if not ids:
         return
-    found = [
-        Judgement(memory_id=row.memory_id, final_score=row.final_score, verdict=row.verdict)
-        for row in await session.rows(JUDGED, {"ids": list(ids)})
-    ]
-    await changes.judge(session, found, known_first=known_first)
+    found = await session.rows(JUDGED, {"ids": list(ids)})
+    await changes.judge(session, [Judgement(**row._asdict()) for row in found], known_first=known_first)
 
 
 async def said_by(session: Session, memory_id: UUID) -> list[MemoryTeller]:

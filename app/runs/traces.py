@@ -11,7 +11,7 @@ import msgspec
 
 from app.db.session import Session
 from app.memories import changes
-from app.memories.memory import MemoryRow, new_id
+from app.memories.memory import MemoryRow, ObservationDetail, new_id
 from app.retrieval.log import mark_used
 
 # Each run that says the same leaves a row of its own, the memory's first run among them; one for each task, as where
@@ -46,29 +46,16 @@ WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->
 
 async def note_joined(session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
     """Note the runs of these rows, which say what known memories, by id, say already, and how they were judged."""
-    said = [
-        {
-            "memory_id": memory_id,
-            "run_id": row.memory.run_id,
-            "request": _as_request(row),
-            "first_id": new_id(),
-            "other_id": new_id(),
-        }
-        for memory_id, row in rows.items()
-    ]
+    said = [_said(memory_id, row) for memory_id, row in rows.items()]
     await session.execute(NOTE_RUNS, {"rows": msgspec.json.encode(said).decode()})
 
 
-def _as_request(row: MemoryRow) -> dict[str, Any]:
-    detail = row.memory.observation
-    return {
-        "task": detail.task if detail else "",
-        "task_type": detail.task_type if detail else "",
-        "output": "",
-        "run_id": row.memory.run_id,
-        "final_score": row.memory.final_score,
-        "verdict": detail.verdict if detail else "",
-    }
+def _said(memory_id: UUID, row: MemoryRow) -> dict[str, Any]:
+    memory, detail = row.memory, row.memory.observation or ObservationDetail()
+    judged = {"run_id": memory.run_id, "final_score": memory.final_score, "verdict": detail.verdict}
+    request = {"task": detail.task, "task_type": detail.task_type, "output": "", **judged}
+    ids = {"memory_id": memory_id, "run_id": memory.run_id, "first_id": new_id(), "other_id": new_id()}
+    return {**ids, "request": request}
 
 
 async def note_uses(session: Session, run_id: str, ids: Collection[UUID]) -> None:

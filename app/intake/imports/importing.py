@@ -191,7 +191,7 @@ async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservatio
         entries = new_entries(prefix, item, before, mask=target.mask)
         difference = missing_entries(prefix, item, before, entries)
         for entry in (*entries, *difference):
-            await feedback.append(session, memory_id, **entry)
+            await feedback.append(session, feedback.Entry(memory_id=memory_id, **entry))
         if entries or difference:
             await feedback.set_quality(session, memory_id)
     return len(entries)

@@ -133,17 +133,14 @@ class Titled(Protocol):
     @property
     def kind(self) -> str:
         """The memory's kind."""
-        ...
 
     @property
     def title(self) -> str:
         """Two equal titles, but for case and white space, are one memory; an empty one equals none."""
-        ...
 
     @property
     def body(self) -> str:
         """The text."""
-        ...
 
 
 T = TypeVar("T", bound=Titled)

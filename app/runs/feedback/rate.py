@@ -1,5 +1,7 @@
 """The verbs by which people judge memories, and take a judgement back."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from app.db.database import Database
@@ -8,7 +10,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.memories import changes
 from app.memories.admission import NAME_LIMIT, unstorable
 from app.runs.feedback import store
-from app.runs.feedback.store import Rated, Rating
+from app.runs.feedback.store import Entry, Rated, Rating
 from app.runs.record import name_reasons
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
@@ -35,40 +37,31 @@ async def rate(
         InvalidInput: a rating other than 1 and -1, a comment that is too long, a key that was used for another rating.
         NotFound: the workspace has no such memory.
     """
-    _check(rating, comment, run_id, idempotency_key)
+    entry = Entry(memory_id=memory_id, rating=rating, comment=comment, run_id=run_id, idempotency_key=idempotency_key)
+    check(_reasons(entry))
     if mask:
-        comment, run_id = masked_values(comment), None if run_id is None else masked_values(run_id)
+        entry = replace(entry, comment=masked_values(comment), run_id=masked_values(run_id))
     async with database.session(workspace) as session:
         if not await changes.lock_for_rating(session, memory_id):
             raise _unknown_memory(workspace, memory_id)
-        if idempotency_key is not None and (
-            known := await _sent_before(session, memory_id, idempotency_key, (rating, comment, run_id))
-        ):
-            return known
-        feedback_id = await store.append(
-            session,
-            memory_id,
-            rating=rating,
-            comment=comment,
-            run_id=run_id,
-            idempotency_key=idempotency_key,
-        )
-        return await _rated(session, memory_id, feedback_id)
+        known = None if idempotency_key is None else await store.by_key(session, idempotency_key)
+        if known is None:
+            await store.append(session, entry)
+        else:
+            _check_same(known, entry)
+        return await _rated(session, memory_id, entry.feedback_id if known is None else known.feedback_id)
 
 
 def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
     return NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
 
 
-async def _sent_before(session: Session, memory_id: UUID, key: str, sent: tuple[int, str, str | None]) -> Rated | None:
-    known = await store.by_key(session, key)
-    if known is None:
-        return None
-    if known.memory_id != memory_id:
+def _check_same(known: Rating, sent: Entry) -> None:
+    """Raises InvalidInput where a key is used for another rating than the first time."""
+    if known.memory_id != sent.memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
-    if (known.rating, known.comment, known.run_id) != sent:
+    if (known.rating, known.comment, known.run_id) != (sent.rating, sent.comment, sent.run_id):
         raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
-    return await _rated(session, memory_id, known.feedback_id)
 
 
 async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: UUID) -> Rated:
@@ -83,7 +76,7 @@ async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: 
             raise NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
         standing = {item.feedback_id: item.undone_at for item in await store.ratings_of(session, memory_id)}
         if standing.get(feedback_id) is None:
-            await store.append(session, memory_id, undoes=feedback_id)
+            await store.append(session, Entry(memory_id=memory_id, undoes=feedback_id))
         return await _rated(session, memory_id, feedback_id)
 
 
@@ -106,12 +99,14 @@ async def _rated(session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
     return Rated(rating=ratings[feedback_id], quality=quality)
 
 
-def _check(rating: int, comment: str, run_id: str | None, idempotency_key: str | None) -> None:
-    if rating not in {-1, 1}:
-        raise InvalidInput("rating", "must be 1 or -1")
-    if len(comment) > COMMENT_LIMIT:
-        raise InvalidInput("comment", f"has more than {COMMENT_LIMIT:,} characters")
-    if idempotency_key is not None and not 1 <= len(idempotency_key) <= NAME_LIMIT:
-        raise InvalidInput("Idempotency-Key", f"has 1 to {NAME_LIMIT} characters")
-    named = () if run_id is None else name_reasons(run_id)
-    check((*named, *unstorable({"comment": comment, "Idempotency-Key": idempotency_key or ""})))
+def _reasons(entry: Entry) -> Iterator[str]:
+    if entry.rating not in {-1, 1}:
+        yield "rating: must be 1 or -1"
+    if len(entry.comment) > COMMENT_LIMIT:
+        yield f"comment: has more than {COMMENT_LIMIT:,} characters"
+    key = entry.idempotency_key
+    if key is not None and not 1 <= len(key) <= NAME_LIMIT:
+        yield f"Idempotency-Key: has 1 to {NAME_LIMIT} characters"
+    if entry.run_id is not None:
+        yield from name_reasons(entry.run_id)
+    yield from unstorable({"comment": entry.comment, "Idempotency-Key": key or ""})

@@ -1,7 +1,7 @@
 """The feedback log: ratings, the quality that they replay to, and its SQL. Entries are only ever appended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -37,6 +37,21 @@ class Rated:
     rating: Rating
     quality: int
     """The memory's, after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A new entry of the log: a rating, or the undoing of one."""
+
+    memory_id: UUID
+    rating: int | None = None
+    undoes: UUID | None = None
+    comment: str = ""
+    run_id: str | None = None
+    idempotency_key: str | None = None
+    created_at: datetime | None = None
+    """Of an entry of an older log; None: now."""
+    feedback_id: UUID = field(default_factory=new_id)
 
 
 def replayed(ratings: Sequence[int]) -> int:
@@ -115,40 +130,16 @@ WHERE f.workspace_id = gone.workspace_id AND f.memory_id = gone.memory_id
 """
 
 
-async def append(
-    session: Session,
-    memory_id: UUID,
-    *,
-    rating: int | None = None,
-    undoes: UUID | None = None,
-    comment: str = "",
-    run_id: str | None = None,
-    idempotency_key: str | None = None,
-    created_at: datetime | None = None,
-) -> UUID:
-    """Add an entry to the log: a rating, or the undoing of one; returns its id.
-
-    `created_at` is for entries of an older log.
+async def append(session: Session, entry: Entry) -> None:
+    """Add an entry to the log.
 
     Raises:
         InvalidInput: the key was used for another memory in this moment.
     """
-    feedback_id = new_id()
-    values = {
-        "feedback_id": feedback_id,
-        "memory_id": memory_id,
-        "rating": rating,
-        "undoes": undoes,
-        "comment": comment,
-        "run_id": run_id,
-        "idempotency_key": idempotency_key,
-        "created_at": created_at,
-    }
     try:
-        await session.execute(APPEND, values)
+        await session.execute(APPEND, asdict(entry))
     except psycopg.errors.UniqueViolation as error:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one") from error
-    return feedback_id
 
 
 async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import structlog
 
@@ -53,15 +53,7 @@ async def _by_model(outcome: Outcome, chat: Chat) -> tuple[Compressed | None, st
         return None, not_taken(str(error))
     if not WORD.search(reply.narrative):
         return None, not_taken("the language model's reply has no narrative")
-    made = Compressed(
-        title=reply.title,
-        narrative=reply.narrative,
-        facts=reply.facts,
-        compressor=LLM,
-        model=chat.model,
-        prompt=prompt,
-    )
-    return made, ""
+    return Compressed(**asdict(reply), compressor=LLM, model=chat.model, prompt=prompt), ""
 
 
 def not_taken(reason: str) -> str:
@@ -150,7 +142,5 @@ def compression_prompt(outcome: Outcome) -> str:
 
 
 def _size(outcome: Outcome) -> str:
-    parts = [
-        f"{count:,} {unit}" for count, unit in ((outcome.lines, "lines"), (outcome.bytes, "bytes")) if count is not None
-    ]
-    return ", ".join(parts) or "of unknown size"
+    counts = {"lines": outcome.lines, "bytes": outcome.bytes}
+    return ", ".join(f"{count:,} {unit}" for unit, count in counts.items() if count is not None) or "of unknown size"

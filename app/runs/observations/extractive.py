@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.models.protocols import Matrix, Vector
 from app.runs.observations.observation import (
@@ -44,8 +44,7 @@ CODE = re.compile(r"\b[A-Z]{2,}[A-Z0-9-]*\b|\b\w+\.(?:ru|com|org|net|io|de|py|md
 WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A sentence with its features."""
 
     sentence: Sentence
@@ -105,15 +104,8 @@ def _candidates(
     else:
         similarities = (vectors @ task).tolist()
         centrality = (vectors @ vectors.mean(axis=0)).tolist() if texts else []
-    return [
-        _Candidate(
-            sentence=sentence,
-            centrality=centrality[place],
-            task_similarity=similarities[place],
-            vector=None if vectors is None else vectors[place],
-        )
-        for place, sentence in enumerate(sentences)
-    ]
+    rows = [None] * len(texts) if vectors is None else vectors
+    return list(map(_Candidate, sentences, centrality, similarities, rows))
 
 
 def _word_centrality(texts: Sequence[str]) -> list[float]:

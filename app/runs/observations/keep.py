@@ -88,13 +88,13 @@ async def _stored_or_joined(
     if said is not None and not better:
         return said.memory_id, JOINED
     row = MemoryRow(
+        memory_id=await store.free_id(session, asked.recorded.observation_id),
         memory=memory,
         source_id=None,
         language=workspace.language if memory.language is None else configuration(memory.language),
         tokens=told.tokens,
         findings=told.passed.findings,
     )
-    row = replace(row, memory_id=await store.free_id(session, asked.recorded.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
     (memory_id,) = (await write(session, [row], runs=traces, known_first=not better)).ids

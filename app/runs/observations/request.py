@@ -22,7 +22,7 @@ from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.runs import store as runs
 from app.runs.observations import store
 from app.runs.observations.observation import Outcome, is_issue_fact, issue_facts
-from app.runs.observations.store import Held
+from app.runs.observations.store import Asked, Held
 from app.runs.record import check_run
 from app.runs.run import NewRun, Recorded, Run
 from app.safety.scan import blocking, scan
@@ -77,12 +77,8 @@ def _check(outcome: Outcome) -> None:
 
 async def ask_worker(session: Session, observation_id: UUID) -> None:
     """Ask a worker to compress it."""
-    await session.enqueue(
-        COMPRESS,
-        lock=f"{COMPRESS}:{observation_id}",
-        workspace_id=session.workspace_id,
-        observation_id=str(observation_id),
-    )
+    lock, workspace_id = f"{COMPRESS}:{observation_id}", session.workspace_id
+    await session.enqueue(COMPRESS, lock=lock, workspace_id=workspace_id, observation_id=str(observation_id))
 
 
 async def get_observation(database: Database, *, workspace: Workspace, observation_id: UUID) -> Recorded:
@@ -92,10 +88,19 @@ async def get_observation(database: Database, *, workspace: Workspace, observati
         NotFound: nothing was asked for under this id in this workspace.
     """
     async with database.session(workspace, transaction=False) as session:
-        asked = await store.find(session, observation_id)
+        return (await asked_for(session, workspace, observation_id)).recorded
+
+
+async def asked_for(session: Session, workspace: Workspace, observation_id: UUID, *, lock: bool = False) -> Asked:
+    """Returns a compression; with `lock` whoever else makes it waits.
+
+    Raises:
+        NotFound: nothing was asked for under this id in this workspace.
+    """
+    asked = await store.find(session, observation_id, lock=lock)
     if asked is None:
         raise NotFound(f"there is no observation {observation_id} in workspace {workspace.name}")
-    return asked.recorded
+    return asked
 
 
 async def ask_again(database: Database, across: Across) -> int:
@@ -131,21 +136,19 @@ async def learn_issues(
     observations have changed.
     """
     target = await made(database, workspace)
-    return await again_after_deadlock(lambda: _learn_issues(database, counter, target, evaluator, run.run_id))
 
+    async def attempt() -> int:
+        async with database.session(target) as session:
+            await runs.lock(session, run.run_id)
+            held = await store.holding(session, await runs.held_by(session, run.run_id))
+            safe = await asyncio.to_thread(lambda: [safe_issues(item.issues) for item in held])
+            learnt = [
+                await _learnt(session, item, issue_facts(issues, evaluator), evaluator, counter)
+                for item, issues in zip(held, safe, strict=True)
+            ]
+        return sum(learnt)
 
-async def _learn_issues(
-    database: Database, counter: TokenCounter, workspace: Workspace, evaluator: str, run_id: str
-) -> int:
-    async with database.session(workspace) as session:
-        await runs.lock(session, run_id)
-        held = await store.holding(session, await runs.held_by(session, run_id))
-        safe = await asyncio.to_thread(lambda: [safe_issues(item.issues) for item in held])
-        changed = [
-            await _learnt(session, item, issue_facts(issues, evaluator), evaluator, counter)
-            for item, issues in zip(held, safe, strict=True)
-        ]
-    return sum(changed)
+    return await again_after_deadlock(attempt)
 
 
 def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
@@ -153,13 +156,7 @@ def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
     return tuple(issue for issue in issues if not blocking(scan(issue)))
 
 
-async def _learnt(
-    session: Session,
-    held: Held,
-    issues: Sequence[str],
-    evaluator: str,
-    counter: TokenCounter,
-) -> bool:
+async def _learnt(session: Session, held: Held, issues: Sequence[str], evaluator: str, counter: TokenCounter) -> bool:
     """Gives an observation these issues; returns whether that changes it."""
     memory, known = held.memory, held.facts
     old = [fact for fact in known if is_issue_fact(fact, evaluator)]

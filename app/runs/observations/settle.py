@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from uuid import UUID, uuid4
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
-from app.errors import DatabaseUnavailable, NotFound, Unavailable
+from app.errors import DatabaseUnavailable, Unavailable
 from app.index.vectors import embedded_text
 from app.memories import changes, echoes
 from app.memories.gate import Given, Screened, screened, worthless
@@ -19,7 +19,7 @@ from app.runs.observations import store
 from app.runs.observations.compress import compressed, not_taken
 from app.runs.observations.keep import Made, Told, keep
 from app.runs.observations.observation import LLM, Compressed, Outcome, as_judged
-from app.runs.observations.request import Compressor, safe_issues
+from app.runs.observations.request import Compressor, asked_for, get_observation, safe_issues
 from app.runs.observations.store import Asked
 from app.runs.run import Recorded
 from app.text.pieces import HEADING, paragraphs
@@ -103,17 +103,10 @@ async def compress_pending(
 
 
 async def _made_by_another(database: Database, workspace: Workspace, observation_id: UUID) -> Recorded:
-    async with database.session(workspace, transaction=False) as session:
-        asked = await store.find(session, observation_id)
-    if asked is None:
-        raise _unknown(workspace, observation_id)
-    if asked.recorded.outcome is None:
+    recorded = await get_observation(database, workspace=workspace, observation_id=observation_id)
+    if recorded.outcome is None:
         raise BeingCompressed(f"observation {observation_id} is being compressed; try again")
-    return asked.recorded
-
-
-def _unknown(workspace: Workspace, observation_id: UUID) -> NotFound:
-    return NotFound(f"there is no observation {observation_id} in workspace {workspace.name}")
+    return recorded
 
 
 async def compress_requested(
@@ -146,9 +139,7 @@ class _Asked:
 
 async def _asked(database: Database, workspace: Workspace, observation_id: UUID) -> _Asked:
     async with database.session(workspace, transaction=False) as session:
-        asked = await store.find(session, observation_id)
-        if asked is None:
-            raise _unknown(workspace, observation_id)
+        asked = await asked_for(session, workspace, observation_id)
         given = {} if asked.run_id is None else await changes.given_to(session, [asked.run_id])
         outcome = await _outcome(session, asked)
     return _Asked(asked=asked, outcome=outcome, given=tuple(given.get(asked.run_id or "", ())))
@@ -188,6 +179,7 @@ def _screened(memory: NewMemory, compressor: Compressor) -> tuple[Screened, int]
 
 
 def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
+    details = {**asdict(outcome), **asdict(made)}
     return NewMemory(
         kind="observation",
         title=made.title,
@@ -197,17 +189,7 @@ def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
         final_score=outcome.final_score,
         occurred_at=outcome.occurred_at,
         language=outcome.language,
-        observation=ObservationDetail(
-            task=outcome.task,
-            task_type=outcome.task_type,
-            narrative=made.narrative,
-            facts=made.facts,
-            output_path=outcome.output_path,
-            verdict=outcome.verdict,
-            compressor=made.compressor,
-            model=made.model,
-            prompt=made.prompt,
-        ),
+        observation=ObservationDetail(**{name: details[name] for name in ObservationDetail.__slots__}),
     )
 
 
@@ -217,9 +199,7 @@ async def _kept(database: Database, workspace: Workspace, asked: _Asked, made: M
     async with database.session(workspace) as session:
         if run_id is not None:
             await runs.lock(session, run_id)
-        locked = await store.find(session, observation_id, lock=True)
-        if locked is None:
-            raise _unknown(workspace, observation_id)
+        locked = await asked_for(session, workspace, observation_id, lock=True)
         if locked.recorded.outcome is not None:
             return locked.recorded
         if await _outcome(session, locked) != asked.outcome:

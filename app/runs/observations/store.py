@@ -117,10 +117,8 @@ WHERE c.outcome IS NULL AND coalesce(jobs.coming, 0) = 0 AND coalesce(jobs.faile
 ORDER BY c.created_at LIMIT 1000
 """
 
-ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
-
 SAME_TASK = """
-SELECT m.memory_id, m.title, m.body, m.final_score,
+SELECT m.memory_id, concat(m.title, E'\n', m.body) AS text, m.final_score,
     EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id) AS rated
 FROM priors_of_task(%(task)s) AS same(memory_id) JOIN memories m USING (memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
@@ -260,12 +258,9 @@ async def forgotten(session: Session, *, failures: int) -> list[tuple[int, UUID]
 
 async def same_task(session: Session, task: str) -> list[Sibling]:
     """Returns live observations of a task, newest first, and locks the task until the transaction ends."""
-    await session.execute(ONE_AT_A_TIME, {"key": f"priors.task:{session.workspace_id}:{task}"})
+    await runs.lock(session, task, kind="task")
     values = {"task": task, "limit": NEAR_CANDIDATES}
-    return [
-        Sibling(memory_id=row.memory_id, text=f"{row.title}\n{row.body}", final_score=row.final_score, rated=row.rated)
-        for row in await session.rows(SAME_TASK, values)
-    ]
+    return [Sibling(**row._asdict()) for row in await session.rows(SAME_TASK, values)]
 
 
 async def holding(session: Session, ids: Sequence[UUID]) -> list[Held]:
