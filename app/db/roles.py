@@ -27,12 +27,7 @@ WHERE p.polname = 'own_workspace' AND c.relnamespace = current_schema()::regname
 """Tells if a table lacks its owner, its grants or a policy, as after a restore on a server without the roles."""
 
 LOGIN_POWERS = """
-SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role,
-    to_regrole('priors_service') IS NOT NULL AND to_regrole('priors_owner') IS NOT NULL AS roles_made,
-    coalesce((SELECT pg_has_role(session_user, oid, 'SET') FROM pg_roles WHERE rolname = 'priors_service'), false)
-        AS may_serve,
-    coalesce((SELECT pg_has_role(session_user, oid, 'SET') FROM pg_roles WHERE rolname = 'priors_owner'), false)
-        AS may_own
+SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role
 FROM pg_roles WHERE rolname = session_user
 """
 """The powers of the role that the URL names, one row. Row-level security holds a superuser, or a role with BYPASSRLS,

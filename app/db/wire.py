@@ -39,15 +39,8 @@ Values = Mapping[str, Any]
 Key = tuple[bytes, tuple[int, ...]]
 """A statement's text and the types of its values."""
 Send = Callable[[], None]
-
-
-class Fresh(NamedTuple):
-    """A statement that an exchange prepares."""
-
-    name: bytes
-    place: int
-    """The place of its preparation among what the exchange sends."""
-
+Fresh = dict[Key, tuple[bytes, int]]
+"""The statements that an exchange prepares: the name of each, and the place of its preparation in what is sent."""
 
 UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
 HALFVEC_TYPE = "SELECT 'halfvec'::regtype::oid::bigint"
@@ -146,7 +139,7 @@ class Wire:
             psycopg.Error: the first that failed; those after it were not run.
         """
         async with self.driver.lock:
-            fresh: dict[Key, Fresh] = {}
+            fresh: Fresh = {}
             sends = self._closings()
             places: list[int] = []
             for command in commands:
@@ -180,7 +173,7 @@ class Wire:
             sends.append(partial(self._pgconn.send_close_prepared, self._prepared.popitem(last=False)[1]))
         return sends
 
-    def _sends(self, command: Command, fresh: dict[Key, Fresh], place: int) -> Iterator[Send]:
+    def _sends(self, command: Command, fresh: Fresh, place: int) -> Iterator[Send]:
         """Yields what libpq is told for a command: to prepare it first where it comes again, and its values."""
         text, values, types, formats, binary = command
         result_format = Format.BINARY if binary else Format.TEXT
@@ -189,11 +182,11 @@ class Wire:
         if name is not None:
             self._prepared.move_to_end(key)
         elif key in fresh:
-            name = fresh[key].name
+            name = fresh[key][0]
         elif self._comes_again(key):
             self._made += 1
             name = f"priors_{self._made}".encode()
-            fresh[key] = Fresh(name, place)
+            fresh[key] = (name, place)
             yield partial(self._pgconn.send_prepare, name, text, types)
         if name is None:
             yield partial(self._pgconn.send_query_params, text, values, types, formats, result_format)

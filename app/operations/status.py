@@ -165,19 +165,20 @@ class Readiness:
 
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of what the service needs; it never raises."""
-    wanted = head()
-    reasons = [] if model_loaded else ["the embedding model is not loaded yet; answers are by words alone"]
+    silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
+    revision, answers, waiting = None, True, 0
     try:
         revision, mend = await state(database)
-        waiting = await pending_count(database.across) if revision == wanted else 0
+        waiting = await pending_count(database.across) if revision == head() else 0
     except DatabaseUnavailable as error:
-        return Readiness(
-            database=False, migrations=None, head=wanted, model=model_loaded, waiting=0, reasons=(*reasons, str(error))
-        )
-    if mend:
-        reasons.append(mend)
+        answers, mend = False, str(error)
     return Readiness(
-        database=True, migrations=revision, head=wanted, model=model_loaded, waiting=waiting, reasons=tuple(reasons)
+        database=answers,
+        migrations=revision,
+        head=head(),
+        model=model_loaded,
+        waiting=waiting,
+        reasons=tuple(filter(None, (silent, mend))),
     )
 
 

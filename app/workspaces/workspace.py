@@ -34,13 +34,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-CONFIGURATIONS = frozenset({
-    "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
-    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
-    "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
-})  # fmt: skip
-"""The text search configurations that every Postgres from 16 on carries."""
-
 CODES = {
     "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "da": "danish", "nl": "dutch",
     "en": "english", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi",
@@ -48,13 +41,16 @@ CODES = {
     "no": "norwegian", "nb": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
     "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-"""The same by their ISO 639-1 codes."""
-
-CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
-"""The beginning of an ISO 639 code, whatever region or script follows."""
+"""The text search configurations of languages, by their ISO 639-1 codes."""
 
 UNKNOWN = "simple"
 """No stemming and no stop words: right for any language, if not best."""
+
+CONFIGURATIONS = frozenset({UNKNOWN, *CODES.values()})
+"""The text search configurations that every Postgres from 16 on carries."""
+
+CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
+"""The beginning of an ISO 639 code, whatever region or script follows."""
 
 
 def unknown_language(language: str) -> str | None:

@@ -258,7 +258,8 @@ async def test_a_partition_that_is_not_secured_is_out_of_reach(filled: Filled) -
 async def test_the_powers_of_the_login_are_told(filled: Filled) -> None:
     async with filled.sessions.session(0, transaction=False) as session:
         powers = await session.one(LOGIN_POWERS)
-    assert (powers.role, powers.roles_made, powers.may_serve, powers.may_own) == ("priors_service", True, True, True)
+        login = await session.value("SELECT session_user::text")
+    assert (powers.role, powers.login) == ("priors_service", login)
 
 
 @pytest.fixture(scope="module")
