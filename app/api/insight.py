@@ -71,11 +71,7 @@ class GraphController(Controller):
 
     @get("/graph", responses=PROBLEMS)
     async def graph(
-        self,
-        call: ThisCall,
-        kind: KindOrAll = "",
-        limit: Limit = FEW,
-        refresh: Refresh = False,  # noqa: FBT002 - a query parameter
+        self, call: ThisCall, kind: KindOrAll = "", limit: Limit = FEW, refresh: Refresh = False
     ) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
         services = call.services

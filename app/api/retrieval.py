@@ -10,16 +10,18 @@ from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from app.api.context import ThisCall
+from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
 from app.context.history import history
+from app.errors import DatabaseUnavailable
 from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query
 from app.retrieval.search import checked_preset, get_recall, search
+from app.workspaces.workspace import Workspace
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
@@ -103,16 +105,19 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
 
 
 def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
-    """Returns the query as the verbs take it.
-
-    Raises:
-        InvalidInput: it cannot be taken; so a bad query is told from a database that is away.
-    """
+    """Returns the query as the verbs take it."""
     filters = Filters() if given.filters is None else converted(given.filters, Filters)
     weights = None if given.weights is None else given.weights.weights()
-    query = converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
-    checked_preset(query)
-    return query
+    return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
+
+
+async def tenant_of(call: Call, query: Query) -> Workspace:
+    """Returns the tenant of a query's call. While the database is away, a query that cannot be taken is told so."""
+    try:
+        return await call.tenant()
+    except DatabaseUnavailable:
+        checked_preset(query)
+        raise
 
 
 class SearchView(Struct, frozen=True):
@@ -206,7 +211,7 @@ class RetrievalController(Controller):
         recall = await search(
             services.database,
             services.provider,
-            workspace=await call.tenant(),
+            workspace=await tenant_of(call, query),
             query=query,
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
@@ -225,7 +230,7 @@ class RetrievalController(Controller):
             services.database,
             services.provider,
             services.counter,
-            workspace=await call.tenant(),
+            workspace=await tenant_of(call, query),
             query=query,
             mask=services.settings.mask_secrets,
             reranker=services.reranker,

@@ -12,18 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import (
-    MemoryView,
-    Name,
-    Score,
-    Tags,
-    converted,
-    cursor_of,
-    memory_view,
-    place_of,
-    run_name,
-    view_of,
-)
+from app.api.schemas import MemoryView, Name, Score, Tags, converted, cursor_of, memory_view, place_of, view_of
 from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
 from app.runs.observations.observation import Outcome
@@ -196,15 +185,14 @@ class RunsController(Controller):
         cursor: Annotated[str | None, QueryParameter(max_length=1_600)] = None,
     ) -> RunPage:
         """Runs, newest first."""
-        before = place_of(cursor, datetime.fromisoformat, run_name)
         found = await list_runs(
             call.database,
+            before=place_of(cursor, datetime.fromisoformat, str),
             workspace=await call.tenant(),
             task_type=task_type,
             verdict=verdict,
             agent=agent,
             limit=limit,
-            before=before,
         )
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
@@ -229,12 +217,7 @@ class RunsController(Controller):
         return converted(found, MemoryUsesView)
 
     @post("/runs", status_code=200, responses=PROBLEMS)
-    async def record(
-        self,
-        call: ThisCall,
-        data: JSONBody[RunInput],
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
-    ) -> Response[SavedRunView]:
+    async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = converted(data, NewRun)
         return await _record(call, run, remember=data.remember, wait=wait, must_exist=False)
@@ -246,7 +229,7 @@ class RunsController(Controller):
         call: ThisCall,
         request: Request[Any, Any, Any],
         data: JSONBody[RunChange],
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
+        wait: Wait = False,
     ) -> Response[SavedRunView]:
         """Complete a run. 202 while its observation waits."""
         run = converted(data, NewRun, run_id=named_run(request, run_id))
@@ -254,10 +237,7 @@ class RunsController(Controller):
 
     @post("/observations", status_code=202, responses=PROBLEMS)
     async def observe(
-        self,
-        call: ThisCall,
-        data: JSONBody[OutcomeInput],
-        wait: Wait = False,  # noqa: FBT002 - a query parameter
+        self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
     ) -> Response[ObservationState]:
         """Compress a finished run. 202 at once, or 200 once it is made with `?wait=true`."""
         found = await observe(call, converted(data, Outcome), await call.tenant(), wait=wait)
@@ -282,19 +262,15 @@ async def observe(call: Call, outcome: Outcome, workspace: Workspace, *, wait: b
 
 
 async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool, must_exist: bool) -> Response[SavedRunView]:
-    services, settings, workspace = call.services, call.settings, await call.tenant()
+    settings, workspace = call.settings, await call.tenant()
+    database, mask = call.database, settings.mask_secrets
     saved, _ = await record_run(
-        services.database,
-        needs_output=remember,
-        workspace=workspace,
-        run=run,
-        must_exist=must_exist,
-        mask=settings.mask_secrets,
+        database, workspace=workspace, run=run, must_exist=must_exist, needs_output=remember, mask=mask
     )
-    workspace = await made(services.database, workspace)
+    workspace = await made(database, workspace)
     if run.issues is not None:
         evaluator = settings.evaluator
-        await learn_issues(services.database, services.counter, workspace=workspace, evaluator=evaluator, run=saved)
+        await learn_issues(database, call.services.counter, workspace=workspace, evaluator=evaluator, run=saved)
     if not remember:
         return Response(SavedRunView(run=shown_run(saved, RunView)), status_code=200)
     observed = await observe(call, outcome_of(saved), workspace, wait=wait)

@@ -131,7 +131,7 @@ class StatusController(Controller):
         call: ThisCall,
         limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 20,
         before: Annotated[UUID | None, QueryParameter(description="the last ingestion of the page before")] = None,
-        failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,  # noqa: FBT002 - a query parameter
+        failed: Annotated[bool, QueryParameter(description="only those with files that failed")] = False,
     ) -> Sequence[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""
         target = await call.tenant()

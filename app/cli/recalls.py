@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, in_utc, in_workspace
+from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,14 +41,7 @@ TITLE_WIDTH, PART_WIDTH = 32, 6
 """The fewest characters of a title, and those of a component."""
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
-AgentOption = Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")]
-RunOption = Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")]
 KOption = Annotated[int, typer.Option("-k", help="Hits at most.")]
-PresetOption = Annotated[str, typer.Option("--preset", help="default, ranks, classic or closest.")]
-KindOption = Annotated[list[str] | None, typer.Option("--kind", help="Only this kind; can be given again.")]
-SourceOption = Annotated[str, typer.Option("--source", help="Only sources whose path matches this glob.")]
-TagOption = Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; can be given again.")]
-
 NowOption = Annotated[
     datetime | None,
     typer.Option(
@@ -60,67 +53,64 @@ NowOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """The query and the options of a command."""
+class Asker:
+    """The options that say who asks."""
 
-    text: str
-    k: int
-    agent: str | None
-    run_id: str | None
-    preset: str
-    language: str | None
-    kinds: list[str] | None
-    source: str
-    tags: list[str] | None
-    since: datetime | None
-    until: datetime | None
-    now: datetime | None
+    agent: Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")] = None
+    run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None
 
-    def query(self, purpose: str) -> "Query":
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The options that choose memories and their order."""
+
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only this kind; can be given again.")] = None
+    source: Annotated[str, typer.Option("--source", help="Only sources whose path matches this glob.")] = ""
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; can be given again.")] = None
+    since: Moment = None
+    until: Moment = None
+    now: NowOption = None
+    preset: Annotated[str, typer.Option("--preset", help="default, ranks, classic or closest.")] = "default"
+    language: LanguageOption = None
+
+    def query(self, text: str, k: int, asker: Asker, purpose: str) -> "Query":
         """Returns the value that the verbs take."""
         # It is loaded with the verbs: see `app.cli`.
         from app.memories.filters import Filters  # noqa: PLC0415
         from app.retrieval.recall import Query  # noqa: PLC0415
 
         filters = Filters(
-            kinds=tuple(self.kinds or ()),
+            kinds=tuple(self.kind or ()),
             source=self.source,
-            tags=tuple(self.tags or ()),
+            tags=tuple(self.tag or ()),
             since=in_utc(self.since),
             until=in_utc(self.until),
         )
         return Query(
-            text=self.text,
-            k=self.k,
+            text=text,
+            k=k,
             filters=filters,
             preset=self.preset,
             language=self.language,
-            agent=self.agent,
-            run_id=self.run_id,
+            agent=asker.agent,
+            run_id=asker.run_id,
             purpose=purpose,
             now=in_utc(self.now),
         )
 
 
 @commands.command()
-def history(  # noqa: PLR0913 - one for each option
+@expanded
+def history(
     query: QueryArgument,
     *,
-    agent: AgentOption = None,
-    run_id: RunOption = None,
+    asker: Asker,
     k: KOption = 3,
     budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 500,
     stable: Annotated[
         bool, typer.Option("--stable", help="Continue the run's previous stable section, byte for byte.")
     ] = False,
-    kind: KindOption = None,
-    source: SourceOption = "",
-    tag: TagOption = None,
-    since: Moment = None,
-    until: Moment = None,
-    now: NowOption = None,
-    preset: PresetOption = "default",
-    language: LanguageOption = None,
+    choice: Choice,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -128,10 +118,6 @@ def history(  # noqa: PLR0913 - one for each option
 
     Changes: nothing but the log of recalls.
     """
-    asked = _Asked(
-        text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
-        tags=tag, since=since, until=until, now=now,
-    )  # fmt: skip
 
     async def work(services: "Services", target: "Workspace") -> None:
         from app.context.history import history as recall_history  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
@@ -141,7 +127,7 @@ def history(  # noqa: PLR0913 - one for each option
             services.provider,
             services.counter,
             workspace=target,
-            query=asked.query("history"),
+            query=choice.query(query, k, asker, "history"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
             budget_tokens=budget,
@@ -158,21 +144,14 @@ def history(  # noqa: PLR0913 - one for each option
 
 
 @commands.command()
-def search(  # noqa: PLR0913 - one for each option
+@expanded
+def search(
     query: QueryArgument,
     *,
-    agent: AgentOption = None,
-    run_id: RunOption = None,
+    asker: Asker,
     k: KOption = 10,
     budget: Annotated[int | None, typer.Option("--budget", help="Stop before so many model tokens of text.")] = None,
-    kind: KindOption = None,
-    source: SourceOption = "",
-    tag: TagOption = None,
-    since: Moment = None,
-    until: Moment = None,
-    now: NowOption = None,
-    preset: PresetOption = "default",
-    language: LanguageOption = None,
+    choice: Choice,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -180,10 +159,6 @@ def search(  # noqa: PLR0913 - one for each option
 
     Changes: nothing but the log of recalls.
     """
-    asked = _Asked(
-        text=query, k=k, agent=agent, run_id=run_id, preset=preset, language=language, kinds=kind, source=source,
-        tags=tag, since=since, until=until, now=now,
-    )  # fmt: skip
 
     async def work(services: "Services", target: "Workspace") -> None:
         from app.retrieval.search import search as recall_search  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
@@ -192,7 +167,7 @@ def search(  # noqa: PLR0913 - one for each option
             services.database,
             services.provider,
             workspace=target,
-            query=asked.query("search"),
+            query=choice.query(query, k, asker, "search"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )

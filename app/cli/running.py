@@ -5,9 +5,12 @@ import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -38,6 +41,24 @@ Moment = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT
 def in_utc(moment: datetime | None) -> datetime | None:
     """Returns a typed moment, which has no time zone, as UTC."""
     return None if moment is None else moment.replace(tzinfo=UTC)
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the fields of a dataclass as options, in place of the parameter that takes the dataclass."""
+    groups: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+
+    @wraps(command)
+    def called(**given: object) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{item.name: given.pop(item.name) for item in fields(kind)})
+        command(**given)
+
+    options: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        options += signature(groups[name]).parameters.values() if name in groups else [parameter]
+    called.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in options])  # type: ignore[attr-defined]  # typer reads it
+    called.__annotations__ = {item.name: item.annotation for item in options}
+    return called
 
 
 def run_until_told(work: Coroutine[Any, Any, T]) -> T:

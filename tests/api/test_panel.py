@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from app.api import panel
+from app.api.application import document
 from app.api.context import Metrics
-from app.api.document import document
 from app.api.frame import NO_KEY, Frame
 
 
