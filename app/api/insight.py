@@ -82,7 +82,7 @@ class GraphController(Controller):
 
 
 def _node(memory: Shown, point: Point) -> NodeView:
-    """Field by field: a map has thousands of nodes, and `converted` from two values takes 7 µs each instead of 0.6."""
+    """Returns a node. A map has thousands, and `converted` from two values takes 4 µs each instead of 0.7."""
     return NodeView(memory.memory_id, *PLACE(point), *SHOWN(memory))
 
 
