@@ -92,8 +92,8 @@ class BundledTokenCounter:
         return counted
 
 
-def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
-    """Loads a `tokenizer.json`, without padding; it truncates at `window` tokens, or not at all.
+def load_tokenizer(path: Path) -> "Tokenizer":
+    """Loads a `tokenizer.json`, which then neither pads nor truncates.
 
     Raises:
         EmbeddingUnavailable: the file is not a tokenizer.
@@ -105,10 +105,7 @@ def load_tokenizer(path: Path, window: int | None = None) -> "Tokenizer":
     except Exception as error:  # the library raises bare Exception
         raise EmbeddingUnavailable(f"{path} is not a tokenizer ({error}); remove it and start again") from error
     tokenizer.no_padding()
-    if window is None:
-        tokenizer.no_truncation()
-    else:
-        tokenizer.enable_truncation(window)
+    tokenizer.no_truncation()
     return tokenizer
 
 
