@@ -6,8 +6,8 @@ vectors whatever they state, and the same facts in other words share few words.
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -138,21 +138,6 @@ def _same(one: str, other: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
-    """Counts of a passage's numbers or names."""
-
-    known: int
-    """Details that a memory has."""
-    new: int
-    """Details that it lacks."""
-
-    @property
-    def share(self) -> float:
-        """The share of new details, 0 to 1; 0 if there are none at all."""
-        return self.new / (self.known + self.new) if self.new else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
     """How much a passage adds to memories, 0 to 1."""
 
@@ -182,9 +167,10 @@ def scored(passage: Profile, memories: Sequence[Profile], similarities: Sequence
 
 
 def _core(passage: Profile, memory: Profile, words: float, similarity: float | None, task: Profile) -> float:
-    numbers, names = _numbers(passage, memory, task), _names(passage, memory, task)
-    details = max(numbers.share, names.share)
-    anchored = (1 - details) * min(1.0, (numbers.known + names.known) / ANCHORS)
+    numbers = [memory.states(number) for number in passage.numbers if not task.states(number)]
+    names = [memory.has_name(name) for name in passage.names if not task.has_name(name)]
+    details = max(_new_share(numbers), _new_share(names))
+    anchored = (1 - details) * min(1.0, (sum(numbers) + sum(names)) / ANCHORS)
     retold = 1 - ANCHORED * anchored
     if similarity is None:
         meaning = words * retold
@@ -194,6 +180,11 @@ def _core(passage: Profile, memory: Profile, words: float, similarity: float | N
     if words <= ALIKE and passage.negations != memory.negations and _of_similar_length(passage, memory):
         details = 1.0
     return 1 - (1 - meaning) * (1 - DETAIL_SHARE * details)
+
+
+def _new_share(known: Sequence[bool]) -> float:
+    """Returns the share of new details, 0 to 1; 0 if there are none at all."""
+    return known.count(False) / len(known) if known else 0.0
 
 
 def _ramp(value: float, start: float, end: float) -> float:
@@ -237,16 +228,3 @@ def _not_copied(passage: Profile, known: frozenset[str]) -> float:
         if shingle in known:
             covered[at : at + SHINGLE_WORDS] = [True] * len(covered[at : at + SHINGLE_WORDS])
     return min(1.0, (1 - sum(covered) / len(covered)) / REWORDED)
-
-
-def _numbers(passage: Profile, memory: Profile, task: Profile) -> Details:
-    return _details(memory.states(number) for number in passage.numbers if not task.states(number))
-
-
-def _names(passage: Profile, memory: Profile, task: Profile) -> Details:
-    return _details(memory.has_name(name) for name in passage.names if not task.has_name(name))
-
-
-def _details(known: Iterable[bool]) -> Details:
-    counts = Counter(known)
-    return Details(known=counts[True], new=counts[False])

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 Word = tuple[str, str]
@@ -24,11 +24,21 @@ def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> li
     A word's weight is its share of the cluster's words times ln(1 + A / f); A is the mean number of words of a cluster,
     and f the word's frequency in all clusters. Words of only one text come last.
     """
-    counted = _Counted(texts, clusters)
-    mean = sum(words.total() for words in counted.by_cluster) / max(1, len(counted.by_cluster))
+    count = max(clusters, default=-1) + 1
+    by_cluster: list[Counter[str]] = [Counter() for _ in range(count)]
+    holders: list[Counter[str]] = [Counter() for _ in range(count)]
+    forms: dict[str, Counter[Word]] = defaultdict(Counter)
+    for (language, text), cluster in zip(texts, clusters, strict=True):
+        words = Counter(words_of(text))
+        for word, times in words.items():
+            by_cluster[cluster][word.casefold()] += times
+            forms[word.casefold()][word, language] += times
+        holders[cluster].update({word.casefold() for word in words})
+    overall = sum(by_cluster, Counter[str]())
+    mean = overall.total() / max(1, count)
     return [
-        [counted.shown(word) for word in _ranked(words, holders, counted.overall, mean)]
-        for words, holders in zip(counted.by_cluster, counted.holders, strict=True)
+        [_shown(forms[word]) for word in _ranked(words, held, overall, mean)]
+        for words, held in zip(by_cluster, holders, strict=True)
     ]
 
 
@@ -39,30 +49,9 @@ def _ranked(words: Counter[str], holders: Counter[str], overall: Counter[str], m
     return sorted(words, key=place)[:CANDIDATES]
 
 
-class _Counted:
-    """The case-folded words of each cluster, and their spellings."""
-
-    def __init__(self, texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> None:
-        count = max(clusters, default=-1) + 1
-        self.by_cluster: list[Counter[str]] = [Counter() for _ in range(count)]
-        self.holders: list[Counter[str]] = [Counter() for _ in range(count)]
-        self.overall: Counter[str] = Counter()
-        self._forms: dict[str, Counter[Word]] = {}
-        for (language, text), cluster in zip(texts, clusters, strict=True):
-            self._add(language, Counter(words_of(text)), cluster)
-
-    def _add(self, language: str, words: Counter[str], cluster: int) -> None:
-        folded: Counter[str] = Counter()
-        for word, times in words.items():
-            folded[word.casefold()] += times
-            self._forms.setdefault(word.casefold(), Counter())[word, language] += times
-        self.by_cluster[cluster].update(folded)
-        self.holders[cluster].update(folded.keys())
-        self.overall.update(folded)
-
-    def shown(self, word: str) -> Word:
-        """Returns the most frequent spelling of a word; of equally frequent ones, the first in the alphabet."""
-        return min(self._forms[word].items(), key=lambda item: (-item[1], item[0]))[0]
+def _shown(forms: Counter[Word]) -> Word:
+    """Returns the most frequent spelling of a word; of equally frequent ones, the first in the alphabet."""
+    return min(forms.items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 def words_of(text: str) -> list[str]:

@@ -3,10 +3,9 @@
 import hashlib
 import sqlite3
 from codecs import BOM_UTF8 as BOM
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,14 +47,6 @@ LONGEST_KEY_PART = 40
 """Characters."""
 
 
-@dataclass(slots=True)
-class _Log:
-    """The feedback log by observation, and what cannot be read of it."""
-
-    ratings: dict[str, list[ImportedRating]] = field(default_factory=dict)
-    unreadable: list[Entry] = field(default_factory=list)
-
-
 def read_harness(path: Path) -> Iterator[Entry]:
     """Yields what a file holds: a SQLite database, told by its first bytes, or JSON lines.
 
@@ -80,43 +71,49 @@ def _read_database(path: Path) -> Iterator[Entry]:
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[Entry]:
-    log = _log(connection)
+    ratings: dict[str, list[ImportedRating]] = defaultdict(list)
+    unreadable: list[Entry] = []
+    for row_id, name, rating in _log(connection):
+        if isinstance(rating, str):
+            unreadable.append((name, rating))
+        else:
+            ratings[row_id].append(rating)
     seen: set[str] = set()
     for row in connection.execute("SELECT * FROM observations ORDER BY id"):
         row_id = str(row["id"])
         seen.add(row_id)
         name = f"observation {_shown(row_id)}"
         try:
-            yield name, _observation(dict(row), row_id, log.ratings.get(row_id, ()))
+            yield name, _observation(dict(row), row_id, ratings.get(row_id, ()))
         except InvalidInput as error:
             yield name, str(error)
-    yield from log.unreadable
-    for row_id, ratings in log.ratings.items():
+    yield from unreadable
+    for row_id, items in ratings.items():
         if row_id not in seen:
-            yield from (
-                (f"rating {_shown(item.log_id)}", f"is of no observation ({_shown(row_id)})") for item in ratings
-            )
+            reason = f"is of no observation ({_shown(row_id)})"
+            yield from ((f"rating {_shown(item.log_id)}", reason) for item in items)
 
 
-def _log(connection: sqlite3.Connection) -> _Log:
-    log = _Log()
+def _log(connection: sqlite3.Connection) -> Iterator[tuple[str, str, ImportedRating | str]]:
+    """Yields the observation's id, the name and the rating of each row, or the reason why it cannot be read."""
     if not connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LOG,)).fetchall():
-        return log
+        return
     times: Counter[str] = Counter()
     for row in connection.execute(f"SELECT rowid AS row_number, * FROM {LOG} ORDER BY rowid"):  # noqa: S608 - a constant
         values = dict(row)
         if not (set(OF_MEMORY) & values.keys() and set(RATING) & values.keys()):
             columns = ", ".join(name for name in values if name != "row_number")
-            log.unreadable.append((LOG, f"its columns ({columns}) do not say which rating is of which observation"))
-            return log
+            yield "", LOG, f"its columns ({columns}) do not say which rating is of which observation"
+            return
         log_id = str(_first(values, ("id", "row_number")))
         times[log_id] += 1
+        key = log_id if times[log_id] == 1 else f"{log_id}#{times[log_id]}"
+        rating: ImportedRating | str
         try:
-            rating = _rating(values, log_id if times[log_id] == 1 else f"{log_id}#{times[log_id]}")
-            log.ratings.setdefault(str(_first(values, OF_MEMORY)), []).append(rating)
+            rating = _rating(values, key)
         except InvalidInput as error:
-            log.unreadable.append((f"rating {_shown(log_id)}", str(error)))
-    return log
+            rating = str(error)
+        yield str(_first(values, OF_MEMORY)), f"rating {_shown(log_id)}", rating
 
 
 def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:

@@ -1,7 +1,7 @@
 """Stores what files hold now: a window of files is planned, then written, each file whole or not at all."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from uuid import UUID
@@ -37,6 +37,10 @@ class Vectors:
     model: StoredModel | None = None
     literals: Mapping[bytes, str] = field(default_factory=dict)
 
+    def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
+        """Returns the vectors of this model for these content hashes."""
+        return {digest: self.literals[digest] for digest in digests & self.literals.keys() if self.model == model}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
@@ -64,7 +68,9 @@ def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
         kept=tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners),
         new=tuple(new),
         retired=tuple(chunk.memory_id for chunk in gone),
-        replaced=tuple((row.memory_id, emptied[place]) for row in new if (place := _place(row)) in emptied),
+        replaced=tuple(
+            (row.memory_id, emptied[place]) for row in new if (place := (row.source_id, row.memory.ordinal)) in emptied
+        ),
     )
 
 
@@ -99,10 +105,6 @@ def _by_place(
     return partners
 
 
-def _place(row: MemoryRow) -> tuple[UUID | None, int | None]:
-    return row.source_id, row.memory.ordinal
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The changes that files make to what is stored."""
@@ -111,27 +113,32 @@ class Plan:
     """All files of the window."""
     sources: Mapping[str, KnownFile]
     """The known files by path; a file that is not known yet is new."""
-    changed: Sequence[Prepared]
-    """The files whose content differs from what their source holds."""
+    changed: Mapping[str, Prepared]
+    """The files by path whose content differs from what their source holds."""
     matching: Matching
 
     @property
     def outcomes(self) -> list[FileOutcome]:
         """The outcome of each file, in their order."""
-        stored = {row.memory_id for row in self.matching.new}
-        changed = {file.uri for file in self.changed}
+        stored = {row.memory_id: row.tokens for row in self.matching.new}
         return [
-            _outcome(
-                self._status(file) if file.uri in changed else UNCHANGED,
-                file,
-                [row for row in file.rows if row.memory_id in stored],
-            )
+            self._outcome(file, [stored[row.memory_id] for row in file.rows if row.memory_id in stored])
             for file in self.files
         ]
 
-    def _status(self, file: Prepared) -> str:
+    def _outcome(self, file: Prepared, tokens: Sequence[int]) -> FileOutcome:
+        """Returns the outcome of a file; `tokens` are those of each of its new chunks."""
         source = self.sources.get(file.uri)
-        return CHANGED if source is not None and source.live and source.content_hash else NEW
+        known = source is not None and source.live and source.content_hash
+        return FileOutcome(
+            path=file.title,
+            status=UNCHANGED if file.uri not in self.changed else CHANGED if known else NEW,
+            chunks=len(file.rows),
+            stored=len(tokens),
+            tokens=sum(tokens),
+            left_out=file.left_out,
+            quarantined=sum(row.quarantined for row in file.rows),
+        )
 
 
 async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> None:
@@ -164,21 +171,21 @@ async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Ve
 
 
 async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str, KnownFile]) -> Plan:
-    ids = {file.uri: known[file.uri].source_id for file in files if file.uri in known}
-    changed = [file for file in files if file.uri not in known or not _holds(known[file.uri], file)]
-    chunks = await store.known_chunks(session, [ids[file.uri] for file in changed if file.uri in ids])
-    rows = [replace(row, source_id=ids.get(file.uri)) for file in changed for row in file.rows]
+    changed = {
+        file.uri: file
+        for file in files
+        if (source := known.get(file.uri)) is None or not source.live or source.content_hash != file.content_hash
+    }
+    ids = {uri: known[uri].source_id for uri in changed if uri in known}
+    chunks = await store.known_chunks(session, list(ids.values()))
+    rows = [replace(row, source_id=ids.get(uri)) for uri, file in changed.items() for row in file.rows]
     return Plan(files=files, sources=known, changed=changed, matching=matched(rows, chunks))
 
 
-def _holds(source: KnownFile, file: Prepared) -> bool:
-    return source.live and source.content_hash == file.content_hash
-
-
 async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
-    held = [replace(plan.sources[file.uri], content_hash=file.content_hash) for file in plan.changed]
-    await sources.keep_files(session, held, [file.title for file in plan.changed])
-    languages = {row.language for file in plan.changed for row in file.rows}
+    held = [replace(plan.sources[uri], content_hash=file.content_hash) for uri, file in plan.changed.items()]
+    await sources.keep_files(session, held, [file.title for file in plan.changed.values()])
+    languages = {row.language for file in plan.changed.values() for row in file.rows}
     await workspaces.add_languages(session, workspace, languages)
 
 
@@ -208,18 +215,6 @@ async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: V
     lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]
     await queue_for_vectors(session, lacking)
     return len(lacking)
-
-
-def _outcome(status: str, prepared: Prepared, new: Sequence[MemoryRow]) -> FileOutcome:
-    return FileOutcome(
-        path=prepared.title,
-        status=status,
-        chunks=len(prepared.rows),
-        stored=len(new),
-        tokens=sum(row.tokens for row in new),
-        left_out=prepared.left_out,
-        quarantined=sum(row.quarantined for row in prepared.rows),
-    )
 
 
 async def move(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:

@@ -1,4 +1,4 @@
-"""A chunk: its heading path cut to fit, and the date, score or plot that its document states. Pure."""
+"""A chunk: its heading path and text cut to fit, and the date, score or plot that its document states. Pure."""
 
 import math
 import re
@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from app.models.protocols import TokenCounter
+from app.text.pieces import split_prose
 
 HEADING_SEPARATOR = " › "
 
@@ -46,6 +47,15 @@ def fitted(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tup
         parts = [parts[0][: len(parts[0]) // 2]]
         used = counter.count(parts[0])
     return tuple(parts), used
+
+
+def split_to_fit(pieces: Sequence[str], counter: TokenCounter, room: int) -> list[str]:
+    """Returns the pieces; those of more than `room` tokens are split as prose."""
+    return [
+        part
+        for piece, count in zip(pieces, counter.count_many(pieces), strict=True)
+        for part in ([piece] if count <= room else split_prose(piece, room, counter))
+    ]
 
 
 DATE_KEYS = (
@@ -110,7 +120,7 @@ def _moment(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON or YAML v
 
 
 def _epoch(value: float) -> datetime | None:
-    if not finite(value):
+    if not is_number(value):
         return None
     if int(value) in SECONDS:
         return datetime.fromtimestamp(value, UTC)
@@ -134,12 +144,9 @@ def _on_scale(value: Any, whole: float) -> float | None:  # noqa: ANN401 - any J
 
 def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
     """Tells if a value is a finite number; an integer is one, even one too large for a float."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and finite(value)
-
-
-def finite(value: float) -> bool:
-    """Returns False for infinity and NaN; an integer is finite, even one too large for a float."""
-    return isinstance(value, int) or math.isfinite(value)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _written_score(text: str) -> float | None:

@@ -18,9 +18,10 @@ from app.intake.reports.chunk import (
     is_number,
     is_plot,
     plot_summary,
+    split_to_fit,
 )
 from app.models.protocols import TokenCounter
-from app.text.pieces import packed, says_something, shortened, split_prose
+from app.text.pieces import packed, says_something, shortened
 
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120
@@ -281,10 +282,5 @@ def _common(values: Set[Value]) -> Value | None:
 
 def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
     """Packs lines; cuts a line that does not fit as prose."""
-    lines = text.split("\n")
-    fitting = [
-        part
-        for line, count in zip(lines, counter.count_many(lines), strict=True)
-        for part in ([line] if count <= room else split_prose(line, room, counter))
-    ]
-    return list(packed(fitting, counter.count_many(fitting), room, "\n"))
+    lines = split_to_fit(text.split("\n"), counter, room)
+    return list(packed(lines, counter.count_many(lines), room, "\n"))

@@ -12,9 +12,9 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.intake.reports.chunk import Chunk, fitted, found_date, found_score
+from app.intake.reports.chunk import Chunk, fitted, found_date, found_score, split_to_fit
 from app.models.protocols import TokenCounter
-from app.text.pieces import lines_of, packed, says_something, shortened, split_prose
+from app.text.pieces import lines_of, packed, says_something, shortened
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Blocks only: nothing inside a line is looked at, and parsing that takes half of the time."""
@@ -172,12 +172,7 @@ def _cut(
 def _split_block(token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
     splitter = SPLITTERS.get(token.type)
     parts = splitter(token, text, room, counter) if splitter else [text]
-    counts = counter.count_many(parts)
-    return [
-        piece
-        for part, count in zip(parts, counts, strict=True)
-        for piece in ([part] if count <= room else split_prose(part, room, counter))
-    ]
+    return split_to_fit(parts, counter, room)
 
 
 def _split_table(_token: Token, text: str, room: int, counter: TokenCounter) -> list[str]:
@@ -197,13 +192,8 @@ def _repeated(top: str, lines: Sequence[str], bottom: str, room: int, counter: T
     inner = room - counter.count(top + bottom)
     if inner < LEAST_ROOM // 2:
         top, bottom, inner = "", "", room
-    counts = counter.count_many(list(lines))
-    whole = [
-        (piece, counter.count(piece))
-        for line, count in zip(lines, counts, strict=True)
-        for piece in ([line] if count <= inner else split_prose(line, inner, counter))
-    ]
-    groups = packed([piece for piece, _ in whole], [count for _, count in whole], inner, "")
+    whole = split_to_fit(lines, counter, inner)
+    groups = packed(whole, counter.count_many(whole), inner, "")
     return [f"{top}{group if group.endswith(NEWLINE) or not bottom else group + NEWLINE}{bottom}" for group in groups]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import structlog
@@ -22,6 +22,8 @@ WINDOW = 512
 """Chunks embedded together, so that there are texts of like length to share a run, and written together."""
 FIRST_WINDOW = 128
 """Chunks of an ingestion's first window: the model has nothing to do before it is chunked."""
+
+NO_VECTORS = Vectors()
 
 logger = structlog.get_logger()
 
@@ -50,7 +52,7 @@ class Pipeline:
         self._size = FIRST_WINDOW
         self._embeddings: deque[_Embedding] = deque()
         """Two at most, the earlier one first."""
-        self._vectors = Vectors()
+        self._vectors = NO_VECTORS
         """The vectors of the window that is written at this moment."""
         self._writing: asyncio.Task[None] | None = None
 
@@ -108,7 +110,7 @@ async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
 
 
 async def vectors_of(
-    state: IngestionState, window: Sequence[Prepared], written: Vectors | None = None, coming: _Embedding | None = None
+    state: IngestionState, window: Sequence[Prepared], written: Vectors = NO_VECTORS, coming: _Embedding | None = None
 ) -> Vectors:
     """Returns a vector for each text of the window.
 
@@ -119,13 +121,13 @@ async def vectors_of(
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if state.intake.dry_run:
-        return Vectors()
+        return NO_VECTORS
     model = await serving_model(state.intake.database, state.intake.provider)
     speaker = None if model is None else pinned(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:
-        return Vectors()
+        return NO_VECTORS
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
-    literals = _of_model(written, model, rows.keys() - repeated)
+    literals = written.of(model, rows.keys() - repeated)
     missing = [row for digest, row in rows.items() if digest not in literals and digest not in repeated]
     literals |= await _stored_vectors(state, model, missing)
     fresh = [row for row in missing if row.content_hash not in literals]
@@ -137,15 +139,8 @@ async def vectors_of(
     else:
         literals |= {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
     if coming is not None and repeated:
-        literals |= _of_model(await coming.vectors, model, repeated)
+        literals |= (await coming.vectors).of(model, repeated)
     return Vectors(model=model, literals=literals)
-
-
-def _of_model(held: Vectors | None, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
-    """Returns the vectors of this model for these content hashes."""
-    if held is None or held.model != model:
-        return {}
-    return {digest: held.literals[digest] for digest in digests & held.literals.keys()}
 
 
 async def _stored_vectors(state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:

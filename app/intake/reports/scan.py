@@ -108,18 +108,12 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
     if not path.exists():
         raise UnreadableFile("is a link to nothing")
     resolved = path.resolve()
-    if (reason := too_long_uri(os.fsencode(resolved).decode(errors="replace"))) or not _is_text(resolved):
-        raise UnreadableFile(reason or "has a path that is not UTF-8; rename it")
+    if reason := too_long_uri(printable(resolved)):
+        raise UnreadableFile(reason)
+    if printable(resolved) != str(resolved):
+        raise UnreadableFile("has a path that is not UTF-8; rename it")
     shown = _shown(path.parent, below) / path.name
     found.files.setdefault(resolved, ReportFile(path=resolved, shown=shown))
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in str(path)
 
 
 def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
