@@ -26,7 +26,7 @@ from rich.table import Table
 from app.index.backfill import embed_pending, refresh_all_statistics
 from app.links.linking import link_pending
 from app.memories.memory import NewMemory, SourceReference
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.retrieval.rank.fusion import Blend
 from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.rank.texts import TextFeatures
@@ -220,7 +220,7 @@ def _known(presets: Iterable[Preset]) -> Iterator[None]:
 
 async def _stored(services: Services, workspace: Workspace, work: Work) -> dict[Any, str]:
     memories = [memory for _, memory in work.memories]
-    result = await remember(services.database, services.counter, workspace=workspace, memories=memories)
+    result = await remember(Door(services.database, services.counter, workspace), memories)
     if result.rejected:
         raise RuntimeError(result.rejected)
     await embed_pending(services.database, services.provider, workspace=workspace)

@@ -14,7 +14,7 @@ from app.index.backfill import build_indexes, lacks_an_index, refresh_all_statis
 from app.index.indexing import STALE_AT_WRITES
 from app.links.linking import many_pending
 from app.memories.memory import GivenVector, NewMemory, SourceReference
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 
@@ -112,10 +112,8 @@ async def store(
     """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
     model = services.provider.model_id
     done = await remember(
-        services.database,
-        services.counter,
-        workspace=workspace,
-        memories=[
+        Door(services.database, services.counter, workspace),
+        [
             replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
             for memory, vector in zip(memories, made.astype("<f4"), strict=True)
         ],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from app.context.history import history
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.operations.status import store_statistics
 from app.retrieval.recall import Query
 from app.runs import traces
@@ -72,7 +72,7 @@ async def _store(
     edited = [text.replace("the year before", chance.choice(["the year before", "the previous year"])) for text in told]
     if number % 2:
         notes = [NewMemory(kind="note", body=text, run_id=run_id) for text in edited]
-        await remember(services.database, services.counter, workspace=workspace, memories=notes, runs=traces)
+        await remember(Door(services.database, services.counter, workspace, runs=traces), notes)
         return
     output = chance.choice(SHAPES)(edited)
     outcome = Outcome(task="Supplements in Russia", output=output, run_id=run_id)

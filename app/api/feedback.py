@@ -1,6 +1,6 @@
 """Judging memories: ratings and their export, candidates, quarantine, trash, tags."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
 from app.memories import lifecycle
-from app.memories.admission import TAG_LIMIT
+from app.memories.gate import TAG_LIMIT
 from app.memories.lifecycle import MOST_AT_ONCE
 from app.runs.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
 from app.runs.feedback.store import Rated, Rating
@@ -178,17 +178,19 @@ class LifecycleController(Controller):
     @post("/memories:tag", status_code=200, responses=PROBLEMS)
     async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        return await _tagged(lifecycle.tag_memories, call, data)
+        return await _tagged(call, data, remove=False)
 
     @post("/memories:untag", status_code=200, responses=PROBLEMS)
     async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Take a tag from memories; `changed` are those that had it."""
-        return await _tagged(lifecycle.untag_memories, call, data)
+        return await _tagged(call, data, remove=True)
 
 
-async def _tagged(verb: Callable[..., Awaitable[lifecycle.Changed]], call: Call, data: TaggedIds) -> ChangedView:
-    mask = call.settings.mask_secrets
-    found = await verb(call.database, workspace=await call.tenant(), ids=data.ids, tag=data.tag, mask=mask)
+async def _tagged(call: Call, data: TaggedIds, *, remove: bool) -> ChangedView:
+    mask, tenant = call.settings.mask_secrets, await call.tenant()
+    found = await lifecycle.tag_memories(
+        call.database, workspace=tenant, ids=data.ids, tag=data.tag, mask=mask, remove=remove
+    )
     return converted(found, ChangedView)
 
 

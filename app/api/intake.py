@@ -20,8 +20,7 @@ from app.errors import EmbeddingUnavailable, InvalidInput, Refused, check, told_
 from app.index.backfill import embed_pending, serving_model
 from app.intake.reports.ingest import ingest_content
 from app.intake.reports.outcome import FileOutcome
-from app.memories.admission import URI_LIMIT, unstorable
-from app.memories.gate import INVALID
+from app.memories.gate import INVALID, URI_LIMIT, unstorable
 from app.memories.memory import NewMemory, Rejection, Remembered
 from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
 from app.retrieval.recall import VECTOR

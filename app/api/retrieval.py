@@ -15,8 +15,8 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
 from app.context.history import history
 from app.errors import DatabaseUnavailable
-from app.memories.admission import NAME_LIMIT
 from app.memories.filters import GLOB_LIMIT, Filters
+from app.memories.gate import NAME_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query

@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, Name, Score, Tags, converted, cursor_of, memory_view, place_of, view_of
-from app.memories.admission import TASK_LIMIT
 from app.memories.browse import LARGEST_PAGE
+from app.memories.gate import TASK_LIMIT
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import get_observation, learn_issues, request_observation
 from app.runs.observations.settle import compress_requested

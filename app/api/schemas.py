@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct, defstruct, field
 
 from app.errors import InvalidInput
-from app.memories.admission import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
+from app.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
 from app.retrieval.recall import Explanation, Hit
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from uuid import UUID
@@ -11,9 +11,9 @@ import structlog
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across, Session
-from app.index import indexing, models, pending, vectors
+from app.index import indexing, models, vectors
+from app.index.indexing import BATCH, PendingText
 from app.index.models import StoredModel
-from app.index.pending import BATCH, PendingText
 from app.index.reembed import pinned
 from app.index.vectors import by_workspace, embedded_text
 from app.models.protocols import EmbeddingProvider
@@ -55,7 +55,7 @@ async def embed_pending(
         EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
     """
     opened = partial(database.session, workspace, transaction=False)
-    return await _embed_batches(database, provider, opened, partial(pending.pending_texts, limit=BATCH, ids=ids))
+    return await _embed_batches(database, provider, opened, partial(indexing.pending_texts, limit=BATCH, ids=ids))
 
 
 async def embed_all_pending(
@@ -68,9 +68,9 @@ async def embed_all_pending(
 ) -> int:
     """Embed the pending memories of all workspaces as `embed_pending` does.
 
-    No batch is begun after so many seconds, except for the first.
+    After `seconds` no further batch is begun.
     """
-    of_all = partial(pending.pending_texts, limit=BATCH, of_all=True)
+    of_all = partial(indexing.pending_texts, limit=BATCH, of_all=True)
     return await _embed_batches(database, provider, across, of_all, seconds=seconds, on_progress=on_progress)
 
 
@@ -104,22 +104,26 @@ async def _embed(
     texts = [embedded_text(item.title, item.body) for item in batch]
     unique = list(dict.fromkeys(texts))
     literals = dict(zip(unique, vectors.as_literals(await provider.embed_documents(unique)), strict=True))
-    for workspace_id, items, own in by_workspace(batch, [literals[text] for text in texts]):
-        if not await again_after_deadlock(partial(_write, database, model, workspace_id, items, own)):
+    for workspace_id, own in by_workspace(batch, [literals[text] for text in texts]).items():
+        hashes = {item.memory_id: item.content_hash for item in batch if item.workspace_id == workspace_id}
+        if not await again_after_deadlock(partial(_write, database, model, workspace_id, own, hashes)):
             return False
     return True
 
 
 async def _write(
-    database: Database, model: StoredModel, workspace_id: int, items: Sequence[PendingText], literals: Sequence[str]
+    database: Database,
+    model: StoredModel,
+    workspace_id: int,
+    literals: Mapping[UUID, str],
+    hashes: Mapping[UUID, bytes],
 ) -> bool:
     async with database.session(workspace_id) as session:
-        ids, hashes = [item.memory_id for item in items], [item.content_hash for item in items]
-        return await vectors.write(session, model, ids, literals, hashes=hashes)
+        return await vectors.write(session, model, literals, hashes=hashes)
 
 
 def pouring(before: int, now: int) -> bool:
-    """Tells whether so many vectors come that an index is better built when they are over.
+    """Tells whether vectors come so fast that an index is better built after the last of them.
 
     `before` and `now` are `vector_bytes`, POURING_SECONDS apart. Built at once, 100,000 take 20 s of two cores; added
     to an index one by one, 55 s of one (docs/adr/0006).
@@ -156,7 +160,7 @@ async def lacks_an_index(across: Across) -> bool:
 async def pending_count(across: Across) -> int:
     """Returns how many memories are pending for a vector, in all workspaces."""
     async with across() as session:
-        return await pending.pending_count(session)
+        return await indexing.pending_count(session)
 
 
 async def queue_lacking(across: Across) -> bool:
@@ -169,9 +173,9 @@ async def queue_lacking(across: Across) -> bool:
         if model is None or not await models.is_served(session, model):
             return False
         done, total = await models.progress_of_all(session, model)
-        if done + await pending.queued_count_of_all(session, model.partition) >= total:
+        if done + await indexing.queued_count_of_all(session, model.partition) >= total:
             return False
-        await pending.queue_lacking_of_all(session, model.partition)
+        await indexing.queue_lacking_of_all(session, model.partition)
     return True
 
 

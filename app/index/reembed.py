@@ -14,8 +14,8 @@ from app.db.database import Database, LockedByOthers, again_while_locked
 from app.db.session import Across, Session
 from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
 from app.index import models, vectors
+from app.index.indexing import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.index.models import StoredModel
-from app.index.pending import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.index.vectors import by_workspace, embedded_text
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.models.providers import provider_from, provider_named
@@ -167,9 +167,9 @@ async def _fill(
         if not batch:
             return done
         matrix = await provider.embed_documents([embedded_text(item.title, item.body) for item in batch])
-        for workspace_id, items, literals in by_workspace(batch, vectors.as_literals(matrix)):
+        for workspace_id, literals in by_workspace(batch, vectors.as_literals(matrix)).items():
             async with database.session(workspace_id) as session:
-                await vectors.insert(session, candidate, [item.memory_id for item in items], literals)
+                await vectors.insert(session, candidate, literals)
         done += len(batch)
         before = (batch[-1].workspace_id, batch[-1].memory_id)
 

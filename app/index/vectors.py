@@ -1,7 +1,7 @@
 """The SQL of vectors, one partition a model, and of the HNSW indexes of large workspaces."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -10,10 +10,10 @@ import numpy as np
 import psycopg
 import structlog
 
-from app.db.session import Session
+from app.db.session import INDEX, Session
 from app.db.wire import HALFVEC_TYPE, ids_of, vectors_of
+from app.index.indexing import LACKING, VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.index.models import StoredModel, active_model, is_served, lock
-from app.index.pending import LACKING, VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.models.protocols import Matrix, Vector
 
 INDEXED_FROM = 20_000
@@ -36,8 +36,8 @@ ORDER BY m.memory_id FOR NO KEY UPDATE OF m
 logger = structlog.get_logger()
 
 
-async def insert(session: Session, model: StoredModel, ids: Sequence[UUID], literals: Sequence[str]) -> None:
-    """Store vectors, the literal i for memory i. A memory that was retired meanwhile gets none."""
+async def insert(session: Session, model: StoredModel, literals: Mapping[UUID, str]) -> None:
+    """Store the vectors of memories. A memory that was retired meanwhile gets none."""
     await session.execute(
         f"""
         INSERT INTO {model.partition} (workspace_id, memory_id, model_id, embedding)
@@ -47,12 +47,12 @@ async def insert(session: Session, model: StoredModel, ids: Sequence[UUID], lite
         FOR KEY SHARE OF l
         ON CONFLICT DO NOTHING
         """,  # noqa: S608 - numbers only
-        {"ids": list(ids), "vectors": list(literals)},
+        {"ids": list(literals), "vectors": list(literals.values())},
     )
 
 
 async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], rows: Matrix) -> None:
-    """Store the vectors of memories that this transaction has made, row i for memory i.
+    """Store the vectors of memories that this transaction has made, row i for memory i, and queue them for links.
 
     Nobody else knows these memories yet, so none can have been retired or have got a vector. 500 vectors take 12 ms;
     by `insert`, which asks, and reads them from text, 80 ms.
@@ -65,15 +65,12 @@ async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], 
         """,  # noqa: S608 - numbers only
         {"ids": ids_of(ids), "vectors": vectors_of(rows, await session.value(HALFVEC_TYPE))},
     )
+    await queue_for_links(session, ids, step=VECTORS)
+    await session.enqueue(INDEX)
 
 
 async def write(
-    session: Session,
-    model: StoredModel,
-    ids: Sequence[UUID],
-    literals: Sequence[str],
-    *,
-    hashes: Sequence[bytes] | None = None,
+    session: Session, model: StoredModel, literals: Mapping[UUID, str], *, hashes: Mapping[UUID, bytes] | None = None
 ) -> bool:
     """Store vectors as `insert` does, take their memories off the queue, and queue them for links.
 
@@ -84,25 +81,21 @@ async def write(
     if not await is_served(session, model):
         return False
     if hashes is not None:
-        same = set(await session.column(UNCHANGED, {"ids": list(ids), "hashes": list(hashes)}))
-        await leave_queue_unless_live(session, [memory_id for memory_id in ids if memory_id not in same])
-        pairs = [(memory_id, vector) for memory_id, vector in zip(ids, literals, strict=True) if memory_id in same]
-        ids, literals = [memory_id for memory_id, _ in pairs], [vector for _, vector in pairs]
-    await insert(session, model, ids, literals)
-    await leave_queue(session, ids)
-    await queue_for_links(session, ids, step=VECTORS)
+        same = set(await session.column(UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
+        await leave_queue_unless_live(session, [memory_id for memory_id in literals if memory_id not in same])
+        literals = {memory_id: vector for memory_id, vector in literals.items() if memory_id in same}
+    await insert(session, model, literals)
+    await leave_queue(session, list(literals))
+    await queue_for_links(session, list(literals), step=VECTORS)
     return True
 
 
-def by_workspace(
-    batch: Sequence[PendingText], literals: Sequence[str]
-) -> Iterator[tuple[int, list[PendingText], list[str]]]:
-    """Yields each workspace of a batch with its memories and their vectors."""
-    grouped: dict[int, list[tuple[PendingText, str]]] = defaultdict(list)
+def by_workspace(batch: Sequence[PendingText], literals: Sequence[str]) -> Mapping[int, Mapping[UUID, str]]:
+    """Returns the vectors of a batch by workspace and memory."""
+    grouped: dict[int, dict[UUID, str]] = defaultdict(dict)
     for item, literal in zip(batch, literals, strict=True):
-        grouped[item.workspace_id].append((item, literal))
-    for workspace_id, pairs in grouped.items():
-        yield workspace_id, [item for item, _ in pairs], [literal for _, literal in pairs]
+        grouped[item.workspace_id][item.memory_id] = literal
+    return grouped
 
 
 async def lacking_of_all(

@@ -10,7 +10,7 @@ from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.index.reembed import pinned
 from app.index.vectors import embedded_text
 from app.insight.novelty_scoring import Profile, Score, scored
-from app.memories.admission import unstorable
+from app.memories.gate import unstorable
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.retrieval.log import Finding
 from app.retrieval.rank.presets import CLOSEST

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, check
 from app.index import models, vectors
-from app.index.pending import VECTORS, WORDS, leave_links
+from app.index.indexing import VECTORS, WORDS, leave_links
 from app.links import lookup, store
 from app.links.lookup import Phrase
 from app.links.relations import (
@@ -37,7 +37,7 @@ BATCH, BATCH_CHARACTERS = 250, 250_000
 """Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
 up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
 RARE_TITLE = 1_000
-"""Memories that may have the rarest word of a title which earlier texts are searched for: as many take 1 ms."""
+"""Memories that may have the rarest word of a title which earlier texts are searched for: this many take 1 ms."""
 RARE_NAME = 2 * NAME_BEARERS
 """The same for a name; twice what links, because statistics are a little old, and count the word in lower case."""
 NEAREST = 5
@@ -58,11 +58,11 @@ class LinkedSlice(NamedTuple):
     memories: int
     """Memories that were linked, by words."""
     over: bool
-    """True where nothing is left that can be linked."""
+    """True if nothing is left that can be linked."""
 
 
 async def link_pending(database: Database, *, across: Across) -> int:
-    """Link all that is pending, by vectors where the workspace is small or has its index.
+    """Link all that is pending, by vectors if the workspace is small or has its index.
 
     Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
     Returns how many memories were linked, by words.
@@ -71,7 +71,7 @@ async def link_pending(database: Database, *, across: Across) -> int:
 
 
 async def link_slice(database: Database, *, across: Across, seconds: float) -> LinkedSlice:
-    """Link as `link_pending` does for about so many seconds.
+    """Link as `link_pending` does, for about `seconds`.
 
     No batch is begun after them, but one of each step is done in any case.
     """
@@ -93,14 +93,14 @@ async def link_slice(database: Database, *, across: Across, seconds: float) -> L
 
 
 async def many_pending(across: Across, count: int = MANY) -> bool:
-    """Tells whether more than so many steps are pending that can be done now.
+    """Tells whether more than `count` steps are pending that can be done now.
 
     Linking MANY takes so long that it is better done once no more come.
     """
     async with across() as session:
         if not await lookup.more_pending(session, count):
             return False
-    # Asked for only where it can matter, for it counts all vectors.
+    # Asked for only if it can matter, because it counts all vectors.
     unindexed = await _unindexed(across)
     async with across() as session:
         return not unindexed or await lookup.more_pending(session, count, without=unindexed)
@@ -228,8 +228,7 @@ async def give_links(database: Database, *, workspace: Workspace, links: Sequenc
     """
     if not 1 <= len(links) <= MOST_AT_ONCE:
         raise InvalidInput("links", f"1 to {MOST_AT_ONCE:,} are taken at once")
-    for place, link in enumerate(links):
-        _check(place, link)
+    check(_reasons(links))
     wanted = {link[:3]: link for link in links}
 
     async def attempt() -> LinksGiven:
@@ -244,7 +243,7 @@ async def give_links(database: Database, *, workspace: Workspace, links: Sequenc
 
 
 async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
-    """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored anew.
+    """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored again.
 
     Raises:
         InvalidInput: a relation that is not stored.
@@ -259,13 +258,13 @@ async def take_back_link(database: Database, *, workspace: Workspace, link: Link
             )
 
 
-def _check(place: int, link: Link) -> None:
-    if link.relation not in GIVEN:
-        raise InvalidInput(
-            f"links[{place}].relation",
-            f"{link.relation!r} cannot be given; {' and '.join(GIVEN)} can, others are found",
-        )
-    if link.from_id == link.to_id:
-        raise InvalidInput(f"links[{place}].to_id", "is the memory itself; link two different ones")
-    if not LEAST_WEIGHT <= link.weight <= 1:
-        raise InvalidInput(f"links[{place}].weight", f"must be from {LEAST_WEIGHT} to 1")
+def _reasons(links: Sequence[Link]) -> Iterator[str]:
+    """Yields the reasons why these links cannot be given."""
+    for place, link in enumerate(links):
+        if link.relation not in GIVEN:
+            given = " and ".join(GIVEN)
+            yield f"links[{place}].relation: {link.relation!r} cannot be given; {given} can, others are found"
+        if link.from_id == link.to_id:
+            yield f"links[{place}].to_id: is the memory itself; link two different ones"
+        if not LEAST_WEIGHT <= link.weight <= 1:
+            yield f"links[{place}].weight: must be from {LEAST_WEIGHT} to 1"

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.db.session import Session
+from app.index.indexing import THESE, VECTORS, WORDS
 from app.index.models import StoredModel
-from app.index.pending import VECTORS, WORDS
 from app.links.relations import Text
 
 OTHERS_AT_MOST = 64
@@ -20,7 +20,7 @@ class Phrase(NamedTuple):
 
     text: str
     rare: int
-    """Memories that may have its rarest word; where there are more it is not searched for."""
+    """Memories that may have its rarest word; if there are more it is not searched for."""
 
 
 PENDING_WORKSPACE = """
@@ -46,16 +46,16 @@ SELECT memory_id, asked FROM pending_links
 WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
 """
 
-TEXTS = """
+TEXTS = f"""
 SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
-"""
+WHERE {THESE} AND valid_until IS NULL
+"""  # noqa: S608 - constants
 
 # A phrase of frequent words alone is not searched for: the index would have to read all that have any of them.
 HAVING = """
 WITH asked AS MATERIALIZED (
     SELECT given.place, phraseto_tsquery(language::regconfig, translate(given.phrase, '/\\', '  ')) AS phrase
-    FROM unnest(%(places)s::integer[], %(phrases)s::text[], %(rare)s::integer[]) AS given(place, phrase, rare)
+    FROM unnest(%(phrases)s::text[], %(rare)s::integer[]) WITH ORDINALITY AS given(phrase, rare, place)
     CROSS JOIN (SELECT unnest(languages) AS language FROM workspaces WHERE workspace_id = %(workspace_id)s) AS spoken
     WHERE (
         SELECT min(coalesce(s.document_count, 0))
@@ -69,7 +69,7 @@ FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(
 
 
 async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:
-    """Returns a workspace, `without` these, in which memories are pending for this step; None where there is none.
+    """Returns a workspace, `without` these, in which memories are pending for this step; None if there is none.
 
     The session sees all workspaces.
     """
@@ -78,7 +78,7 @@ async def pending_workspace(session: Session, step: str, *, without: Collection[
 
 
 async def more_pending(session: Session, count: int, *, without: Collection[int] = ()) -> bool:
-    """Tells whether more than so many steps are pending, those by vectors `without` these workspaces.
+    """Tells whether more than `count` steps are pending, those by vectors `without` these workspaces.
 
     The session sees all workspaces.
     """
@@ -107,14 +107,9 @@ async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]
     """Returns for each phrase the memories whose words have it, at most OTHERS_AT_MOST, in any form of its words."""
     found: list[list[UUID]] = [[] for _ in phrases]
     if phrases:
-        given = {
-            "places": list(range(len(phrases))),
-            "phrases": [phrase.text for phrase in phrases],
-            "rare": [phrase.rare for phrase in phrases],
-            "limit": OTHERS_AT_MOST,
-        }
-        for place, memory_id in await session.tuples(HAVING, given):
-            found[place].append(memory_id)
+        words, rare = map(list, zip(*phrases, strict=True))
+        for place, memory_id in await session.tuples(HAVING, {"phrases": words, "rare": rare, "limit": OTHERS_AT_MOST}):
+            found[place - 1].append(memory_id)
     return found
 
 

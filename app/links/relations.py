@@ -1,8 +1,8 @@
 """Links between memories and their relations, and what makes texts mention titles and share names. Pure.
 
-A title names its memory where it is specific enough. What decides is in this file, but for two counts that the store
+A title names its memory if it is specific enough. What decides is in this file, but for two counts that the store
 takes: a title that more than TITLE_BEARERS memories have ("Introduction") or more than MENTIONED texts name ("Alice",
-where everybody speaks of her) is common, and links nothing.
+if everybody speaks of her) is common, and links nothing.
 """
 
 import re
@@ -43,7 +43,7 @@ class Linked:
 
     relation: str
     direction: str
-    """`out` where the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
+    """`out` if the memory asked for is the one that mentions, supersedes … or comes before; else `in`."""
     memory_id: UUID
     title: str
     kind: str
@@ -87,7 +87,7 @@ class Mention(NamedTuple):
 def title_key(title: str, kind: str) -> str | None:
     """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
 
-    None where the title is too little or too much to name one memory: nothing but stop words or digits, a single
+    None if the title is too little or too much to name one memory: nothing but stop words or digits, a single
     word of fewer than SHORTEST_WORD letters, more than LONGEST_TITLE words, or the speaker of a message.
     """
     if kind in TITLELESS_KINDS:
@@ -108,7 +108,7 @@ def possible_mentions(text: str) -> Iterator[Mention]:
     """Yields every run of words in the text that may be a title, longest first at each place.
 
     A title is written as a name is: it begins with a capital, a digit, or a sign of a script without capitals. One word
-    alone is none where it begins a sentence, for there every word has a capital.
+    alone is none if it begins a sentence: there every word has a capital.
     """
     found = list(WORD.finditer(text))
     words = [match.group().casefold() for match in found]
@@ -159,7 +159,7 @@ class Reading(NamedTuple):
     """A text, read for what it names."""
 
     own: str | None
-    """Its memory's own title, as the dictionary has it; None where it names nothing."""
+    """Its memory's own title, as the dictionary has it; None if it names nothing."""
     possible: Sequence[Mention]
     names: Sequence[str] = ()
 

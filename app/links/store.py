@@ -1,11 +1,12 @@
 """The SQL of links: the dictionary of titles, and the links themselves."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from app.db.session import Session
-from app.index.pending import VECTORS, queue_for_links
+from app.index.indexing import THESE, VECTORS, queue_for_links
 from app.links import relations
 from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 
@@ -70,23 +71,23 @@ async def has_titles(session: Session) -> bool:
 
 
 async def bearers_of(session: Session, keys: Collection[str]) -> dict[str, list[UUID]]:
-    """Returns the memories that have these titles, where they are not common."""
+    """Returns the memories that have these titles, if they are not common."""
     rows = await session.rows(BEARERS_OF, {"keys": list(keys)})
     return {row.key: row.bearers for row in rows}
 
 
-ADD = """
+GIVEN = "jsonb_populate_recordset(NULL::links, %(links)s::jsonb) AS given"
+ADD = f"""
 INSERT INTO links (workspace_id, from_id, to_id, relation, weight)
 SELECT %(workspace_id)s, given.from_id, given.to_id, given.relation, given.weight
-FROM unnest(%(froms)s::uuid[], %(tos)s::uuid[], %(relations)s::text[], %(weights)s::real[])
-    AS given(from_id, to_id, relation, weight)
+FROM {GIVEN}
 JOIN memories a ON a.workspace_id = %(workspace_id)s AND a.memory_id = given.from_id
 JOIN memories b ON b.workspace_id = %(workspace_id)s AND b.memory_id = given.to_id
 ORDER BY given.from_id, given.relation, given.to_id
 ON CONFLICT (workspace_id, from_id, relation, to_id) DO UPDATE SET weight = EXCLUDED.weight
 WHERE links.weight <> EXCLUDED.weight
 RETURNING xmax = 0 AS new
-"""
+"""  # noqa: S608 - constants
 
 # A title that too many texts name is a common word, which links nothing.
 FAMOUS = """
@@ -112,34 +113,27 @@ async def add(session: Session, links: Collection[Link]) -> tuple[int, int]:
     """
     if not links:
         return 0, 0
-    written = await session.column(ADD, _columns(links))
+    written = await session.column(ADD, {"links": _as_json(links)})
     return sum(written), len(written) - sum(written)
 
 
-REMOVE = """
-DELETE FROM links l
-USING unnest(%(froms)s::uuid[], %(tos)s::uuid[], %(relations)s::text[])
-    AS given(from_id, to_id, relation)
-WHERE l.workspace_id = %(workspace_id)s AND l.from_id = given.from_id AND l.to_id = given.to_id
-    AND l.relation = given.relation
-"""
+REMOVE = f"""
+DELETE FROM links l USING {GIVEN}
+WHERE l.workspace_id = %(workspace_id)s
+    AND (l.from_id, l.to_id, l.relation) = (given.from_id, given.to_id, given.relation)
+"""  # noqa: S608 - constants
 
 
 async def remove(session: Session, links: Collection[Link]) -> int:
     """Take links away, whatever weight they have. Returns how many there were."""
-    if not links:
-        return 0
-    return await session.execute(REMOVE, _columns(links))
+    return await session.execute(REMOVE, {"links": _as_json(links)}) if links else 0
 
 
-NO_LONGER_NAMED = """
+NO_LONGER_NAMED = f"""
 DELETE FROM links l
 WHERE l.workspace_id = %(workspace_id)s AND l.relation = %(mentions)s AND l.from_id = ANY(%(readers)s::uuid[])
-    AND NOT EXISTS (
-        SELECT 1 FROM unnest(%(froms)s::uuid[], %(tos)s::uuid[]) AS given(from_id, to_id)
-        WHERE given.from_id = l.from_id AND given.to_id = l.to_id
-    )
-"""
+    AND NOT EXISTS (SELECT 1 FROM {GIVEN} WHERE given.from_id = l.from_id AND given.to_id = l.to_id)
+"""  # noqa: S608 - constants
 
 FORGET_FOUND = """
 DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
@@ -150,29 +144,27 @@ DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
 
 
 # They are found again when it comes back; until then they would count as names and stand in the way of live ones.
-FORGET_MEMORIES = (
-    """
+FORGET_LINKS = """
 DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation = ANY(%(found)s)
     AND (from_id = ANY(%(ids)s::uuid[]) OR to_id = ANY(%(ids)s::uuid[]))
-""",
-    "DELETE FROM titles WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])",
-)
+"""
+FORGET_TITLES = f"DELETE FROM titles WHERE {THESE}"  # noqa: S608 - constants
 FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
 
 
 async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID]]) -> None:
     """Replace what these texts mention. Memories that too many texts name by then are named by none any more."""
     links = [Link(memory_id, named, MENTIONS) for memory_id, others in mentions.items() for named in others]
-    await session.execute(NO_LONGER_NAMED, {**_columns(links), "readers": list(mentions), "mentions": MENTIONS})
+    await session.execute(NO_LONGER_NAMED, {"links": _as_json(links), "readers": list(mentions), "mentions": MENTIONS})
     await add(session, links)
     named = sorted({link.to_id for link in links})
     await session.execute(FAMOUS, {"tos": named, "mentions": MENTIONS, "mentioned": relations.MENTIONED})
 
 
 async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
-    """Remove the found links of memories whose text has changed, and queue them to be linked anew.
+    """Remove the found links of memories whose text has changed, and queue them to be linked again.
 
-    The links of those who mention one are kept: its title may be the same.
+    Links from other texts that mention one are kept: its title may be the same.
     """
     await queue_for_links(session, ids, step=VECTORS)
     await session.execute(FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR], "outward": list(FOUND)})
@@ -180,8 +172,8 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
     """Remove the found links and the titles of memories that are retired; what callers linked stays."""
-    for statement in FORGET_MEMORIES:
-        await session.execute(statement, {"ids": list(ids), "found": list(FOUND)})
+    await session.execute(FORGET_LINKS, {"ids": list(ids), "found": list(FOUND)})
+    await session.execute(FORGET_TITLES, {"ids": list(ids)})
 
 
 async def forget_similar_of_all(session: Session) -> None:
@@ -189,13 +181,8 @@ async def forget_similar_of_all(session: Session) -> None:
     await session.execute(FORGET_SIMILAR, {"similar": SIMILAR})
 
 
-def _columns(links: Collection[Link]) -> dict[str, Any]:
-    return {
-        "froms": [link.from_id for link in links],
-        "tos": [link.to_id for link in links],
-        "relations": [link.relation for link in links],
-        "weights": [link.weight for link in links],
-    }
+def _as_json(links: Collection[Link]) -> str:
+    return msgspec.json.encode([link._asdict() for link in links]).decode()
 
 
 # Live memories alone, as a recall gives them: what was replaced tells by its own links what replaced it.
@@ -223,11 +210,10 @@ ORDER BY array_position(%(order)s::text[], t.relation), t.direction DESC, t.weig
 LIMIT %(limit)s
 """
 
-KNOWN = """
-SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-    AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
+KNOWN = f"""
+SELECT memory_id FROM memories WHERE {THESE} AND coalesce(retired_as, '') NOT IN ('deleted', 'quarantined')
 ORDER BY memory_id FOR KEY SHARE
-"""
+"""  # noqa: S608 - constants
 
 
 async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked]:

@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
 
 from app.db.session import Session
-from app.memories.gate import Given
-from app.memories.memory import QUARANTINED, Memory
-from app.memories.store import MARK, lock
+from app.index.indexing import OWN, THESE
+from app.memories.gate import TAGS_LIMIT
+from app.memories.memory import DELETED, QUARANTINED, Given, Memory
+from app.memories.store import lock, retire
 
 JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -27,9 +28,8 @@ WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = j.memory_id AND o.verd
     AND NOT (%(known_first)s AND o.verdict <> '')
 """
 
-SET_QUALITY = """
-UPDATE memories SET quality = %(quality)s WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
-"""
+THIS = f"{OWN} AND memory_id = %(memory_id)s"
+SET_QUALITY = f"UPDATE memories SET quality = %(quality)s WHERE {THIS}"  # noqa: S608 - constants
 
 TWIN = """
 SELECT EXISTS (
@@ -38,34 +38,24 @@ SELECT EXISTS (
 )
 """
 
-EXTEND = """
+EXTEND = f"""
 WITH extended AS (
-    UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s
-    WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+    UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s WHERE {THIS}
 )
-UPDATE observations SET facts = %(facts)s::text[]
-WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
-"""
+UPDATE observations SET facts = %(facts)s::text[] WHERE {THIS}
+"""  # noqa: S608 - constants
 
-SUPERSEDE = """
-UPDATE observations SET superseded_by = %(newer)s WHERE workspace_id = %(workspace_id)s AND memory_id = %(older)s
-"""
+SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {THIS}"  # noqa: S608 - constants
 
-RETAG = """
-WITH locked AS (
-    SELECT memory_id FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND {condition}
-    ORDER BY memory_id FOR NO KEY UPDATE
-)
-UPDATE memories m SET tags = {tags} FROM locked
-WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = locked.memory_id RETURNING m.memory_id
-"""
 # A destroyed chunk, whose row stays empty, takes no tags.
-TAG = RETAG.format(
-    condition="body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s",
-    tags="m.tags || %(tag)s::text",
-)
-UNTAG = RETAG.format(condition="tags @> ARRAY[%(tag)s::text]", tags="array_remove(m.tags, %(tag)s::text)")
+TAG = f"""
+UPDATE memories SET tags = tags || %(tag)s::text
+WHERE {THESE} AND body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s RETURNING memory_id
+"""  # noqa: S608 - constants
+UNTAG = f"""
+UPDATE memories SET tags = array_remove(tags, %(tag)s::text)
+WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id
+"""  # noqa: S608 - constants
 
 MOST_GIVEN = 500
 """Memories of one run that are looked at; a run is given a few dozen."""
@@ -82,37 +72,19 @@ WHERE given.place <= %(limit)s AND m.run_id IS DISTINCT FROM given.run_id
 ORDER BY given.run_id, m.memory_id
 """
 
-COUNT_USES = """
-WITH used AS MATERIALIZED (
-    SELECT memory_id FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) ORDER BY memory_id FOR UPDATE
-)
-UPDATE memories m SET uses = m.uses + 1 FROM used
-WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = used.memory_id
-"""
+COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 - constants
 
-LOCK_DELETABLE = """
-SELECT memory_id FROM memories
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-    AND (valid_until IS NULL OR retired_as IN ('quarantined', 'superseded'))
-ORDER BY memory_id FOR UPDATE
-"""
-
-LOCK_RETIRED = """
+LOCK_RETIRED = f"""
 SELECT memory_id, retired_as = 'deleted' AND NOT released
-    AND coalesce(findings @> '[{"severity": "block"}]', false) AS was_quarantined
-FROM memories
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND body <> ''
-    AND retired_as IN ('deleted', 'quarantined', 'superseded')
+    AND coalesce(findings @> '[{{"severity": "block"}}]', false) AS was_quarantined
+FROM memories WHERE {THESE} AND body <> '' AND retired_as IN ('deleted', 'quarantined', 'superseded')
 ORDER BY memory_id FOR UPDATE
-"""
+"""  # noqa: S608 - constants
 
 # If several memories have one identity, only the first is restored: the unique index allows one live memory of each.
-RESTORE = """
+RESTORE = f"""
 WITH wanted AS (
-    SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id
-    FROM memories
-    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id FROM memories WHERE {THESE}
     ORDER BY content_hash, kind, source_id, ordinal, memory_id
 )
 UPDATE memories m SET valid_until = NULL, retired_as = NULL, released = m.released OR m.retired_as = 'quarantined'
@@ -124,7 +96,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FRO
             AND o.ordinal IS NOT DISTINCT FROM m.ordinal
     )
 RETURNING m.memory_id
-"""
+"""  # noqa: S608 - constants
 
 EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
 """The condition of a memory that was deleted long enough ago to be destroyed."""
@@ -139,8 +111,7 @@ RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The evaluator's judgement of a memory."""
 
     memory_id: UUID
@@ -148,23 +119,11 @@ class Judgement:
     verdict: str
 
 
-async def lock_for_rating(session: Session, memory_id: UUID) -> bool:
-    """Lock a memory, so that its ratings come one after the other; returns whether it exists.
-
-    Its readers do not wait.
-    """
-    return await lock(session, [memory_id]) == 1
-
-
 async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:
     """Give observations scores and verdicts; with `known_first` only those that have none."""
     if judgements:
-        values = {
-            "ids": [judgement.memory_id for judgement in judgements],
-            "scores": [judgement.final_score for judgement in judgements],
-            "verdicts": [judgement.verdict for judgement in judgements],
-            "known_first": known_first,
-        }
+        ids, scores, verdicts = map(list, zip(*judgements, strict=True))
+        values = {"ids": ids, "scores": scores, "verdicts": verdicts, "known_first": known_first}
         await session.execute(JUDGE, values)
 
 
@@ -186,17 +145,13 @@ async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:
     """Note that a newer observation replaced an older one."""
-    await session.execute(SUPERSEDE, {"older": older, "newer": newer})
+    await session.execute(SUPERSEDE, {"memory_id": older, "newer": newer})
 
 
-async def tag(session: Session, ids: Sequence[UUID], tag: str, *, most: int) -> list[UUID]:
-    """Give memories a tag; returns those that did not have it yet and had fewer than `most`."""
-    return await session.column(TAG, {"ids": list(ids), "tag": tag, "most": most})
-
-
-async def untag(session: Session, ids: Sequence[UUID], tag: str) -> list[UUID]:
-    """Take a tag from memories; returns those that had it."""
-    return await session.column(UNTAG, {"ids": list(ids), "tag": tag})
+async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
+    """Change the tags of memories by TAG or UNTAG; returns those that have changed."""
+    await lock(session, ids)
+    return await session.column(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
 
 
 async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[Given]]:
@@ -210,17 +165,12 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
 
 async def count_uses(session: Session, ids: Collection[UUID]) -> None:
     """Count one more use of each of these memories."""
-    if ids:
-        await session.execute(COUNT_USES, {"ids": list(ids)})
+    await lock(session, ids)
+    await session.execute(COUNT_USES, {"ids": list(ids)})
 
 
 class TwinLive(Exception):
     """Another transaction has just made a memory of the same text live."""
-
-
-async def lock_deletable(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Locks the live, quarantined and superseded ones of these memories; returns their ids."""
-    return await session.column(LOCK_DELETABLE, {"ids": list(ids)})
 
 
 async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
@@ -234,8 +184,7 @@ async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], li
     """
     retired = {row.memory_id: row.was_quarantined for row in await session.rows(LOCK_RETIRED, {"ids": list(ids)})}
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
-    if caught:
-        await session.execute(MARK, {"ids": caught, "reason": QUARANTINED})
+    await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
     try:
         return await session.column(RESTORE, {"ids": wanted}), caught

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -15,17 +15,56 @@ from app.errors import EmbeddingUnavailable
 from app.index import vectors
 from app.index.models import active_model
 from app.memories import changes
-from app.memories.gate import ECHO, Given, Objection, Screened, echo_by_meaning, echo_of, may_be_reworded
+from app.memories.gate import ECHO
+from app.memories.memory import Given, Objection, Screened
 from app.memories.write import RunTraces, traces_of
 from app.models.protocols import EmbeddingProvider
 from app.text.pieces import Piece, is_short, line_pieces, lines, lines_left, sentence_pieces, sentences_left, unframed
-from app.text.words import adds_nothing
+from app.text.words import SHORTEST_REWORDED, adds_nothing, measures, resemblance, shingles
 from app.workspaces.workspace import Workspace
 
+ECHO_SHARE = 0.75
+"""Share of a text's shingles in one given memory from which on the text repeats that memory."""
+NEAR_SHARE = 0.6
+"""Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
+ECHO_SIMILARITY = 0.92
+"""Cosine from which on a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99, and so
+have sentences that contradict each other by one word."""
+LONGEST_REWORDED = 150
+"""Words: the embedding of a longer text is that of its beginning."""
 MOST_DOUBTFUL = 200
 """Texts of one output that are embedded to find echoes; further texts are kept."""
 
 logger = structlog.get_logger()
+
+
+def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
+    """Returns the given memory that holds most of the text's shingles, if nothing in the text is new."""
+    found = shingles(text)
+    if not found:
+        return None
+    shares = [(len(found & item.shingles) / len(found), item) for item in given]
+    share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
+    if best is None or share < ECHO_SHARE:
+        return None
+    # All shingles are the same, but a sign or a unit may differ.
+    repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
+    return best.memory_id if repeats else None
+
+
+def may_be_reworded(text: str) -> bool:
+    """Returns whether the text has a length at which embeddings find an echo in other words."""
+    return SHORTEST_REWORDED <= len(text.split()) <= LONGEST_REWORDED
+
+
+def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
+    """Returns whether `text` repeats the nearest given memory in other words."""
+    return similarity >= ECHO_SIMILARITY and adds_nothing(text, nearest.text)
+
+
+def says_no_more(text: str, known: str) -> bool:
+    """Returns whether `text` is a near-duplicate of `known` without a new number, name, negation or other word."""
+    return resemblance(shingles(text), shingles(known)) >= NEAR_SHARE and adds_nothing(text, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +73,7 @@ class Residual:
 
     text: str
     """The residual text; "" if all of it, or each of its pieces, repeats something."""
-    repeats: frozenset[UUID]
+    repeats: frozenset[UUID] = frozenset()
     """The given memories that it repeats, wholly or in part."""
 
 
@@ -48,7 +87,7 @@ class _Way(NamedTuple):
 WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
 
 
-class _Comparison(NamedTuple):
+class Comparison(NamedTuple):
     """The memories that a run was given, and the parts that find echoes of them."""
 
     database: Database
@@ -57,23 +96,17 @@ class _Comparison(NamedTuple):
     given: Sequence[Given]
 
 
-async def residuals(
-    database: Database,
-    provider: EmbeddingProvider | None,
-    workspace: Workspace,
-    texts: Sequence[str],
-    given: Sequence[Given],
-) -> list[Residual]:
+async def residuals(comparison: Comparison, texts: Sequence[str]) -> list[Residual]:
     """Returns each text without its echoes, found in the whole text, in its lines, and in their sentences."""
-    if not given:
-        return [Residual(text, frozenset()) for text in texts]
-    return await _residuals(_Comparison(database, provider, workspace, given), texts, WAYS)
+    if not comparison.given:
+        return [Residual(text) for text in texts]
+    return await _residuals(comparison, texts, WAYS)
 
 
-async def _residuals(comparison: _Comparison, texts: Sequence[str], ways: Sequence[_Way]) -> list[Residual]:
+async def _residuals(comparison: Comparison, texts: Sequence[str], ways: Sequence[_Way]) -> list[Residual]:
     wholes = await _repeated(comparison, texts)
     found = [
-        Residual(text, frozenset()) if memory_id is None else Residual("", frozenset({memory_id}))
+        Residual(text) if memory_id is None else Residual("", frozenset({memory_id}))
         for text, memory_id in zip(texts, wholes, strict=True)
     ]
     if not ways:
@@ -83,7 +116,7 @@ async def _residuals(comparison: _Comparison, texts: Sequence[str], ways: Sequen
     said = [piece.said for several in cut.values() for piece in several if piece.said]
     of_pieces = iter(await _residuals(comparison, said, further) if said else ())
     for place, several in cut.items():
-        left = [next(of_pieces) if piece.said else Residual("", frozenset()) for piece in several]
+        left = [next(of_pieces) if piece.said else Residual("") for piece in several]
         found[place] = _together(way, texts[place], several, left)
     return found
 
@@ -102,7 +135,7 @@ def _all_repeats(found: Sequence[Residual]) -> frozenset[UUID]:
     return frozenset[UUID]().union(*(item.repeats for item in found))
 
 
-async def _repeated(comparison: _Comparison, texts: Sequence[str]) -> list[UUID | None]:
+async def _repeated(comparison: Comparison, texts: Sequence[str]) -> list[UUID | None]:
     """Returns for each text the given memory that it repeats, by words or by meaning."""
     given = comparison.given
     found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
@@ -122,7 +155,7 @@ def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequenc
     return list(islice(repeating, MOST_DOUBTFUL))
 
 
-async def _nearest(comparison: _Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:
+async def _nearest(comparison: Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:
     """Returns for each text the given memory nearest in meaning, with its cosine; an empty list without vectors."""
     provider = comparison.provider
     if provider is None or not provider.enabled or not texts:
@@ -162,7 +195,7 @@ async def note_echoes(
     noted = list(batch)
     for run_id, memories in given.items():
         texts = [batch[place].memory.body for place in places[run_id]]
-        found = await residuals(database, provider, workspace, texts, memories)
+        found = await residuals(Comparison(database, provider, workspace, memories), texts)
         for place, residual in zip(places[run_id], found, strict=True):
             if not residual.text:
                 noted[place] = replace(batch[place], objection=_objection(sorted(residual.repeats)))

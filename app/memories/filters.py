@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
-from app.memories.admission import in_calendar, unstorable
+from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import DELETED, KINDS, QUARANTINED, Memory, in_utc
 from app.memories.store import JOINED, SHOWN, SHOWN_COLUMNS, memory_of
 

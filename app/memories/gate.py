@@ -1,67 +1,162 @@
-"""Screens memories before they are stored: worthless text, injections, secrets; and finds echoes by words. Pure."""
+"""Decides whether a memory is stored: sizes and ranges, worthless text, injections; and masks its secrets. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from importlib.resources import files
 from typing import Any
-from uuid import UUID
 
-from app.errors import Refused, told_apart
-from app.memories.admission import reason_to_reject
-from app.memories.memory import NewMemory
+import msgspec
+
+from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
 from app.safety.scan import Finding, blocking, scan
 from app.safety.secrets import masked_values
-from app.text.words import SHORTEST_REWORDED, SPEAKS, adds_nothing, measures, resemblance, shingles
+from app.text.words import SPEAKS
+from app.workspaces.workspace import unknown_language
 
-ECHO_SHARE = 0.75
-"""Share of a text's shingles in one given memory from which on the text repeats that memory."""
-NEAR_SHARE = 0.6
-"""Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
-ECHO_SIMILARITY = 0.92
-"""Cosine from which on a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99, and so
-have sentences that contradict each other by one word."""
-LONGEST_REWORDED = 150
-"""Words: the embedding of a longer text is that of its beginning."""
+BODY_LIMIT = 200_000
+"""Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
+TITLE_LIMIT = 1_000
+URI_LIMIT = 2_000
+"""Bytes; an index row holds at most 2,700."""
+TAG_LIMIT = 100
+TAGS_LIMIT = 64
+METADATA_DEPTH = 32
+METADATA_LIMIT = 100_000
+"""Bytes as JSON."""
+NAME_LIMIT = 200
+TASK_LIMIT = 20_000
+LARGEST_ORDINAL = 2**31 - 1
+SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
+"""Limits of a score other than 0; a `real` column cannot hold far smaller numbers."""
+TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
+DETAIL_LIMITS = {
+    "task": TASK_LIMIT,
+    "task_type": NAME_LIMIT,
+    "verdict": NAME_LIMIT,
+    "output_path": TASK_LIMIT,
+    "narrative": BODY_LIMIT,
+    "facts": BODY_LIMIT,
+}
+
+
+def reason_to_reject(memory: NewMemory) -> str | None:
+    """Returns the reason why a memory cannot be stored, with the field and the remedy; None if it can."""
+    return next(_reasons(memory), None)
+
+
+def _reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.kind not in KINDS:
+        yield f"kind: must be one of {', '.join(KINDS)}"
+    if not memory.body.strip():
+        yield "body: is empty; a memory needs text"
+    yield from _text_reasons(memory, TEXT_LIMITS)
+    yield from _source_reasons(memory)
+    yield from _number_reasons(memory)
+    yield from tag_reasons(memory.tags)
+    if reason := unknown_language(memory.language or ""):
+        yield f"language: {reason}"
+    yield from unstorable({"tags": memory.tags, "metadata": memory.metadata})
+    if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > METADATA_LIMIT:
+        yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
+    if memory.observation is not None:
+        yield from _text_reasons(memory.observation, DETAIL_LIMITS, "observation.")
+
+
+def _text_reasons(item: object, limits: Mapping[str, int], within: str = "") -> Iterator[str]:
+    """Yields the reasons why these fields, each with its limit in characters, cannot be stored."""
+    for name, limit in limits.items():
+        value = getattr(item, name) or ""
+        size = len(value) if isinstance(value, str) else sum(map(len, value))
+        if size > limit:
+            yield f"{within}{name}: has {size:,} characters; at most {limit:,} are taken, so split it"
+        yield from unstorable(value, within + name)
+
+
+def score_reasons(field: str, score: float) -> Iterator[str]:
+    """Yields the reason why a number is no evaluator's score."""
+    if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
+        yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
+
+
+def too_long_uri(uri: str) -> str:
+    """Returns the reason why no index can hold this URI; "" if it can."""
+    size = len(uri.encode(errors="replace"))
+    return f"has {size:,} bytes; at most {URI_LIMIT:,} are taken, so shorten it" if size > URI_LIMIT else ""
+
+
+def _source_reasons(memory: NewMemory) -> Iterator[str]:
+    source = memory.source
+    if source is None:
+        return
+    if source.kind not in SOURCE_KINDS:
+        yield f"source.kind: must be one of {', '.join(SOURCE_KINDS)}"
+    if not source.uri.strip():
+        yield "source.uri: is empty; it names the source"
+    if reason := too_long_uri(source.uri):
+        yield f"source.uri: {reason}"
+    yield from _text_reasons(source, {"title": TITLE_LIMIT, "uri": URI_LIMIT}, "source.")
+
+
+def _number_reasons(memory: NewMemory) -> Iterator[str]:
+    if memory.ordinal is not None and not 0 <= memory.ordinal <= LARGEST_ORDINAL:
+        yield f"ordinal: must be from 0 to {LARGEST_ORDINAL}"
+    if memory.ordinal is not None and memory.source is None:
+        yield "ordinal: is a place in a source, so it needs a source"
+    if memory.final_score is not None:
+        yield from score_reasons("final_score", memory.final_score)
+    if memory.occurred_at is not None and not in_calendar(memory.occurred_at):
+        yield "occurred_at: is outside the years 1 to 9999"
+
+
+def in_calendar(moment: datetime) -> bool:
+    """Returns whether a database can hold the moment."""
+    try:
+        in_utc(moment)
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def tag_reasons(tags: tuple[str, ...]) -> Iterator[str]:
+    """Yields the reasons why a memory cannot have these tags."""
+    if len(tags) > TAGS_LIMIT:
+        yield f"tags: at most {TAGS_LIMIT} are taken"
+    for tag in tags:
+        if not tag.strip() or len(tag) > TAG_LIMIT:
+            yield f"tags: each has 1 to {TAG_LIMIT} characters"
+
+
+def unstorable(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Yields a reason for each text in a JSON value that Postgres cannot hold: NUL, and halves of a surrogate pair."""
+    if depth > METADATA_DEPTH:
+        yield f"{field}: is nested deeper than {METADATA_DEPTH} levels"
+        return
+    match value:
+        case str():
+            yield from _unstorable_text(value, field)
+        case Mapping():
+            for key, item in value.items():
+                yield from _unstorable_text(key, field or "key")
+                yield from unstorable(item, f"{field}.{key}" if field else key, depth + 1)
+        case list() | tuple():
+            for item in value:
+                yield from unstorable(item, field, depth + 1)
+
+
+def _unstorable_text(text: str, field: str) -> Iterator[str]:
+    if "\0" in text:
+        yield f"{field}: contains a NUL character, which cannot be stored"
+    elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        yield f"{field}: contains half of a surrogate pair, which is no character"
+
+
 BOILERPLATE_CHARACTERS = 160
 """Characters; a longer text is no boilerplate."""
 
-BOILERPLATE = re.compile(
-    r"""\A\W*
-    (?:(?:(?:i['’]m\ )?sorry|unfortunately|i\ apologi[sz]e|as\ an\ ai(?:\ language)?\ model|but|leider|désolée?|
-        lo\ siento|извините|к\ сожалению|抱歉|对不起)\b\W*)*
-    (?:
-        i\ (?:could\ ?n['o’]t|can\ ?n?['o’]t|was(?:\ not|n['’]t)\ able\ to|am\ unable\ to|was\ unable\ to|
-            did(?:\ not|n['’]t)|do(?:\ not|n['’]t))
-        \ (?:find|locate|access|retrieve|have|help|assist|complete|answer|provide|know|browse)\b
-        (?:\ (?:you|with|any|the|this|that|a|an|it|to|on|about|for|relevant|useful|more|enough|further|information|
-            results?|data|answers?|anything|pages?|web|internet|websites?|question|request|task|topic|details?))*
-        |(?:there\ (?:was|were|are|is)\ )?(?:no|not?\ any)\ (?:relevant\ |useful\ |further\ )?
-            (?:results?|data|information|output|answers?)(?:\ (?:was|were|is|are))?
-            (?:\ (?:found|available|returned|given))?
-        |nothing\ (?:was\ )?(?:found|to\ report)
-        |n/?a|none|null|undefined|todo|tbd|placeholder|lorem\ ipsum
-        |(?:task|run|job)\ (?:completed|finished|done)(?:\ successfully)?
-        |(?:я\ )?не\ (?:смог|смогла|удалось)\ (?:найти|получить)(?:\ (?:никакой|никаких|нужную|информаци\w+|данны\w+|
-            результат\w*|ничего))*
-        |(?:ничего|данных|информации)\ не\ найдено|нет\ данных
-        |(?:ich\ )?konnte\ (?:leider\ )?(?:keine|nichts)(?:\ (?:informationen|ergebnisse|daten|finden))*
-        |je\ n['’]ai\ (?:pas|rien)\ (?:pu\ )?trouv\w*(?:\ (?:d['’]informations?|de\ résultats?))*
-        |no\ (?:pude|he\ podido)\ encontrar(?:\ (?:información|resultados|datos|nada|ninguna))*
-        |(?:未找到|没有找到)(?:任何)?(?:相关)?(?:的)?(?:信息|结果|数据|内容)?
-    )\W*\Z""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""A whole text that says only that nothing was found or done. If it names the thing that was not found, it is kept."""
-TRACE_HEAD = re.compile(r"^[ \t]*(?:Traceback \(most recent call last\):|Exception in thread|Caused by:)", re.MULTILINE)
-TRACE_LINE = re.compile(
-    r"^\s*(?:File \"[^\"\n]*\", line \d+|at [\w.$<>]+ ?\(|\^+|~*\^+~*|\.\.\. \d+ more|#\d+\s+0x|goroutine \d+)"
-)
-TRACE_MESSAGE = re.compile(
-    r"^(?:Caused by: )?[\w.$]+(?:\[[^\]\n]*\])?: \S|^Caused by: (?![\w.$]+:?\s*$)\S", re.MULTILINE
-)
-"""The last line of a trace: the exception and its message."""
-
+INVALID, INJECTION = "invalid", "injection"
 EMPTY, PUNCTUATION, BOILERPLATE_ONLY, STACK_TRACE, ECHO = "empty", "punctuation", "boilerplate", "stack_trace", "echo"
 MEANINGS = {
     EMPTY: "is empty; a memory needs text",
@@ -71,21 +166,30 @@ MEANINGS = {
 }
 
 
+def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern[str]:
+    """Returns the expression of a text that says only that nothing was found or done."""
+    pattern = rf"\A\W* (?:(?:{'|'.join(apologies)})\b\W*)* (?:{'|'.join(phrases)}) \W*\Z"
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+
+
+WORTHLESS = tomllib.loads(files("app.memories").joinpath("worthless.toml").read_text(encoding="utf-8"))
+BOILERPLATE = _boilerplate(**WORTHLESS["boilerplate"])
+TRACE_HEAD, TRACE_LINE, TRACE_MESSAGE = (
+    re.compile(WORTHLESS["trace"][name], re.MULTILINE | re.VERBOSE) for name in ("head", "line", "message")
+)
+
+
 def worthless(text: str) -> str | None:
     """Returns the reason to refuse a text as worthless; None if there is none."""
     if not text.strip():
         return EMPTY
     if not SPEAKS.search(text):
         return PUNCTUATION
-    if _only_boilerplate(text):
+    if len(text) <= BOILERPLATE_CHARACTERS and BOILERPLATE.match(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):
         return STACK_TRACE
     return None
-
-
-def _only_boilerplate(text: str) -> bool:
-    return len(text) <= BOILERPLATE_CHARACTERS and bool(BOILERPLATE.match(text))
 
 
 def _only_a_trace(text: str) -> bool:
@@ -104,78 +208,7 @@ def _is_prose(line: str) -> bool:
     return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
-@dataclass(frozen=True, kw_only=True)
-class Given:
-    """A memory that a run was given, with its shingles."""
-
-    memory_id: UUID
-    text: str
-
-    @cached_property
-    def shingles(self) -> frozenset[str]:
-        """The shingles of its text."""
-        return shingles(self.text)
-
-
-def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
-    """Returns the given memory that holds most of the text's shingles, if nothing in the text is new."""
-    found = shingles(text)
-    if not found:
-        return None
-    shares = [(len(found & item.shingles) / len(found), item) for item in given]
-    share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
-    if best is None or share < ECHO_SHARE:
-        return None
-    # All shingles are the same, but a sign or a unit may differ.
-    repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
-    return best.memory_id if repeats else None
-
-
-def may_be_reworded(text: str) -> bool:
-    """Returns whether the text has a length at which embeddings find an echo in other words."""
-    return SHORTEST_REWORDED <= len(text.split()) <= LONGEST_REWORDED
-
-
-def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
-    """Returns whether `text` repeats the nearest given memory in other words."""
-    return similarity >= ECHO_SIMILARITY and adds_nothing(text, nearest.text)
-
-
-def says_no_more(text: str, known: str) -> bool:
-    """Returns whether `text` is a near-duplicate of `known` without a new number, name, negation or other word."""
-    return resemblance(shingles(text), shingles(known)) >= NEAR_SHARE and adds_nothing(text, known)
-
-
-INVALID, INJECTION = "invalid", "injection"
 SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
-    """A reason not to store a memory."""
-
-    message: str
-    """Names the field, the fault and the remedy."""
-    code: str
-    """The name that statistics count it by."""
-    details: tuple[dict[str, Any], ...] = ()
-
-    def as_error(self) -> Refused:
-        """Returns the error for a caller."""
-        return Refused(*told_apart(self.message), reason=self.code, details=self.details)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screened:
-    """A memory after the gate, without its secrets."""
-
-    memory: NewMemory
-    objection: Objection | None = None
-    """None: it may be stored."""
-    findings: tuple[dict[str, Any], ...] = ()
-    """The findings of the injection scan, by field; also those that block nothing."""
-    tokens: int = 0
-    """Length of its embedded text; 0 until it is counted."""
 
 
 def screened(memory: NewMemory, *, mask: bool) -> Screened:
@@ -188,16 +221,18 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
-    found = tuple(_found(clean))
-    blocked = [(field, finding) for field, findings in found for finding in blocking(findings)]
-    details = tuple(_as_detail(field, finding) for field, findings in found for finding in findings)
-    if not blocked:
-        return Screened(memory=clean, findings=details)
-    return Screened(memory=clean, findings=details, objection=_injection(blocked, details))
+    found = [(field, finding) for field, text in _texts(clean) for finding in scan(text)]
+    details = tuple(
+        {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found
+    )
+    return Screened(memory=clean, findings=details, objection=_injection(found, details))
 
 
-def _injection(blocked: Sequence[tuple[str, Finding]], details: tuple[dict[str, Any], ...]) -> Objection:
-    field, first = blocked[0]
+def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, Any], ...]) -> Objection | None:
+    """Returns the objection to the first finding that instructs the reader."""
+    field, first = next(((field, finding) for field, finding in found if blocking((finding,))), ("", None))
+    if first is None:
+        return None
     message = (
         f"{field}: characters {first.start} to {first.end} look like an instruction to the reader (rule {first.rule});"
         " quote it in a code block or a block quote if it is what you report on"
@@ -205,18 +240,16 @@ def _injection(blocked: Sequence[tuple[str, Finding]], details: tuple[dict[str, 
     return Objection(message=message, code=INJECTION, details=details)
 
 
-def _found(memory: NewMemory) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    texts = {"title": memory.title, "body": memory.body}
+def _texts(memory: NewMemory) -> Iterator[tuple[str, str]]:
+    """Yields all texts of a memory that somebody may read, each with its place."""
+    yield from (("title", memory.title), ("body", memory.body))
     if memory.source is not None:
-        texts |= {"source.title": memory.source.title, "source.uri": memory.source.uri}
+        yield from (("source.title", memory.source.title), ("source.uri", memory.source.uri))
     if memory.observation is not None:
-        texts |= {f"facts[{place}]": fact for place, fact in enumerate(memory.observation.facts)}
+        yield from _leaves("facts", memory.observation.facts)
         if memory.observation.narrative not in memory.body:
-            texts["narrative"] = memory.observation.narrative
-    for field, text in (*texts.items(), *_leaves("tags", memory.tags), *_leaves("metadata", memory.metadata)):
-        findings = scan(text)
-        if findings:
-            yield field, findings
+            yield "narrative", memory.observation.narrative
+    yield from (*_leaves("tags", memory.tags), *_leaves("metadata", memory.metadata))
 
 
 def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON value
@@ -231,11 +264,6 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
         case list() | tuple():
             for place, item in enumerate(value):
                 yield from _leaves(f"{field}[{place}]", item)
-
-
-def _as_detail(field: str, finding: Finding) -> dict[str, Any]:
-    """Returns a finding as it is stored and shown."""
-    return {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}}
 
 
 def _without_secrets(memory: NewMemory) -> NewMemory:

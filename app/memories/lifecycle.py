@@ -11,8 +11,8 @@ from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.index.indexing import index_memories
 from app.memories import changes, filters, store
-from app.memories.admission import TAGS_LIMIT, tag_reasons, unstorable
-from app.memories.memory import DELETED, QUARANTINED, Memory
+from app.memories.gate import tag_reasons, unstorable
+from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
@@ -52,12 +52,7 @@ class Changed:
 
 async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
     """Move memories to the trash, all in one transaction; they can be restored until the trash is emptied."""
-
-    async def delete(session: Session) -> Sequence[UUID]:
-        found = await changes.lock_deletable(session, ids)
-        await store.mark_retired(session, found, reason=DELETED)
-        return found
-
+    delete = partial(store.retire, ids=ids, reason=DELETED, over=(QUARANTINED, SUPERSEDED))
     return await _all_at_once(database, workspace, ids, delete)
 
 
@@ -66,45 +61,34 @@ async def restore_memories(database: Database, *, workspace: Workspace, ids: Seq
 
     A memory stays retired if another live memory has its identity. One that was deleted in quarantine goes back there.
     """
+    restore = partial(_restore, ids=ids)
     for _ in range(TWIN_RETRIES):
         # The next attempt sees the twin and leaves its memory retired.
         with suppress(changes.TwinLive):
-            return await _restored(database, workspace, ids)
-    return await _restored(database, workspace, ids)
-
-
-async def _restored(database: Database, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    async def restore(session: Session) -> Sequence[UUID]:
-        live, caught = await changes.restore(session, ids)
-        if live:
-            await index_memories(session, sorted(live))
-        return (*live, *caught)
-
+            return await _all_at_once(database, workspace, ids, restore)
     return await _all_at_once(database, workspace, ids, restore)
 
 
+async def _restore(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
+    live, caught = await changes.restore(session, ids)
+    if live:
+        await index_memories(session, sorted(live))
+    return (*live, *caught)
+
+
 async def tag_memories(
-    database: Database, *, workspace: Workspace, ids: Sequence[UUID], tag: str, mask: bool = True
+    database: Database, *, workspace: Workspace, ids: Sequence[UUID], tag: str, mask: bool = True, remove: bool = False
 ) -> Changed:
-    """Give memories a tag, all in one transaction. Missing are those that had it, and those with 64 tags.
+    """Give memories a tag, or `remove` it, all in one transaction.
+
+    Missing are those that had it and those with 64 tags, or those that did not have it.
 
     Raises:
         InvalidInput: a tag that none can have, or too many memories at once.
     """
-    wanted = _tag(tag, mask=mask)
-    return await _all_at_once(database, workspace, ids, partial(changes.tag, ids=ids, tag=wanted, most=TAGS_LIMIT))
-
-
-async def untag_memories(
-    database: Database, *, workspace: Workspace, ids: Sequence[UUID], tag: str, mask: bool = True
-) -> Changed:
-    """Take a tag from memories, all in one transaction. Missing are those that did not have it.
-
-    Raises:
-        InvalidInput: a tag that none can have, or too many memories at once.
-    """
-    wanted = _tag(tag, mask=mask)
-    return await _all_at_once(database, workspace, ids, partial(changes.untag, ids=ids, tag=wanted))
+    change = changes.UNTAG if remove else changes.TAG
+    retag = partial(changes.retag, ids=ids, tag=_tag(tag, mask=mask), statement=change)
+    return await _all_at_once(database, workspace, ids, retag)
 
 
 async def _all_at_once(

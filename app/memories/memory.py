@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from app.text.words import shingles
+
 KINDS = ("observation", "chunk", "message", "cue", "note")
 SOURCE_KINDS = ("report", "session", "run", "other")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -101,6 +103,11 @@ def content_hash(memory: NewMemory, language: str) -> bytes:
     return digest.digest()
 
 
+def as_bytea(value: bytes) -> str:
+    """Returns bytes as Postgres reads them in JSON."""
+    return f"\\x{value.hex()}"
+
+
 def new_id() -> UUID:
     """Returns a UUID of version 7 (RFC 9562): later ids sort after earlier ones, so that indexes grow at one end."""
     milliseconds = time.time_ns() // 1_000_000
@@ -135,7 +142,7 @@ class MemoryRow:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The row as `jsonb_to_recordset` reads it."""
+        """The row as `jsonb_populate_recordset` reads it."""
         given = self.memory
         return {
             **{name: getattr(given, name) for name in COPIED},
@@ -145,10 +152,58 @@ class MemoryRow:
             "metadata": dict(given.metadata),
             "tokens": self.tokens,
             "occurred_at": None if given.occurred_at is None else in_utc(given.occurred_at),
-            "content_hash": self.content_hash.hex(),
+            "content_hash": as_bytea(self.content_hash),
             "findings": self.findings or None,
             "retired_as": QUARANTINED if self.quarantined else None,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """A reason not to store a memory."""
+
+    message: str
+    """Names the field, the fault and the remedy."""
+    code: str
+    """The name that statistics count it by."""
+    details: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """A memory after the gate, without its secrets."""
+
+    memory: NewMemory
+    objection: Objection | None = None
+    """None: it may be stored."""
+    findings: tuple[dict[str, Any], ...] = ()
+    """The findings of the injection scan, by field; also those that block nothing."""
+    tokens: int = 0
+    """Length of its embedded text; 0 until it is counted."""
+
+    def row(self, *, source_id: UUID | None, language: str) -> MemoryRow:
+        """Returns the row of the memory; one with an objection goes into quarantine."""
+        return MemoryRow(
+            memory=self.memory,
+            source_id=source_id,
+            language=language,
+            tokens=self.tokens,
+            findings=self.findings,
+            quarantined=self.objection is not None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A memory that a run was given, with its shingles."""
+
+    memory_id: UUID
+    text: str
+
+    @cached_property
+    def shingles(self) -> frozenset[str]:
+        """The shingles of its text."""
+        return shingles(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,19 +270,6 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """The outcome of a batch: each given memory is in exactly one of the four."""
-
-    ids: tuple[UUID | None, ...]
-    """One a given memory, in its order; None where it was rejected."""
-    stored: int
-    updated: int
-    """Known memories that were given a new date, tag, metadata, score or run."""
-    unchanged: int
-    rejected: tuple["Rejection", ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
     """A given memory that was not stored, and the reason."""
 
@@ -238,6 +280,19 @@ class Rejection:
     """The name that statistics count it by: `invalid`, `empty`, `punctuation`, `boilerplate`, `stack_trace`, `echo` or
     `injection`."""
     details: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The outcome of a batch: each given memory is in exactly one of the four."""
+
+    ids: tuple[UUID | None, ...]
+    """One a given memory, in its order; None if it was rejected."""
+    stored: int
+    updated: int
+    """Known memories that were given a new date, tag, metadata, score or run."""
+    unchanged: int
+    rejected: tuple[Rejection, ...]
 
 
 def in_utc(moment: datetime) -> datetime:

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -17,8 +16,8 @@ from app.index.models import StoredModel, active_model
 from app.index.vectors import embedded_text
 from app.memories import sources
 from app.memories.echoes import note_echoes
-from app.memories.gate import INVALID, Objection, Screened, screened
-from app.memories.memory import GivenVector, MemoryRow, NewMemory, Rejection, Remembered
+from app.memories.gate import INVALID, screened
+from app.memories.memory import GivenVector, MemoryRow, NewMemory, Objection, Rejection, Remembered, Screened
 from app.memories.store import TooManyWords, add_refusals, word_limit
 from app.memories.write import NUMBER, RunTraces, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -32,6 +31,8 @@ BATCH = 2_000
 BATCH_CHARACTERS = 4_000_000
 """Characters of a batch's bodies: it is sent as one document, and held in memory a few times over."""
 T = TypeVar("T")
+Outcome: TypeAlias = UUID | Objection
+"""The id of a memory that was stored, or the reason why it was not."""
 
 
 class Door(NamedTuple):
@@ -43,37 +44,30 @@ class Door(NamedTuple):
     mask: bool = True
     provider: EmbeddingProvider | None = None
     runs: RunTraces | None = None
-    """Needed where memories name runs."""
+    """Needed if memories name runs."""
     known_first: bool = False
 
 
-async def remember(
-    database: Database,
-    counter: TokenCounter,
-    *,
-    workspace: Workspace,
-    memories: Sequence[NewMemory],
-    mask: bool = True,
-    provider: EmbeddingProvider | None = None,
-    runs: RunTraces | None = None,
-    known_first: bool = False,
-) -> Remembered:
+async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
     """Store memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
 
     Known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
     and metadata, and takes the given score, date and observation's details. It keeps its own with `known_first`, or
-    where another run says the same without a better score; and it keeps the run that said it first.
+    if another run says the same without a better score; and it keeps the run that said it first.
 
     A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats what its
     run was given, which counts as a use of the memory that it repeats. The others are stored. Secrets are masked unless
     `mask` is off. A memory that brings its vector, of the served model, is indexed by its meaning at once as well. With
-    a `provider`, an echo in other words is found too. `runs` is needed where memories name runs.
+    a `provider`, an echo in other words is found too. `runs` is needed if memories name runs.
 
     Raises:
         DatabaseUnavailable: nothing of the batch in progress is stored; earlier batches are.
     """
-    door = Door(database, counter, workspace, mask, provider, runs, known_first)
-    return _together([done async for done in remember_batches(door, _batches(memories))])
+    outcomes, counts = list[Outcome](), Counter[str]()
+    async for part, counted in _stored_batches(door, _batches(memories)):
+        outcomes += part
+        counts += counted
+    return _remembered(outcomes, counts)
 
 
 async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
@@ -81,14 +75,13 @@ async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory
 
     While one batch is written, the next is awaited and screened.
     """
-    async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
-        async for batch in coming:
-            yield await _remember_screened(door, batch)
+    async for outcomes, counts in _stored_batches(door, batches):
+        yield _remembered(outcomes, counts)
 
 
 async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
     """Store one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
-    return await _remember_screened(door, await asyncio.to_thread(_screened, door, memories))
+    return _remembered(*await _stored_batch(door, await asyncio.to_thread(_screened, door, memories)))
 
 
 async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewMemory]]:
@@ -101,6 +94,14 @@ async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewM
         characters += len(memory.body)
     if memories:
         yield memories[start:]
+
+
+async def _stored_batches(
+    door: Door, batches: AsyncIterator[Sequence[NewMemory]]
+) -> AsyncIterator[tuple[Sequence[Outcome], Counter[str]]]:
+    async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
+        async for batch in coming:
+            yield await _stored_batch(door, batch)
 
 
 async def _screened_batches(
@@ -134,25 +135,30 @@ def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
     return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
 
 
-async def _remember_screened(door: Door, batch: Sequence[Screened]) -> Remembered:
-    """Stores one batch; returns its outcome."""
+async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[Outcome], Counter[str]]:
+    """Stores one batch; returns the outcome of each memory, and the numbers of `stored`, `updated` and `unchanged`."""
     if batch:
         door = door._replace(workspace=await made(door.database, door.workspace))
     batch, counts = await _checked(door, batch), Counter[str]()
     stored = iter(await _stored(door, [item for item in batch if item.objection is None], counts))
     outcomes = [item.objection or next(stored) for item in batch]
-    rejected = tuple(
-        Rejection(index=index, reason=outcome.message, code=outcome.code, details=outcome.details)
-        for index, outcome in enumerate(outcomes)
-        if isinstance(outcome, Objection)
-    )
-    await _count_refusals(door, rejected)
+    if refused := Counter(outcome.code for outcome in outcomes if isinstance(outcome, Objection)):
+        async with door.database.session(door.workspace) as session:
+            await add_refusals(session, refused)
+    return outcomes, counts
+
+
+def _remembered(outcomes: Sequence[Outcome], counts: Counter[str]) -> Remembered:
     return Remembered(
         ids=tuple(None if isinstance(outcome, Objection) else outcome for outcome in outcomes),
         stored=counts["stored"],
         updated=counts["updated"],
         unchanged=counts["unchanged"],
-        rejected=rejected,
+        rejected=tuple(
+            Rejection(index=index, reason=outcome.message, code=outcome.code, details=outcome.details)
+            for index, outcome in enumerate(outcomes)
+            if isinstance(outcome, Objection)
+        ),
     )
 
 
@@ -162,18 +168,18 @@ async def _checked(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
     if any(item.memory.embedding is not None for item in batch):
         async with door.database.session(door.workspace, transaction=False) as session:
             model = await active_model(session)
-        batch = [_with_comparable_vector(item, model) for item in batch]
+        batch = [replace(item, objection=item.objection or _incomparable(item, model)) for item in batch]
     return batch
 
 
-def _with_comparable_vector(item: Screened, model: StoredModel | None) -> Screened:
-    """Returns the memory, with an objection where its vector cannot be compared with those of `model`."""
+def _incomparable(item: Screened, model: StoredModel | None) -> Objection | None:
+    """Returns the objection to a vector that cannot be compared with those of `model`."""
     given = item.memory.embedding
-    reason = None if given is None or item.objection is not None else _incomparable(given, model)
-    return item if reason is None else replace(item, objection=Objection(message=f"embedding.{reason}", code=INVALID))
+    reason = None if given is None else _reason_not_to_compare(given, model)
+    return None if reason is None else Objection(message=f"embedding.{reason}", code=INVALID)
 
 
-def _incomparable(given: GivenVector, model: StoredModel | None) -> str | None:
+def _reason_not_to_compare(given: GivenVector, model: StoredModel | None) -> str | None:
     if model is None:
         return "model: no model's vectors are served, so none are taken; leave the embedding out"
     if given.model != model.name:
@@ -187,7 +193,7 @@ def _incomparable(given: GivenVector, model: StoredModel | None) -> str | None:
     return None
 
 
-async def _stored(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[UUID | Objection]:
+async def _stored(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[Outcome]:
     """Stores a batch; returns the id of each, or why it could not be indexed: then the halves are stored one by one."""
     try:
         with word_limit():
@@ -214,34 +220,9 @@ async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) ->
 async def _rows(session: Session, workspace: Workspace, batch: Sequence[Screened]) -> list[MemoryRow]:
     known = await sources.ensure(session, [item.memory.source for item in batch if item.memory.source is not None])
     return [
-        MemoryRow(
-            memory=item.memory,
+        item.row(
             source_id=None if item.memory.source is None else known[item.memory.source.kind, item.memory.source.uri],
             language=workspace.language if item.memory.language is None else configuration(item.memory.language),
-            tokens=item.tokens,
-            findings=item.findings,
         )
         for item in batch
     ]
-
-
-async def _count_refusals(door: Door, rejected: Sequence[Rejection]) -> None:
-    if counts := Counter(item.code for item in rejected):
-        async with door.database.session(door.workspace) as session:
-            await add_refusals(session, counts)
-
-
-def _together(parts: Sequence[Remembered]) -> Remembered:
-    """Returns the outcome of all batches, as if they were one."""
-    starts = accumulate((len(part.ids) for part in parts), initial=0)
-    return Remembered(
-        ids=tuple(memory_id for part in parts for memory_id in part.ids),
-        stored=sum(part.stored for part in parts),
-        updated=sum(part.updated for part in parts),
-        unchanged=sum(part.unchanged for part in parts),
-        rejected=tuple(
-            replace(item, index=start + item.index)
-            for part, start in zip(parts, starts, strict=False)
-            for item in part.rejected
-        ),
-    )

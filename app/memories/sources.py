@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-
 from app.db.session import Row, Session
-from app.memories.memory import Source, SourceReference, new_id
+from app.index.indexing import OWN, THESE
+from app.memories.memory import MemoryRow, Source, SourceReference, as_bytea, new_id
+from app.memories.store import as_json
 
 LIVE = """
 SELECT source_id, kind, uri FROM sources
@@ -18,9 +18,7 @@ WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL AND uri = ANY(%(uri
 INSERT = """
 INSERT INTO sources (workspace_id, source_id, kind, uri, title)
 SELECT %(workspace_id)s, source_id, kind, uri, title
-FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(uris)s::text[], %(titles)s::text[])
-    AS given(source_id, kind, uri, title)
-ON CONFLICT DO NOTHING
+FROM jsonb_populate_recordset(NULL::sources, %(rows)s::jsonb) ON CONFLICT DO NOTHING
 """
 
 OF_KIND = "AND s.kind = %(kind)s"
@@ -48,40 +46,28 @@ ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
 """
 
 KEEP = """
-UPDATE sources s SET content_hash = decode(given.content_hash, 'hex'), title = given.title, updated_at = now(),
-    retired_at = NULL
-FROM unnest(%(source_ids)s::uuid[], %(hashes)s::text[], %(titles)s::text[]) AS given(source_id, content_hash, title)
+UPDATE sources s SET content_hash = given.content_hash, title = given.title, updated_at = now(), retired_at = NULL
+FROM jsonb_populate_recordset(NULL::sources, %(rows)s::jsonb) AS given
 WHERE s.workspace_id = %(workspace_id)s AND s.source_id = given.source_id
 """
 
-MOVE = """
+THIS = f"{OWN} AND source_id = %(source_id)s"
+MOVE = f"""
 UPDATE sources SET uri = %(uri)s, title = %(title)s, updated_at = now()
-WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND uri = %(old_uri)s AND retired_at IS NULL
-"""
+WHERE {THIS} AND uri = %(old_uri)s AND retired_at IS NULL
+"""  # noqa: S608 - constants
+RETIRE = f"UPDATE sources SET retired_at = now() WHERE {THIS} AND retired_at IS NULL"  # noqa: S608 - constants
 
-RETAG = """
-UPDATE memories SET tags = %(tags)s::text[]
-WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'chunk'
-"""
+RETAG = f"UPDATE memories SET tags = %(tags)s::text[] WHERE {THIS} AND kind = 'chunk'"  # noqa: S608 - constants
 
 RETITLE = """
-UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = decode(given.content_hash, 'hex'),
-    metadata = jsonb_set(m.metadata, '{trail}', given.heading_path)
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    memory_id uuid, title text, heading_path jsonb, content_hash text, tokens integer
-)
+UPDATE memories m SET title = given.title, tokens = given.tokens, content_hash = given.content_hash,
+    metadata = m.metadata || given.metadata
+FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.valid_until IS NULL
 """
 
-RETIRE = """
-UPDATE sources SET retired_at = now()
-WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND retired_at IS NULL
-"""
-
-PARK = """
-UPDATE memories SET valid_until = now()
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
-"""
+PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,20 +84,8 @@ class KnownFile:
     """False once the file is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retitled:
-    """A chunk under its new title."""
-
-    memory_id: UUID
-    title: str
-    heading_path: tuple[str, ...]
-    """The headings that the title is made of."""
-    content_hash: bytes
-    tokens: int
-
-
 async def ensure(session: Session, references: Iterable[SourceReference]) -> dict[tuple[str, str], UUID]:
-    """Returns the live source of each reference by (kind, uri), made now where there is none."""
+    """Returns the live source of each reference by (kind, uri), made now if there is none."""
     wanted = {(reference.kind, reference.uri): reference for reference in references}
     found = await _live(session, wanted)
     missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
@@ -123,13 +97,8 @@ async def ensure(session: Session, references: Iterable[SourceReference]) -> dic
 
 async def _insert(session: Session, references: Sequence[SourceReference]) -> None:
     """Inserts sources; the caller gives them in the order of their URIs, so that no two writers deadlock."""
-    given = {
-        "ids": [new_id() for _ in references],
-        "kinds": [reference.kind for reference in references],
-        "uris": [reference.uri for reference in references],
-        "titles": [reference.title for reference in references],
-    }
-    await session.execute(INSERT, given)
+    rows = [{"source_id": new_id(), **asdict(reference)} for reference in references]
+    await session.execute(INSERT, {"rows": as_json(rows)})
 
 
 async def _live(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], UUID]:
@@ -156,7 +125,7 @@ async def known_files(session: Session) -> list[KnownFile]:
 
 
 async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:
-    """Locks the sources of these files, made where they are missing; returns them by path.
+    """Locks the sources of these files, made if they are missing; returns them by path.
 
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
@@ -180,14 +149,10 @@ def _file_of(row: Row) -> KnownFile:
     return KnownFile(**{**row._asdict(), "content_hash": bytes(row.content_hash or b"")})
 
 
-async def keep_files(session: Session, files: Sequence[KnownFile], titles: Sequence[str]) -> None:
+async def keep_files(session: Session, files: Sequence[KnownFile]) -> None:
     """Note that these sources are live, hold this content and have these titles."""
-    given = {
-        "source_ids": [file.source_id for file in files],
-        "hashes": [file.content_hash.hex() for file in files],
-        "titles": list(titles),
-    }
-    await session.execute(KEEP, given)
+    rows = [{**asdict(file), "content_hash": as_bytea(file.content_hash)} for file in files]
+    await session.execute(KEEP, {"rows": as_json(rows)})
 
 
 async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]) -> None:
@@ -197,10 +162,9 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
     await session.execute(RETAG, {**given, "tags": list(tags)})
 
 
-async def retitle_chunks(session: Session, chunks: Sequence[Retitled]) -> None:
-    """Give chunks their new titles; they still have to be indexed and embedded."""
-    rows = [{**asdict(chunk), "content_hash": chunk.content_hash.hex()} for chunk in chunks]
-    await session.execute(RETITLE, {"rows": msgspec.json.encode(rows).decode()})
+async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
+    """Give known chunks (by `memory_id`) these titles and metadata; they still have to be indexed and embedded."""
+    await session.execute(RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
 
 
 async def retire_file(session: Session, source_id: UUID) -> None:

@@ -1,6 +1,6 @@
 """The SQL that gets and writes memories and their fields as observations, retires them, and counts refusals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 
 from app.db.session import Row, Session
-from app.index.indexing import forget_memories
+from app.index.indexing import THESE, forget_memories
 from app.links import store as links
 from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
 
@@ -39,63 +39,36 @@ FROM memories m
 WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND m.content_hash = ANY(%(hashes)s::bytea[])
 """
 
-INSERT = """
-INSERT INTO memories (
-    workspace_id, memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score,
-    tokens, occurred_at, content_hash, findings, retired_as, valid_until
-)
-SELECT %(workspace_id)s, memory_id, kind, source_id, ordinal, title, body, language,
-    ARRAY(SELECT jsonb_array_elements_text(tags)), metadata, run_id, final_score, tokens, occurred_at,
-    decode(content_hash, 'hex'), findings, retired_as, CASE WHEN retired_as IS NOT NULL THEN now() END
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    memory_id uuid, kind text, source_id uuid, ordinal integer, title text, body text, language text, tags jsonb,
-    metadata jsonb, run_id text, final_score real, tokens integer, occurred_at timestamptz, content_hash text,
-    findings jsonb, retired_as text
-)
-ON CONFLICT DO NOTHING
-RETURNING memory_id
-"""
+WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
+    occurred_at, content_hash, findings, retired_as"""
+INSERT = f"""
+INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
+SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
+FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
+ON CONFLICT DO NOTHING RETURNING memory_id
+"""  # noqa: S608 - constants
 
 UPDATE = """
 UPDATE memories m
-SET tags = ARRAY(SELECT jsonb_array_elements_text(given.tags)), metadata = given.metadata, run_id = given.run_id,
-    final_score = given.final_score, occurred_at = given.occurred_at, ordinal = given.ordinal,
+SET tags = given.tags, metadata = given.metadata, run_id = given.run_id, final_score = given.final_score,
+    occurred_at = given.occurred_at, ordinal = given.ordinal,
     valid_until = CASE WHEN %(revive)s THEN NULL ELSE m.valid_until END,
     retired_as = CASE WHEN %(revive)s THEN NULL ELSE m.retired_as END
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    memory_id uuid, ordinal integer, tags jsonb, metadata jsonb, run_id text, final_score real,
-    occurred_at timestamptz
-)
+FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
 """
 
-LOCK = """
-SELECT 1 FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-ORDER BY memory_id FOR NO KEY UPDATE
-"""
-
-RETIRE = """
+LOCK = f"SELECT 1 FROM memories WHERE {THESE} ORDER BY memory_id FOR NO KEY UPDATE"  # noqa: S608 - constants
+RETIRE = f"""
 UPDATE memories SET valid_until = now(), retired_as = %(reason)s
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[]) AND valid_until IS NULL
-"""
+WHERE {THESE} AND (valid_until IS NULL OR retired_as = ANY(%(over)s)) RETURNING memory_id
+"""  # noqa: S608 - constants
 
-MARK = """
-UPDATE memories SET retired_as = %(reason)s, valid_until = now()
-WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
-"""
-
-INSERT_GIVEN = """
-INSERT INTO observations AS o (
-    workspace_id, memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt
-)
-SELECT %(workspace_id)s, memory_id, task, task_type, narrative, ARRAY(SELECT jsonb_array_elements_text(facts)),
-    output_path, verdict, compressor, model, prompt
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
-    memory_id uuid, task text, task_type text, narrative text, facts jsonb, output_path text, verdict text,
-    compressor text, model text, prompt text
-)
-"""
-INSERT_OBSERVATIONS = f"{INSERT_GIVEN} ON CONFLICT DO NOTHING"
+OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt"
+INSERT_GIVEN = f"""
+INSERT INTO observations AS o (workspace_id, {OBSERVED})
+SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
+"""  # noqa: S608 - constants
 
 DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
 # The given value replaces the known one, or the other way round; an empty one replaces nothing.
@@ -131,7 +104,7 @@ class TooManyWords(Exception):
 
 @contextmanager
 def word_limit() -> Iterator[None]:
-    """Raises TooManyWords where the database refuses such a text."""
+    """Raises TooManyWords if the database refuses such a text."""
     try:
         yield
     except psycopg.errors.ProgramLimitExceeded as error:
@@ -165,10 +138,10 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     if not rows:
         return set()
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
-    return set(await session.column(INSERT, {"rows": _as_json([row.json for row in ordered])}))
+    return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
 
 
-async def lock(session: Session, ids: Sequence[UUID]) -> int:
+async def lock(session: Session, ids: Collection[UUID]) -> int:
     """Lock memories against other writers, in the order of their ids; returns how many there are.
 
     Readers and new references to them do not wait.
@@ -185,53 +158,40 @@ async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = 
         return
     ordered = sorted(rows, key=lambda row: row.memory_id)
     await lock(session, [row.memory_id for row in ordered])
-    await session.execute(UPDATE, {"rows": _as_json([row.json for row in ordered]), "revive": revive})
+    await session.execute(UPDATE, {"rows": as_json([row.json for row in ordered]), "revive": revive})
 
 
-async def retire(session: Session, ids: Sequence[UUID], *, reason: str = GONE) -> int:
-    """Take memories out of retrieval; returns how many were live. They keep their row, ratings and provenance."""
+async def retire(
+    session: Session, ids: Sequence[UUID], *, reason: str = GONE, over: Sequence[str] = ()
+) -> Sequence[UUID]:
+    """Take live memories out of retrieval, and give those that are retired `over` other reasons this one.
+
+    They keep their row, ratings and provenance. Returns those that were changed.
+    """
     if not ids:
-        return 0
+        return ()
     await lock(session, ids)
-    retired = await session.execute(RETIRE, {"ids": list(ids), "reason": reason})
+    retired = await session.column(RETIRE, {"ids": list(ids), "reason": reason, "over": list(over)})
     await links.forget_memories(session, ids)
     await forget_memories(session, ids)
     return retired
 
 
-async def mark_retired(session: Session, ids: Sequence[UUID], *, reason: str) -> None:
-    """Retire memories for this reason, also those that are retired already."""
-    await retire(session, ids, reason=reason)
-    if ids:
-        await session.execute(MARK, {"ids": list(ids), "reason": reason})
-
-
-async def insert_observations(session: Session, rows: Sequence[MemoryRow]) -> None:
-    """Write the observation fields of these rows."""
-    given = _details({row.memory_id: row for row in rows})
-    if given:
-        await session.execute(INSERT_OBSERVATIONS, {"rows": _as_json(given)})
-
-
 async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *, known_first: bool) -> set[UUID]:
-    """Give known memories, by id, the new fields of these observations; returns those that have changed.
+    """Write the observation fields of memories, given by id, in the order of the ids, so that no two writers deadlock.
 
-    An empty field changes nothing. The compressor that made the observation stays.
+    An empty field changes nothing that is known. The compressor that made a known observation stays. Returns the
+    memories that have changed.
     """
-    given = _details(rows)
-    if not given:
-        return set()
-    values = {"rows": _as_json(given), "known_first": known_first}
-    return set(await session.column(MERGE_OBSERVATIONS, values))
-
-
-def _details(rows: Mapping[UUID, MemoryRow]) -> list[dict[str, Any]]:
-    """Returns the rows' observation fields in the order of the ids, so that no two writers deadlock."""
-    return [
+    given = [
         {"memory_id": memory_id, **asdict(row.memory.observation)}
         for memory_id, row in sorted(rows.items())
         if row.memory.observation is not None
     ]
+    if not given:
+        return set()
+    values = {"rows": as_json(given), "known_first": known_first}
+    return set(await session.column(MERGE_OBSERVATIONS, values))
 
 
 async def add_refusals(session: Session, counts: Mapping[str, int]) -> None:
@@ -245,5 +205,6 @@ async def refusals_of_all(session: Session) -> dict[str, int]:
     return {row.reason: row.total for row in await session.rows(REFUSALS_OF_ALL)}
 
 
-def _as_json(items: Sequence[Mapping[str, Any]]) -> str:
+def as_json(items: Sequence[Mapping[str, Any]]) -> str:
+    """Returns rows in the form in which a statement takes them."""
     return msgspec.json.encode(items).decode()

@@ -1,10 +1,10 @@
 """Writes memories that passed the gate: inserts and indexes new ones, and updates known ones of the same identity."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -12,9 +12,8 @@ import numpy as np
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
 from app.index import vectors
-from app.index.indexing import NewVectors, index_memories, index_words
+from app.index.indexing import index_memories, index_words, pending_among
 from app.index.models import StoredModel, active_model
-from app.index.pending import pending_among
 from app.memories import store
 from app.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_utc
 from app.models.protocols import Matrix
@@ -23,8 +22,6 @@ ATTEMPTS = 3
 """Tries to find or insert memories that others insert and retire at the same moment."""
 NUMBER = np.dtype("<f4")
 """A number of a given vector."""
-
-T = TypeVar("T")
 
 
 class RunTraces(Protocol):
@@ -58,7 +55,7 @@ async def write(
 ) -> Written:
     """Store memories, or update the known ones of the same identity.
 
-    A memory that is given twice is stored once, and updated by what differs the second time. `runs` is needed where
+    A memory that is given twice is stored once, and updated by what differs the second time. `runs` is needed if
     observations name runs.
     """
     ids: dict[Identity, UUID] = {}
@@ -92,8 +89,11 @@ async def _write(
     model = await _served_model(session, rows)
     if fresh:
         inserted = sorted(fresh.values(), key=lambda row: row.memory_id)
-        await store.insert_observations(session, inserted)
-        await index_memories(session, [row.memory_id for row in inserted], _new_vectors(model, inserted))
+        await store.merge_observations(session, {row.memory_id: row for row in inserted}, known_first=known_first)
+        given = {} if model is None else _vectors_of((row.memory_id, row) for row in inserted)
+        await index_memories(session, [row.memory_id for row in inserted], embedded=given)
+        if model is not None and given:
+            await vectors.insert_new(session, model, list(given), _as_matrix(given.values()))
     await _add_missing_vectors(session, model, again)
     counts.update(stored=len(fresh), updated=len(updated), unchanged=len(rows) - len(fresh) - len(updated))
     return {identity: row.memory_id for identity, row in (known | fresh).items()}
@@ -152,20 +152,20 @@ def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row], *, known_
 
 
 def _joined(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow | None:
-    """Returns the row that updates a known memory, under its id; None where nothing changes.
+    """Returns the row that updates a known memory, under its id; None if nothing changes.
 
     Nothing is lost: tags and metadata are united, the first run stays, and a field that is not given keeps its value. A
     given score or date replaces the known one, unless the known values are kept.
     """
     given = row.memory
-    known_first = _goes_first(known, row, known_first=known_first)
+    first, other = (known, given) if _goes_first(known, row, known_first=known_first) else (given, known)
     memory = replace(
         given,
         tags=tuple(dict.fromkeys((*known.tags, *given.tags))),
-        metadata={**given.metadata, **known.metadata} if known_first else {**known.metadata, **given.metadata},
+        metadata={**other.metadata, **first.metadata},
         run_id=known.run_id or given.run_id,
-        final_score=_first(given.final_score, known.final_score, known_first),
-        occurred_at=_first(given.occurred_at, known.occurred_at, known_first),
+        final_score=other.final_score if first.final_score is None else first.final_score,
+        occurred_at=other.occurred_at if first.occurred_at is None else first.occurred_at,
     )
     if _changeable(memory) == _changeable(known):
         return None
@@ -180,11 +180,6 @@ def _goes_first(known: Row, row: MemoryRow, *, known_first: bool) -> bool:
     return row.memory.final_score is None or row.memory.final_score <= (known.final_score or 0.0)
 
 
-def _first(given: T | None, known: T | None, known_first: bool) -> T | None:  # noqa: FBT001 - of the caller's
-    one, other = (known, given) if known_first else (given, known)
-    return other if one is None else one
-
-
 def _changeable(memory: "NewMemory | Row") -> tuple[Any, ...]:
     score = None if memory.final_score is None else round(memory.final_score, 4)
     moment = None if memory.occurred_at is None else in_utc(memory.occurred_at)
@@ -192,33 +187,28 @@ def _changeable(memory: "NewMemory | Row") -> tuple[Any, ...]:
 
 
 async def _served_model(session: Session, rows: Sequence[MemoryRow]) -> StoredModel | None:
-    """Returns the model of the vectors given with these memories; None where there are none, or it is not served."""
+    """Returns the model of the vectors given with these memories; None if there are none, or it is not served."""
     names = {row.memory.embedding.model for row in rows if row.memory.embedding is not None}
     model = await active_model(session, held=True) if names else None
     return model if model is not None and names == {model.name} else None
 
 
-def _new_vectors(model: StoredModel | None, rows: Sequence[MemoryRow]) -> NewVectors | None:
-    given = {row.memory_id: row.memory.embedding for row in rows if row.memory.embedding is not None}
-    if model is None or not given:
-        return None
-    return NewVectors(model, list(given), _as_matrix(list(given.values())))
+def _vectors_of(rows: Iterable[tuple[UUID, MemoryRow]]) -> dict[UUID, GivenVector]:
+    return {memory_id: row.memory.embedding for memory_id, row in rows if row.memory.embedding is not None}
 
 
 async def _add_missing_vectors(
     session: Session, model: StoredModel | None, again: Sequence[tuple[Row, MemoryRow]]
 ) -> None:
     """Gives known memories that are still pending for a vector the one that was given now."""
-    given = {known.memory_id: row.memory.embedding for known, row in again if row.memory.embedding is not None}
-    if model is None or not given:
-        return
-    lacking = await pending_among(session, list(given))
-    ready = {memory_id: vector for memory_id, vector in given.items() if memory_id in lacking}
-    if ready:
-        await vectors.write(session, model, list(ready), vectors.as_literals(_as_matrix(list(ready.values()))))
+    given = {} if model is None else _vectors_of((known.memory_id, row) for known, row in again)
+    lacking = await pending_among(session, list(given)) if given else ()
+    if model is not None and lacking:
+        matrix = _as_matrix([given[memory_id] for memory_id in lacking])
+        await vectors.write(session, model, dict(zip(lacking, vectors.as_literals(matrix), strict=True)))
 
 
-def _as_matrix(given: Sequence[GivenVector]) -> Matrix:
+def _as_matrix(given: Iterable[GivenVector]) -> Matrix:
     """Returns checked vectors as rows of unit length."""
     rows = np.stack([np.frombuffer(item.numbers, NUMBER) for item in given]).astype(np.float64)
     # Divided by the largest first, so that no square is beyond a number.

@@ -9,7 +9,7 @@ from app.db.database import Database
 from app.db.migrations import state
 from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
-from app.index import pending, vectors
+from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
 from app.models.protocols import EmbeddingProvider
 from app.models.providers import provider_from
@@ -141,7 +141,7 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
     await provider.close()
     async with database.across() as session:
         stored = await active_model(session)
-        count = await pending.pending_count(session)
+        count = await indexing.pending_count(session)
     if stored is not None:
         yield _same_model(provider, stored.name, stored.dimension)
     yield _backfill(count)

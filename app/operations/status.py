@@ -7,7 +7,7 @@ from app.db.database import Database
 from app.db.migrations import head, state
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
-from app.index import pending
+from app.index import indexing
 from app.index.backfill import pending_count
 from app.index.models import Move, StoredModel, active_model, move_state
 from app.memories import store as memories
@@ -202,7 +202,7 @@ async def gauges(database: Database) -> Gauges:
     """
     async with database.across() as session:
         return Gauges(
-            pending=await pending.pending_count(session),
+            pending=await indexing.pending_count(session),
             refused=await memories.refusals_of_all(session),
             move=(await move_state(session)).move,
         )

@@ -16,8 +16,8 @@ from app.index.models import StoredModel, mismatch
 from app.index.reembed import speaking
 from app.index.vectors import as_literal, embedded_text
 from app.memories import filters
-from app.memories.admission import NAME_LIMIT, in_calendar, unstorable
 from app.memories.filters import Filters
+from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
 from app.retrieval.candidates import (

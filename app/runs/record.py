@@ -10,8 +10,8 @@ from uuid import UUID
 from app.db.database import Database, again_after_deadlock
 from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
-from app.memories.admission import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.memories.browse import LARGEST_PAGE, with_memory
+from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
 from app.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory
 from app.safety.secrets import mask, masked_values

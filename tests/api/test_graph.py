@@ -16,7 +16,7 @@ from app.insight.map.drawing import Graph
 from app.insight.map.process import Job, Layout
 from app.insight.map.project import Question, graph
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from tests.insight.seeding import TOPICS, seed, vectors_of
@@ -57,10 +57,8 @@ async def test_memories_without_vectors_are_told(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
     await remember(
-        services.database,
-        services.counter,
-        workspace=workspace,
-        memories=[NewMemory(kind="note", body="The crane waits for its vector.")],
+        Door(services.database, services.counter, workspace),
+        [NewMemory(kind="note", body="The crane waits for its vector.")],
     )
     assert (await shown(client))["reason"] == "no memory has its vector yet; 1 wait for theirs"
     await seed(services, workspace, 2)

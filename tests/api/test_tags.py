@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.memories.admission import TAGS_LIMIT
+from app.memories.gate import TAGS_LIMIT
 from tests.api.calls import get, post
 
 

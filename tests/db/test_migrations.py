@@ -23,7 +23,7 @@ from app.db.tables import metadata
 from app.index import models
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.postgres.cluster import binary
 from app.postgres.embedded import EmbeddedPostgres
@@ -71,7 +71,7 @@ def test_each_migration_goes_down_and_up_with_rows_in_place(
     async def fill() -> None:
         database = Database(own_database_url, pool_size=2)
         workspace = await workspace_in(database, "w")
-        await remember(database, counter, workspace=workspace, memories=[NewMemory(kind="note", body="kept")])
+        await remember(Door(database, counter, workspace), [NewMemory(kind="note", body="kept")])
         async with database.session(workspace) as session:
             await models.register(session, "model", 3)
         await database.close()
@@ -123,7 +123,7 @@ def test_indexes_that_a_failure_left_half_built_are_built_again(own_database_url
     async def fill() -> None:
         database = Database(own_database_url, pool_size=2)
         notes = [NewMemory(kind="note", body=body) for body in ("one", "two")]
-        await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
+        await remember(Door(database, counter, await workspace_in(database, "w")), notes)
         await database.close()
 
     asyncio.run(fill())
@@ -199,7 +199,7 @@ def test_a_dump_that_was_restored_on_a_server_without_the_roles_is_secured_again
     async def fill() -> None:
         database = Database(own_database_url, pool_size=2)
         workspace = await workspace_in(database, "w")
-        await remember(database, counter, workspace=workspace, memories=[NewMemory(kind="note", body="kept")])
+        await remember(Door(database, counter, workspace), [NewMemory(kind="note", body="kept")])
         async with database.session(workspace) as session:
             await models.register(session, "model", 3)
         await database.close()

@@ -13,7 +13,7 @@ from app.index import vectors as store
 from app.index.backfill import build_indexes, pending_count, pouring, serving_model, vector_bytes
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.recall import Query
 from app.retrieval.search import search
@@ -40,7 +40,7 @@ async def remember_with_vectors(
         )
         for place, vector in enumerate(vectors, start)
     ]
-    done = await remember(database, counter, workspace=await workspace_in(database, "w"), memories=memories)
+    done = await remember(Door(database, counter, await workspace_in(database, "w")), memories)
     assert done.stored == FEW
 
 

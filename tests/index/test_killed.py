@@ -19,7 +19,7 @@ from app.index.backfill import embed_all_pending
 from app.index.models import MoveState, move_state
 from app.index.reembed import FollowingProvider, following_provider
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.operations.doctor import diagnose
 from app.retrieval.recall import Query
@@ -131,7 +131,7 @@ async def test_a_killed_move_goes_on_and_queries_never_mix_models(
     database, provider = Database(own_database_url, pool_size=8), following_provider(own)
     assert isinstance(provider, FollowingProvider)
     notes = [NewMemory(kind="note", body=body) for body in NOTES]
-    await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
+    await remember(Door(database, counter, await workspace_in(database, "w")), notes)
     assert await embed_all_pending(database, provider, across=database.across) == len(NOTES)
     asker = Asker(database, provider)
     async with asker.asking():

@@ -23,7 +23,7 @@ from app.intake.reports.outcome import Intake
 from app.links.linking import link_pending
 from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.operations.doctor import diagnose
 from app.retrieval.recall import Query, Recall
@@ -41,7 +41,7 @@ LESSONS = [f"Lesson {number}: the scout verifies producers of town {number} in t
 
 async def filled(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> None:
     notes = [NewMemory(kind="note", body=body) for body in LESSONS]
-    await remember(database, counter, workspace=await workspace_in(database, "w"), memories=notes)
+    await remember(Door(database, counter, await workspace_in(database, "w")), notes)
     await embed_all_pending(database, provider, across=database.across)
 
 
@@ -187,7 +187,7 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     own: Database, provider: EmbeddingProvider, counter: TokenCounter
 ) -> None:
     notes = [NewMemory(kind="note", body=f"Late lesson {number}.") for number in range(300)]
-    await remember(own, counter, workspace=await workspace_in(own, "w"), memories=notes)
+    await remember(Door(own, counter, await workspace_in(own, "w")), notes)
     old = Lent(provider, held=True)
     embedding = asyncio.create_task(embed_all_pending(own, old, across=own.across))
     await old.entered.wait()
@@ -203,7 +203,7 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
 ) -> None:
     """A transaction that made sure of the old model is waited for, and what it wrote is listed."""
     late = NewMemory(kind="note", body="The judge came late.")
-    ids = (await remember(own, counter, workspace=await workspace_in(own, "w"), memories=[late])).ids
+    ids = (await remember(Door(own, counter, await workspace_in(own, "w")), [late])).ids
     vector = vectors.as_literals(await provider.embed_documents([late.body]))
     async with own.session(await workspace_in(own, "w")) as session:
         model = await stored.active_model(session)
@@ -214,7 +214,7 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)
         assert not moving.done()
-        await vectors.insert(session, model, [memory_id for memory_id in ids if memory_id], vector)
+        await vectors.insert(session, model, dict(zip(filter(None, ids), vector, strict=True)))
     await moving
     assert await models(own) == [("turned", True)]
     assert await vectors_of(own) == {"turned": 301}

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.index import models, vectors
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import Matrix
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
@@ -54,7 +54,7 @@ async def seed(
         NewMemory(kind=kind, title=f"{topic} {number}", body=text_of(topic, number), tags=(topic,))
         for number, topic in enumerate(chosen, first)
     ]
-    stored = await remember(services.database, services.counter, workspace=workspace, memories=memories)
+    stored = await remember(Door(services.database, services.counter, workspace), memories)
     ids = [memory_id for memory_id in stored.ids if memory_id is not None]
     assert len(ids) == count, stored.rejected
     await embed(services, workspace, ids, vectors_of(chosen, seed=first + 1) if matrix is None else matrix)
@@ -66,4 +66,4 @@ async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID], m
     async with services.database.session(workspace) as session:
         model = await models.active_model(session)
         assert model is not None
-        await vectors.write(session, model, list(ids), vectors.as_literals(matrix))
+        await vectors.write(session, model, dict(zip(ids, vectors.as_literals(matrix), strict=True)))

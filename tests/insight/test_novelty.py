@@ -10,7 +10,7 @@ from app.index.backfill import embed_pending
 from app.insight.novelty import MOST_PASSAGES, Novelty, novelty
 from app.insight.novelty_scoring import Profile, scored
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.providers import NoopProvider
 from app.runs.feedback.rate import rate
@@ -33,7 +33,7 @@ PROSE = [
 async def store(
     database: Database, counter: TokenCounter, provider: EmbeddingProvider, workspace: Workspace, *memories: NewMemory
 ) -> list[UUID]:
-    found = await remember(database, counter, workspace=workspace, memories=memories)
+    found = await remember(Door(database, counter, workspace), memories)
     ids = [memory_id for memory_id in found.ids if memory_id]
     assert len(ids) == len(memories)
     if provider.enabled:
@@ -114,7 +114,7 @@ async def test_a_copy_is_known_before_it_has_its_vector(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
 ) -> None:
     await store(database, counter, provider, workspace, *(note(text) for text in PROSE))
-    await remember(database, counter, workspace=workspace, memories=[note(STORED)])
+    await remember(Door(database, counter, workspace), [note(STORED)])
     found = await novelty(database, provider, workspace=workspace, task="", results=[STORED])
     assert (found.path, found.novelty) == ("vector", 0)
     assert "1 of 73 memories have no vector yet" in found.degraded

@@ -11,7 +11,7 @@ from app.index.backfill import embed_pending
 from app.links.linking import link_pending
 from app.memories.browse import links_of
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
@@ -27,7 +27,7 @@ class Linked:
 
     async def add(self, *memories: NewMemory, embed: bool = False, link: bool = True) -> list[UUID]:
         """Returns their ids, once they are linked."""
-        result = await remember(self.database, self.counter, workspace=self.workspace, memories=memories)
+        result = await remember(Door(self.database, self.counter, self.workspace), memories)
         assert result.rejected == ()
         ids = [memory_id for memory_id in result.ids if memory_id is not None]
         if embed:

@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 
 from app.db.database import Database
-from app.index.indexing import reindex_memories
-from app.index.pending import WORDS, leave_links, queue_for_links
+from app.index.indexing import WORDS, leave_links, queue_for_links, reindex_memories
 from app.links import lookup
 from app.links.relations import MENTIONED, MENTIONS, NAME_BEARERS, SAME_ENTITY, SIMILAR, TITLE_BEARERS
 from app.links.store import forget_found

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.db.database import Database
-from app.memories.echoes import Residual, residuals, without
-from app.memories.gate import Given, echo_by_meaning, echo_of, says_no_more, screened, worthless
-from app.memories.memory import NewMemory
+from app.memories.echoes import Comparison, Residual, echo_by_meaning, echo_of, residuals, says_no_more, without
+from app.memories.gate import screened, worthless
+from app.memories.memory import Given, NewMemory
 from app.text.pieces import FRAME, HEADING, lines, paragraphs
 from app.text.pieces import sentences as said_in
 from app.text.sentences import heading_of, sentences
@@ -133,7 +133,7 @@ async def test_what_is_new_stands_without_what_it_was_told_with(
     database: Database, workspace: Workspace, text: str, rest: str
 ) -> None:
     known = Given(memory_id=uuid4(), text=LESSON)
-    (found,) = await residuals(database, None, workspace, [text], [known])
+    (found,) = await residuals(Comparison(database, None, workspace, [known]), [text])
     assert (found.text, bool(found.repeats)) == (rest, text not in (NEWS, f"{LESSON} It cost a day."))
 
 

@@ -13,7 +13,7 @@ from app.db.session import EMBED
 from app.errors import InvalidInput, NotFound
 from app.index import models, vectors
 from app.index.backfill import embed_pending, refresh_all_statistics
-from app.index.pending import pending_texts
+from app.index.indexing import pending_texts
 from app.links.linking import link_pending
 from app.links.lookup import pending_vectors
 from app.memories.browse import get_memory, list_memories, list_sources
@@ -32,7 +32,7 @@ def message(body: str, ordinal: int) -> NewMemory:
 
 
 async def store(database: Database, counter: TokenCounter, workspace: Workspace, *memories: NewMemory) -> Remembered:
-    return await remember(database, counter, workspace=workspace, memories=memories)
+    return await remember(Door(database, counter, workspace), memories)
 
 
 async def test_text_is_kept_word_for_word(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
@@ -98,10 +98,8 @@ async def test_a_known_observation_takes_new_details(
     for change, counts in changes:
         again = await store(database, counter, workspace, given(**change))
         assert (again.ids, again.updated, again.unchanged) == (first.ids, int(counts), int(not counts))
-    filled = await remember(
-        database, counter, workspace=workspace, known_first=True,
-        memories=[given(verdict="late", facts=("late",), output_path="/o.md")],
-    )  # fmt: skip
+    late = given(verdict="late", facts=("late",), output_path="/o.md")
+    filled = await remember(Door(database, counter, workspace, known_first=True), [late])
     assert filled.updated == 1
     (memory,) = await list_memories(database, workspace=workspace)
     detail = memory.observation
@@ -135,7 +133,7 @@ async def test_an_import_fills_only_what_is_empty(
     given = NewMemory(kind="note", body="the lesson", final_score=3.0, metadata={"n": 2})
     await store(database, counter, workspace, given)
     again = replace(given, final_score=8.2, metadata={"n": 1, "id": 7}, run_id="run-1")
-    result = await remember(database, counter, workspace=workspace, memories=[again], known_first=True)
+    result = await remember(Door(database, counter, workspace, known_first=True), [again])
     assert result.ids[0] is not None
     memory = await get_memory(database, workspace=workspace, memory_id=result.ids[0])
     assert (memory.final_score, memory.metadata, memory.run_id) == (3.0, {"n": 2, "id": 7}, "run-1")

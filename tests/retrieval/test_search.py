@@ -15,12 +15,12 @@ from app.db.database import Database
 from app.errors import InvalidInput
 from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.vectors import as_literal
-from app.memories.admission import LARGEST_ORDINAL
 from app.memories.browse import links_of, neighbours_of
 from app.memories.filters import Filters, conditions
+from app.memories.gate import LARGEST_ORDINAL
 from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory, SourceReference
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.local import CrossEncoder
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.models.providers import NoopProvider
@@ -54,7 +54,7 @@ class Store:
         self.database, self.provider, self.counter, self.workspace = database, provider, counter, workspace
 
     async def add(self, *memories: NewMemory, embed: bool = True) -> None:
-        result = await remember(self.database, self.counter, workspace=self.workspace, memories=memories)
+        result = await remember(Door(self.database, self.counter, self.workspace), memories)
         assert result.rejected == ()
         if embed:
             ids = [id_ for id_ in result.ids if id_]

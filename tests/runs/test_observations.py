@@ -12,7 +12,7 @@ import pytest_asyncio
 from app.db.database import Database
 from app.memories.browse import list_memories
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.chat import OpenAIChat
 from app.runs.observations import store
 from app.runs.observations.observation import Outcome
@@ -77,7 +77,7 @@ async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
         await until(database, workspace, IS_WAITED_FOR)
         assert not waiting.done()
         note = [NewMemory(kind="note", body="12 producers")]
-        kept = await remember(database, services.counter, workspace=workspace, memories=note)
+        kept = await remember(Door(database, services.counter, workspace), note)
         await store.finish(session, replace(asked.recorded, outcome="stored", memory_id=kept.ids[0]))
     assert await waiting == observation_id
     told = await get_observation(database, workspace=workspace, observation_id=observation_id)

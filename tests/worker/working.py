@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.wiring import Services
 from app.worker.worker import run_worker
 from tests.conftest import workspace_in
@@ -39,7 +39,7 @@ async def until_jobs(services: Services, reached: Callable[[set[tuple[str, str]]
 async def note(services: Services, *bodies: str, workspace: str = "w") -> None:
     notes = [NewMemory(kind="note", body=body) for body in bodies]
     target = await workspace_in(services.database, workspace)
-    await remember(services.database, services.counter, workspace=target, memories=notes)
+    await remember(Door(services.database, services.counter, target), notes)
 
 
 async def until_settled(services: Services, *, but_for: str = "") -> None:

@@ -5,7 +5,7 @@ import pytest
 from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.models.providers import NoopProvider
 from app.retrieval.recall import Query
@@ -56,7 +56,7 @@ async def test_what_is_no_language_is_refused_with_those_that_are_known(
             outcome=Outcome(task="t", output="The scout verified 12 producers.", language=language),
         )  # fmt: skip
     note = NewMemory(kind="note", body="A finding of the judge", language=language)
-    done = await remember(database, counter, workspace=workspace, memories=[note])
+    done = await remember(Door(database, counter, workspace), [note])
     (rejected,) = done.rejected
     assert rejected.reason.startswith(f"language: {language!r} is none")
 
@@ -73,6 +73,6 @@ async def test_a_workspace_has_its_own(database: Database, counter: TokenCounter
     assert workspace.language == "german"
     assert (await resolve(database, workspace.name, language="english")).language == "german"
     memory = NewMemory(kind="note", body="Die Berichte nannten keine Quellen.")
-    await remember(database, counter, workspace=workspace, memories=[memory])
+    await remember(Door(database, counter, workspace), [memory])
     recall = await search(database, NoopProvider(), workspace=workspace, query=Query(text="Bericht ohne Quelle", k=1))
     assert [hit.memory.language for hit in recall.hits] == ["german"]

@@ -11,8 +11,8 @@ import structlog
 from app.db.database import Database
 from app.db.session import Session
 from app.errors import InvalidInput
+from app.index.indexing import pending_count
 from app.index.models import active_model
-from app.index.pending import pending_count
 from app.insight.map import store
 from app.insight.map.drawing import (
     Graph,

@@ -12,7 +12,7 @@ import psycopg
 
 from app.db.session import Session
 from app.errors import InvalidInput, check
-from app.memories.admission import unstorable
+from app.memories.gate import unstorable
 from app.memories.memory import NewMemory, ObservationDetail
 from app.runs import store as runs
 from app.runs.observations.observation import facts_of

@@ -23,7 +23,7 @@ from app.intake.imports.exported import (
     run_of,
     text_of,
 )
-from app.memories.admission import in_calendar, unstorable
+from app.memories.gate import in_calendar, unstorable
 from app.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replayed
 from app.runs.observations.observation import storable
 from app.safety.secrets import masked_values

@@ -18,10 +18,10 @@ from app.intake.imports.exported import (
     taken_out,
 )
 from app.intake.imports.harness import key_part, missing_entries, new_entries, read_harness
-from app.memories import changes
-from app.memories.admission import reason_to_reject
+from app.memories import store as memories
+from app.memories.gate import reason_to_reject
 from app.memories.memory import NewMemory, content_hash
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.runs import traces
 from app.runs.feedback import store as feedback
@@ -157,13 +157,8 @@ async def _stored(target: _Import, items: Sequence[Named]) -> Sequence[UUID | No
         return []
     try:
         remembered = await remember(
-            target.database,
-            target.counter,
-            workspace=target.workspace,
-            memories=[item.memory for _, item in items],
-            mask=target.mask,
-            runs=traces,
-            known_first=True,
+            Door(target.database, target.counter, target.workspace, mask=target.mask, runs=traces, known_first=True),
+            [item.memory for _, item in items],
         )
     except REFUSED_BY_THE_DATABASE as error:
         if len(items) == 1:
@@ -185,7 +180,7 @@ async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservatio
     """
     prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
     async with target.database.session(target.workspace) as session:
-        if not await changes.lock_for_rating(session, memory_id):
+        if not await memories.lock(session, [memory_id]):
             return 0
         before = await feedback.keyed(session, memory_id, prefix)
         entries = new_entries(prefix, item, before, mask=target.mask)

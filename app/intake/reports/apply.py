@@ -9,9 +9,8 @@ from uuid import UUID
 from app.db.database import again_after_deadlock
 from app.db.session import Session
 from app.index import vectors as embeddings
-from app.index.indexing import enqueue_statistics, index_words, reindex_memories
+from app.index.indexing import enqueue_statistics, index_words, queue_for_vectors, reindex_memories
 from app.index.models import StoredModel
-from app.index.pending import queue_for_vectors
 from app.index.vectors import embedded_text
 from app.intake.reports import store
 from app.intake.reports.chunk import HEADING_SEPARATOR
@@ -23,8 +22,8 @@ from app.links import store as links
 from app.links.relations import SUPERSEDES, Link
 from app.memories import sources
 from app.memories import store as memories
-from app.memories.memory import QUARANTINED, MemoryRow, content_hash
-from app.memories.sources import KnownFile, Retitled
+from app.memories.memory import GONE, QUARANTINED, MemoryRow
+from app.memories.sources import KnownFile
 from app.models.protocols import TokenCounter
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace
@@ -183,8 +182,11 @@ async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str,
 
 
 async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
-    held = [replace(plan.sources[uri], content_hash=file.content_hash) for uri, file in plan.changed.items()]
-    await sources.keep_files(session, held, [file.title for file in plan.changed.values()])
+    held = [
+        replace(plan.sources[uri], content_hash=file.content_hash, title=file.title)
+        for uri, file in plan.changed.items()
+    ]
+    await sources.keep_files(session, held)
     languages = {row.language for file in plan.changed.values() for row in file.rows}
     await workspaces.add_languages(session, workspace, languages)
 
@@ -193,7 +195,7 @@ async def _carry_out(session: Session, matching: Matching, vectors: Vectors) -> 
     """Stores the chunks; returns how many were queued for vectors."""
     await memories.retire(session, matching.retired)
     caught = [chunk.memory_id for chunk, row in matching.kept if row.quarantined and not chunk.released]
-    await memories.mark_retired(session, caught, reason=QUARANTINED)
+    await memories.retire(session, caught, reason=QUARANTINED, over=(GONE,))
     pairs = [(chunk, row) for chunk, row in matching.kept if chunk.released or not row.quarantined]
     kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in pairs]
     revived = [row for (chunk, _), row in zip(pairs, kept, strict=True) if not chunk.live]
@@ -211,7 +213,7 @@ async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: V
     """Stores the vectors that are there; returns how many of these memories are queued for one."""
     ready = {row.memory_id: vectors.literals[row.content_hash] for row in rows if row.content_hash in vectors.literals}
     model = vectors.model if ready else None
-    given = model is not None and await embeddings.write(session, model, list(ready), list(ready.values()))
+    given = model is not None and await embeddings.write(session, model, ready)
     lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]
     await queue_for_vectors(session, lacking)
     return len(lacking)
@@ -252,16 +254,11 @@ async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, o
     return retired
 
 
-def _retitled(chunk: MemoryRow, name: str, counter: TokenCounter) -> Retitled:
-    heading_path = (name, *chunk.memory.metadata["trail"][1:])
-    memory = replace(chunk.memory, title=HEADING_SEPARATOR.join(heading_path))
-    return Retitled(
-        memory_id=chunk.memory_id,
-        title=memory.title,
-        heading_path=heading_path,
-        content_hash=content_hash(memory, chunk.language),
-        tokens=counter.count(embedded_text(memory.title, memory.body)),
-    )
+def _retitled(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
+    heading_path = [name, *chunk.memory.metadata["trail"][1:]]
+    title = HEADING_SEPARATOR.join(heading_path)
+    memory = replace(chunk.memory, title=title, metadata={**chunk.memory.metadata, "trail": heading_path})
+    return replace(chunk, memory=memory, tokens=counter.count(embedded_text(title, memory.body)))
 
 
 async def retire(state: IngestionState, files: Sequence[KnownFile]) -> None:

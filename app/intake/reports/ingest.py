@@ -27,7 +27,7 @@ from app.intake.reports.pipeline import Pipeline, vectors_of
 from app.intake.reports.prepare import Prepared, file_hash, prepare
 from app.intake.reports.scan import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
 from app.memories import sources
-from app.memories.admission import too_long_uri, unstorable
+from app.memories.gate import too_long_uri, unstorable
 from app.memories.sources import KnownFile
 from app.workspaces.resolve import made
 from app.workspaces.workspace import check_language, configuration

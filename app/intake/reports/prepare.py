@@ -14,9 +14,8 @@ from app.intake.reports.chunk import Chunk
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
-from app.memories.admission import TAG_LIMIT, TAGS_LIMIT
-from app.memories.gate import INJECTION, INVALID, Screened, screened
-from app.memories.memory import MemoryRow, NewMemory
+from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, screened
+from app.memories.memory import MemoryRow, NewMemory, Screened
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3
@@ -67,14 +66,7 @@ def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCo
         title=str(file.shown),
         content_hash=file_hash(content, language),
         rows=tuple(
-            MemoryRow(
-                memory=item.memory,
-                source_id=None,
-                language=language,
-                tokens=count,
-                findings=item.findings,
-                quarantined=item.objection is not None,
-            )
+            replace(item, tokens=count).row(source_id=None, language=language)
             for item, count in zip(passed, tokens, strict=True)
         ),
         left_out=sum(chunk.left_out for chunk in chunks),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from app.memories.admission import too_long_uri
+from app.memories.gate import too_long_uri
 
 SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"

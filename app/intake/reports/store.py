@@ -91,7 +91,7 @@ async def retire(session: Session, source_id: UUID) -> int:
     """Take a deleted file's chunks out of retrieval; returns how many there were."""
     await sources.retire_file(session, source_id)
     chunks = await known_chunks(session, [source_id])
-    return await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live])
+    return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
 
 
 async def known_vectors(session: Session, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:

@@ -7,8 +7,8 @@ from uuid import UUID
 from app.db.database import Database
 from app.db.session import Session
 from app.errors import InvalidInput, NotFound, check
-from app.memories import changes
-from app.memories.admission import NAME_LIMIT, unstorable
+from app.memories import store as memories
+from app.memories.gate import NAME_LIMIT, unstorable
 from app.runs.feedback import store
 from app.runs.feedback.store import Entry, Rated, Rating
 from app.runs.record import name_reasons
@@ -42,7 +42,7 @@ async def rate(
     if mask:
         entry = replace(entry, comment=masked_values(comment), run_id=masked_values(run_id))
     async with database.session(workspace) as session:
-        if not await changes.lock_for_rating(session, memory_id):
+        if not await memories.lock(session, [memory_id]):
             raise _unknown_memory(workspace, memory_id)
         known = None if idempotency_key is None else await store.by_key(session, idempotency_key)
         if known is None:
@@ -72,7 +72,7 @@ async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: 
     """
     async with database.session(workspace) as session:
         memory_id = await store.memory_of(session, feedback_id)
-        if memory_id is None or not await changes.lock_for_rating(session, memory_id):
+        if memory_id is None or not await memories.lock(session, [memory_id]):
             raise NotFound(f"there is no rating {feedback_id} in workspace {workspace.name}")
         standing = {item.feedback_id: item.undone_at for item in await store.ratings_of(session, memory_id)}
         if standing.get(feedback_id) is None:
@@ -88,7 +88,7 @@ async def list_ratings(database: Database, *, workspace: Workspace, memory_id: U
     """
     async with database.session(workspace, transaction=False) as session:
         found = await store.ratings_of(session, memory_id)
-        if not found and not await changes.lock_for_rating(session, memory_id):
+        if not found and not await memories.lock(session, [memory_id]):
             raise _unknown_memory(workspace, memory_id)
     return found
 

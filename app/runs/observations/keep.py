@@ -12,8 +12,9 @@ from app.links import store as links
 from app.links.relations import SUPERSEDES, Link
 from app.memories import changes
 from app.memories import store as memories
-from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS, Screened, says_no_more
-from app.memories.memory import SUPERSEDED, MemoryRow, NewMemory
+from app.memories.echoes import says_no_more
+from app.memories.gate import BOILERPLATE_ONLY, ECHO, MEANINGS
+from app.memories.memory import SUPERSEDED, NewMemory, Screened
 from app.memories.write import write
 from app.runs import store as runs
 from app.runs import traces
@@ -87,14 +88,9 @@ async def _stored_or_joined(
     better = said is not None and _is_better(memory, said)
     if said is not None and not better:
         return said.memory_id, JOINED
-    row = MemoryRow(
-        memory_id=await store.free_id(session, asked.recorded.observation_id),
-        memory=memory,
-        source_id=None,
-        language=workspace.language if memory.language is None else configuration(memory.language),
-        tokens=told.tokens,
-        findings=told.passed.findings,
-    )
+    language = workspace.language if memory.language is None else configuration(memory.language)
+    row = replace(told.passed, tokens=told.tokens).row(source_id=None, language=language)
+    row = replace(row, memory_id=await store.free_id(session, asked.recorded.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
     # The very same text stays one memory: a better judgement of it is then its own.
     (memory_id,) = (await write(session, [row], runs=traces, known_first=not better)).ids

@@ -14,8 +14,7 @@ from app.index.vectors import embedded_text
 from app.links.store import forget_found
 from app.memories import changes
 from app.memories import store as memories
-from app.memories.admission import unstorable
-from app.memories.gate import MEANINGS, worthless
+from app.memories.gate import MEANINGS, unstorable, worthless
 from app.memories.memory import NewMemory, content_hash
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter

@@ -11,8 +11,8 @@ from app.db.session import Session
 from app.errors import DatabaseUnavailable, Unavailable
 from app.index.vectors import embedded_text
 from app.memories import changes, echoes
-from app.memories.gate import Given, Screened, screened, worthless
-from app.memories.memory import NewMemory, ObservationDetail
+from app.memories.gate import screened, worthless
+from app.memories.memory import Given, NewMemory, ObservationDetail, Screened
 from app.runs import store as runs
 from app.runs import traces
 from app.runs.observations import store
@@ -153,7 +153,8 @@ async def _outcome(session: Session, asked: Asked) -> Outcome:
 async def _made(database: Database, workspace: Workspace, asked: _Asked, compressor: Compressor) -> Made:
     output = asked.outcome.output
     parts = paragraphs(output) if asked.given or HEADING in output else [output]
-    residuals = await echoes.residuals(database, compressor.provider, workspace, parts, asked.given)
+    comparison = echoes.Comparison(database, compressor.provider, workspace, asked.given)
+    residuals = await echoes.residuals(comparison, parts)
     residual, used = echoes.without(parts, residuals), frozenset[UUID]().union(*(item.repeats for item in residuals))
     if await asyncio.to_thread(worthless, residual) is not None:
         return Made(used=used)

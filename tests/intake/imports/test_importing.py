@@ -14,7 +14,7 @@ from app.intake.imports.importing import Imported, import_file
 from app.memories.browse import list_memories
 from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import Memory, NewMemory
-from app.memories.remember import remember
+from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.runs.feedback.rate import list_ratings, rate, undo_rating
 from app.runs.observations.observation import Outcome
@@ -293,7 +293,7 @@ async def test_a_later_judgement_without_a_stored_run_stands(
     asked = await request_observation(database, workspace=workspace, outcome=outcome)
     await compress_requested(database, compressor, workspace=workspace, observation_id=asked)
     given = NewMemory(kind="observation", body="It fell by 3 %.", run_id="r2", final_score=8)
-    await remember(database, compressor.counter, workspace=workspace, memories=[given])
+    await remember(Door(database, compressor.counter, workspace), [given])
     lines = [{"run_id": run_id, "task": "Market", "final_score": 2, "final": "F"} for run_id in ("r1", "r2")]
     await importing(jsonl(tmp_path / "runs.jsonl", *lines))
     found = {memory.run_id: memory for memory in await list_memories(database, workspace=workspace)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memories.admission import reason_to_reject, unstorable
+from app.memories.gate import reason_to_reject, unstorable
 from app.memories.memory import NewMemory, SourceReference
 
 GOOD = NewMemory(kind="note", body="text", source=SourceReference(kind="other", uri="a"), ordinal=0)
