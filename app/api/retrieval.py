@@ -19,8 +19,8 @@ from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.gate import NAME_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query
-from app.retrieval.search import checked_preset, get_recall, search
+from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query, checked_preset
+from app.retrieval.search import get_recall, search
 from app.workspaces.workspace import Workspace
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]

@@ -8,7 +8,6 @@ import psycopg
 
 from app.db.session import Row, Session
 from app.errors import ConfigurationError
-from app.models.protocols import EmbeddingProvider
 
 LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
 LOCK_TIMEOUT = "500ms"
@@ -104,25 +103,6 @@ async def active_model(session: Session, *, held: bool = False) -> StoredModel |
     """
     row = await session.row(SERVED + HELD if held else SERVED)
     return None if row is None else _stored(row)
-
-
-def mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
-    """Returns why the stored vectors cannot answer what the provider embeds; None if they can."""
-    if not provider.enabled:
-        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
-    if stored is None:
-        return "no memory has been embedded yet; a worker does it, or `priors backfill`"
-    if stored.name != provider.model_id:
-        return (
-            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
-            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
-        )
-    if stored.dimension != provider.dimension:
-        return (
-            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
-            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
-        )
-    return None
 
 
 async def is_served(session: Session, model: StoredModel) -> bool:

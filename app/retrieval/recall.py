@@ -1,15 +1,20 @@
-"""The values of a query and its recall: hits, each with every component of its score, and how they were found."""
+"""The values of a query, which is checked here, and of its recall: hits, each with every component of its score."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Literal
 from uuid import UUID
 
+from app.errors import check
+from app.memories import filters
 from app.memories.filters import Filters
+from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
 from app.memories.memory import Memory, in_utc
-from app.retrieval.rank.presets import DEFAULT
+from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
+from app.workspaces.workspace import check_language
 
 QUERY_LIMIT = 300_000
 """Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
@@ -44,6 +49,46 @@ class Query:
         if self.now is None:
             return datetime.now(UTC)
         return self.now if self.now.tzinfo else in_utc(self.now)
+
+
+WEIGHED = ("relevance", "quality")
+"""The weights that a query may set."""
+
+
+def checked_preset(query: Query) -> Preset:
+    """Returns the preset that the query names, with the query's own weights.
+
+    Raises:
+        InvalidInput: this or anything else in the query cannot be taken.
+    """
+    check(list(islice(_reasons(query), 1)))
+    preset = PRESETS[query.preset]
+    return preset if query.weights is None else replace(preset, weights=query.weights)
+
+
+def _reasons(query: Query) -> Iterator[str]:
+    if not query.text.strip():
+        yield "query: is empty; say what the history should be about"
+    if len(query.text) > QUERY_LIMIT:
+        yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
+    if query.now is not None and not in_calendar(query.moment):
+        yield "now: is outside the years 1 to 9999"
+    if not 1 <= query.k <= LARGEST_K:
+        yield f"k: must be from 1 to {LARGEST_K}"
+    names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
+    yield from (
+        f"{name}: has more than {NAME_LIMIT} characters"
+        for name, value in names.items()
+        if len(value or "") > NAME_LIMIT
+    )
+    check_language(query.language)
+    yield from unstorable({"query": query.text, **names})
+    if query.filters:
+        filters.check(query.filters)
+    if query.preset not in PRESETS:
+        yield f"preset: {query.preset!r} is none; there are {', '.join(PRESETS)}"
+    given = {} if query.weights is None else asdict(query.weights)
+    yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
 
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
@@ -91,17 +136,12 @@ class Hit:
     @property
     def explanation(self) -> Explanation:
         """The components with the link, as answers give them."""
-        return {**self.explain, **({} if self.link is None else {"link": self.link})}
+        return {**self.explain, "link": self.link} if self.link else {**self.explain}
 
     @property
     def logged(self) -> Explanation:
         """The components with the link, as the log keeps them."""
-        return {**self.explain, **({} if self.link is None else {"link": replace(self.link, title="")})}
-
-    @property
-    def kind(self) -> str:
-        """The memory's kind."""
-        return self.memory.kind
+        return {**self.explain, "link": replace(self.link, title="")} if self.link else {**self.explain}
 
     @property
     def title(self) -> str:

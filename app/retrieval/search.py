@@ -1,9 +1,9 @@
-"""The verbs that find, in five steps: the query is checked, candidates are found, ranked, read and logged."""
+"""The verbs that find: candidates are found, ranked, read and logged."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from itertools import islice
@@ -11,13 +11,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable, check
-from app.index.models import StoredModel, mismatch
+from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable
+from app.index.models import StoredModel
 from app.index.reembed import speaking
 from app.index.vectors import as_literal, embedded_text
-from app.memories import filters
 from app.memories.filters import Filters
-from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
 from app.retrieval.candidates import (
@@ -31,15 +29,13 @@ from app.retrieval.candidates import (
     survey,
 )
 from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
-from app.retrieval.rank.presets import PRESETS, Preset
+from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Ranked, ranked, reread
 from app.retrieval.rank.texts import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
     HYBRID,
-    LARGEST_K,
     LEXICAL,
-    QUERY_LIMIT,
     RERANKER,
     VECTOR,
     Degradation,
@@ -47,16 +43,14 @@ from app.retrieval.recall import (
     HitLink,
     Query,
     Recall,
+    checked_preset,
 )
 from app.safety.secrets import masked_values
 from app.text.words import WORD
-from app.workspaces.workspace import Workspace, check_language, configuration
+from app.workspaces.workspace import Workspace, configuration
 
 MASKED_AT_ONCE = 500
-"""Characters of a query that are masked on the event loop: as many take 0.03 ms, and 0.5 ms, at worst 4, where they are
-random tokens."""
-WEIGHED = ("relevance", "quality")
-"""The weights that a query may set."""
+"""Characters of a query that are masked on the event loop: they take 0.03 ms, random tokens 0.5, at worst 4."""
 READ_AT_ONCE = 100_000
 """Characters that are read and compared on the event loop: as many take 10 ms; more do so in a thread, so that no
 other request waits for them."""
@@ -140,41 +134,6 @@ async def find(
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
-def checked_preset(query: Query) -> Preset:
-    """Returns the preset that the query names, with the query's own weights.
-
-    Raises:
-        InvalidInput: this or anything else in the query cannot be taken.
-    """
-    check(_reasons(query))
-    preset = PRESETS[query.preset]
-    return preset if query.weights is None else replace(preset, weights=query.weights)
-
-
-def _reasons(query: Query) -> Iterator[str]:
-    if not query.text.strip():
-        yield "query: is empty; say what the history should be about"
-    if len(query.text) > QUERY_LIMIT:
-        yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
-    if not in_calendar(query.moment):
-        yield "now: is outside the years 1 to 9999"
-    if not 1 <= query.k <= LARGEST_K:
-        yield f"k: must be from 1 to {LARGEST_K}"
-    names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
-    yield from (
-        f"{name}: has more than {NAME_LIMIT} characters"
-        for name, value in names.items()
-        if len(value or "") > NAME_LIMIT
-    )
-    check_language(query.language)
-    yield from unstorable({"query": query.text, **names})
-    filters.check(query.filters)
-    if query.preset not in PRESETS:
-        yield f"preset: {query.preset!r} is none; there are {', '.join(PRESETS)}"
-    given = {} if query.weights is None else asdict(query.weights)
-    yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
-
-
 async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str | None]:
     """Returns the query's vector, or the reason why there is none."""
     if not provider.enabled:
@@ -231,12 +190,31 @@ def vector_degradation(
     that have none, `refusal` the reason why the query could not be embedded.
     """
     silent = None if refusal is None else f"the query could not be embedded: {refusal}"
-    silent = silent or mismatch(provider, stored)
+    silent = silent or _mismatch(provider, stored)
     if silent is None and not pending:
         return None
     reason = f"{pending:,} of {max(live, pending):,} memories have no vector yet and are found by their words alone"
     is_silent = silent is not None or pending > TOLERATED_PENDING * live
     return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
+
+
+def _mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
+    """Returns why the stored vectors cannot answer what the provider embeds; None if they can."""
+    if not provider.enabled:
+        return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
+    if stored is None:
+        return "no memory has been embedded yet; a worker does it, or `priors backfill`"
+    if stored.name != provider.model_id:
+        return (
+            f"the stored vectors are of {stored.name} and the configured model is {provider.model_id}; vectors"
+            " of different models are never compared, so configure the stored one, or move with `priors reembed`"
+        )
+    if stored.dimension != provider.dimension:
+        return (
+            f"the stored vectors of {stored.name} have {stored.dimension} numbers and the configured model gives"
+            f" {provider.dimension}: set PRIORS_EMBEDDING_DIMENSION={stored.dimension}"
+        )
+    return None
 
 
 async def _found(
@@ -287,9 +265,14 @@ def _read(
     texts = [Text(memory.title, memory.body, memory.source_id, memory.ordinal) for memory in memories.values()]
     preset = call.preset
     again = reread([item for item, _ in chosen], texts, preset, query=call.query.text, now=now)
-    hits = (_hit(item, memories[item.candidate.memory_id]) for item in again)
-    single = deduplicated(hits, title_kinds=preset.title_kinds, by_text=preset.dedupe_by_text, wording=wording)
-    return tuple(islice(single, wanted))
+    items = {item.candidate.memory_id: item for item in again}
+    single = deduplicated(
+        [memories[memory_id] for memory_id in items],
+        title_kinds=preset.title_kinds,
+        by_text=preset.dedupe_by_text,
+        wording=wording,
+    )
+    return tuple(_hit(items[memory.memory_id], memory) for memory in islice(single, wanted))
 
 
 def _hit(item: Ranked, memory: Memory) -> Hit:

@@ -143,9 +143,6 @@ class Relevances:
         """Returns those at these places, with other values."""
         return Relevances((values, *([column[place] for place in places] for column in self._columns[1:])))
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def __iter__(self) -> Iterator[Relevance]:
         return starmap(Relevance, zip(*self._columns, strict=True))
 

@@ -9,7 +9,7 @@ import structlog
 from app.errors import EmbeddingUnavailable, LLMUnavailable
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
-from app.runs.observations.extractive import extracted, extracted_title, most_central
+from app.runs.observations.extractive import extracted, most_central
 from app.runs.observations.observation import (
     FEWEST_FACTS,
     LLM,
@@ -17,7 +17,6 @@ from app.runs.observations.observation import (
     TITLE_CHARACTERS,
     Compressed,
     Outcome,
-    in_one_line,
     issue_facts,
     parsed_reply,
     shortened,
@@ -67,14 +66,7 @@ async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compresse
     """Extracts in threads: an output of 5 MB takes seconds, and other requests are served meanwhile."""
     chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
-    return await asyncio.to_thread(_extract, outcome, chosen, vectors, task)
-
-
-def _extract(outcome: Outcome, chosen: Sequence[Sentence], vectors: Matrix | None, task: Vector | None) -> Compressed:
-    made = extracted(outcome, chosen, vectors, task)
-    if made.narrative:
-        return made
-    return replace(made, narrative=in_one_line(outcome.task) or extracted_title(outcome))
+    return await asyncio.to_thread(extracted, outcome, chosen, vectors, task)
 
 
 async def _vectors(

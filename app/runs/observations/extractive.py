@@ -62,10 +62,11 @@ def extracted(
     `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
     """
     candidates = _candidates(outcome, sentences, vectors, task)
-    narrative = _narrative(candidates)
+    narrative, title = _narrative(candidates), extracted_title(outcome)
+    text = " ".join(item.sentence.text for item in narrative)
     return Compressed(
-        title=extracted_title(outcome),
-        narrative=" ".join(item.sentence.text for item in narrative),
+        title=title,
+        narrative=text or in_one_line(outcome.task) or title,
         facts=tuple(_facts(candidates, {item.sentence.place for item in narrative})),
         compressor=EXTRACTIVE,
     )

@@ -57,7 +57,8 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
     _check(outcome)
     reason = await asyncio.to_thread(worthless, outcome.output)
     if reason is not None:
-        await _count(database, workspace, reason)
+        async with database.session(await made(database, workspace)) as session:
+            await memories.add_refusals(session, Counter([reason]))
         raise Refused("output", MEANINGS[reason], reason=reason)
     kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
     async with database.session(await made(database, workspace)) as session:
@@ -118,11 +119,6 @@ async def ask_again(database: Database, across: Across) -> int:
             for observation_id in ids:
                 await ask_worker(session, observation_id)
     return len(forgotten)
-
-
-async def _count(database: Database, workspace: Workspace, reason: str) -> None:
-    async with database.session(await made(database, workspace)) as session:
-        await memories.add_refusals(session, Counter([reason]))
 
 
 async def learn_issues(
