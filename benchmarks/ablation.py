@@ -27,9 +27,9 @@ from app.index.backfill import embed_pending, refresh_all_statistics
 from app.links.linking import link_pending
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import Door, remember
-from app.retrieval.rank.fusion import Blend
+from app.retrieval.rank.features import Blend
 from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
-from app.retrieval.rank.texts import TextFeatures
+from app.retrieval.rank.text_features import TextFeatures
 from app.retrieval.recall import Query
 from app.retrieval.search import find
 from app.text.dates import periods

@@ -14,7 +14,7 @@ from app.db.tables import TERM_DIMENSIONS
 from app.index.models import StoredModel
 from app.links.relations import SIMILAR, SUPERSEDES
 from app.memories.store import JOINED
-from app.retrieval.rank.fusion import SPREADING
+from app.retrieval.rank.features import SPREADING
 
 WITH_NEIGHBOURS = 10
 """Best candidates of each arm whose neighbours join the pool: 0.771 for 10, 0.766 for all, 0.753 for none."""

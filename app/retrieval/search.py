@@ -32,7 +32,7 @@ from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Ranked, ranked, reread
-from app.retrieval.rank.texts import Text, Wording, deduplicated, wording
+from app.retrieval.rank.text_features import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
     HYBRID,
     LEXICAL,

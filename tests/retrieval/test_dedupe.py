@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from app.retrieval.rank.texts import COMPARED_CHARACTERS, deduplicated, wording
+from app.retrieval.rank.text_features import COMPARED_CHARACTERS, deduplicated, wording
 
 
 @dataclass

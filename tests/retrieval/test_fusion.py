@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.rank.fusion import Blend, Evidence, reciprocal_ranks, relevances
+from app.retrieval.rank.features import Blend, Evidence, reciprocal_ranks, relevances
 
 ALONE = Blend(lexical=0.6, next=0, second=0, source_lexical=0, source_vector=0)
 

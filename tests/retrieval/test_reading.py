@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.rank.texts import Reading, Text, readings
+from app.retrieval.rank.text_features import Reading, Text, readings
 
 
 def one(query: str, body: str, title: str = "") -> Reading:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.rank import Candidate, Ranked, ranked, reread
-from app.retrieval.rank.texts import Text
+from app.retrieval.rank.text_features import Text
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)
 PLACES = 4

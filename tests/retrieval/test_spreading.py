@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.links.relations import MENTIONS, SAME_ENTITY, SIMILAR
-from app.retrieval.rank.fusion import SPREADING, Blend, Edge, Evidence, relevances, spread
+from app.retrieval.rank.features import SPREADING, Blend, Edge, Evidence, relevances, spread
 
 EDGES = st.builds(
     Edge,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from app.retrieval.rank.fusion import DEFAULT_BLEND, Blend
+from app.retrieval.rank.features import DEFAULT_BLEND, Blend
 from app.retrieval.rank.quality import Weights
-from app.retrieval.rank.texts import TextFeatures
+from app.retrieval.rank.text_features import TextFeatures
 
 UNLINKED = Blend(links={})
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.retrieval.rank.fusion import Edge, Evidence, Relevance, Relevances, relevances
+from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
 from app.retrieval.rank.presets import Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
-from app.retrieval.rank.texts import Reading, Text, TextFeatures, readings
+from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
 from app.text.dates import closeness, periods
 from app.text.words import named
 

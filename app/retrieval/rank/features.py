@@ -1,4 +1,4 @@
-"""Turns two raw scores into one relevance: normalisation, fusion, association and links. Pure: lists in, lists out."""
+"""Features of candidates and their relevance: normalised scores, fusion, neighbours, sources, links. Pure: no I/O."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

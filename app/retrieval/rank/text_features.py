@@ -1,5 +1,5 @@
-"""Reads the texts of the best hits for what the arms' scores miss: phrases, times, speakers, questions and answers.
-Leaves out what says the same again. Pure."""
+"""Features of the best hits' texts, which the arms miss: phrases, times, speakers, questions and answers.
+Also leaves out hits that repeat a better one. Pure."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
