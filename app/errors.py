@@ -42,7 +42,7 @@ def told_apart(reason: str) -> tuple[str, str]:
 
 
 def check(reasons: Iterable[str]) -> None:
-    """Raise InvalidInput for the first of these reasons, each of the form `field: message`."""
+    """Raises InvalidInput for the first of these reasons, each of the form `field: message`."""
     for reason in reasons:
         raise InvalidInput(*told_apart(reason))
 

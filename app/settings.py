@@ -75,7 +75,7 @@ class Settings:
     evaluator: str = "wiggum"
     """The evaluator's name, before each of its issues among the facts."""
     mask_secrets: bool = True
-    """True where keys, tokens and passwords are masked before anything is stored."""
+    """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
     """Days for which deleted memories can be restored."""
     pool_size: int = 8
@@ -83,7 +83,7 @@ class Settings:
     max_file_bytes: int = 10_000_000
     """Bytes; a larger report file is refused."""
     embedded_worker: bool = True
-    """True where the API process runs one background worker itself."""
+    """True if the API process runs one background worker itself."""
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
@@ -128,7 +128,7 @@ def _checked(settings: Settings) -> Settings:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raises ConfigurationError where the service would listen beyond this machine without a key."""
+    """Raises ConfigurationError if the service would listen beyond this machine without a key."""
     if settings.host not in LOOPBACK and not settings.api_key:
         raise ConfigurationError(
             f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token); or serve on 127.0.0.1"

@@ -40,9 +40,9 @@ class Services:
     layouts: LayoutWorker
     """Computes graphs, in a process of its own that starts with the first one."""
     reranker: Reranker | None = None
-    """Reads the best hits once more; None where none is configured."""
+    """Reads the best hits once more; None if none is configured."""
     chat: Chat | None = None
-    """The language model that compresses; None where none is configured."""
+    """The language model that compresses; None if none is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces

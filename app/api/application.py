@@ -61,7 +61,7 @@ logger = structlog.get_logger()
 
 
 def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
-    """Returns the application without its frame (`framed`). It opens its own services where none are given."""
+    """Returns the application without its frame (`framed`). If no services are given, it opens its own."""
     context = Context(services=services, metrics=Metrics())
 
     @asynccontextmanager
@@ -84,7 +84,7 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 
 @asynccontextmanager
 async def _in_the_background(context: Context) -> AsyncIterator[None]:
-    """Load the model, and follow the store from one to the next, while requests are answered."""
+    """Loads the model, and follows the store to another model, while requests are answered."""
     services = context.opened
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -104,9 +104,9 @@ def framed(app: Litestar) -> Frame:
 
 
 def document() -> bytes:
-    """Returns the OpenAPI document that the panel's types are made from: for the same routes the same bytes.
+    """Returns the OpenAPI document that the panel's types are made from. The same routes give the same bytes.
 
-    It has no answers of failed requests, which are the schema `Problem` everywhere.
+    It leaves out the answers of failed requests, because each of them has the schema `Problem`.
     """
     schema = create_app(Settings()).openapi_schema.to_schema()
     for methods in schema["paths"].values():
@@ -117,7 +117,7 @@ def document() -> bytes:
 
 
 async def load_model(context: Context) -> None:
-    """Load the model and what else takes long at its first use, again and again until it can be had.
+    """Loads the model and the other parts that are slow at their first use; tries again until this succeeds.
 
     Meanwhile requests are answered by the lexical arm.
     """

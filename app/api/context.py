@@ -65,27 +65,27 @@ class Metrics:
         )
 
     def note_gauges(self, found: Gauges) -> None:
-        """Show the figures that change by themselves; also what a worker refused, or another process."""
+        """Shows the figures that other processes change too, such as the memories that a worker refused."""
         self.waiting.set(found.pending)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
         self.note_move(found.move)
 
     def note_move(self, move: Move | None) -> None:
-        """Show how far a change of model is; nothing while there is none."""
+        """Shows the progress of a change of model; shows nothing if no change is in progress."""
         self.moved.clear()
         if move is not None:
             self.moved.labels(move.model.name, "embedded").set(move.done)
             self.moved.labels(move.model.name, "all").set(move.total)
 
     def note_recall(self, recall: Recall, purpose: str) -> None:
-        """Count a recall."""
+        """Counts a recall."""
         self.recalls.labels(purpose, recall.mode).inc()
         for item in recall.degraded:
             self.degraded.labels(item.arm).inc()
 
     def note_remembered(self, result: Remembered) -> None:
-        """Count the memories of a call."""
+        """Counts the memories of a call."""
         for outcome, count in (
             ("stored", result.stored),
             ("updated", result.updated),
@@ -109,7 +109,7 @@ class Context:
     metrics: Metrics
     model_loaded: bool = False
     model_tried: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the model was loaded, or could not be at the first attempt."""
+    """Set after the first attempt to load the model, whether it succeeded or failed."""
 
     @property
     def opened(self) -> Services:
@@ -151,7 +151,7 @@ class Call:
         return self.services.database
 
     async def tenant(self) -> Workspace:
-        """Returns the workspace of the header; without one the configured default. It asks the database.
+        """Returns the workspace of the header, or the configured default without a header. It asks the database.
 
         Raises:
             InvalidInput: a workspace may not have this name.

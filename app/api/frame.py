@@ -20,7 +20,7 @@ from app.api.problems import MEDIA_TYPE, Problem
 
 OPEN_ROUTES = frozenset({"/health"})
 LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
-"""Names by which this machine reaches itself, as a Host header has them."""
+"""The names of this machine for itself, in the form of a Host header."""
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
 
@@ -35,7 +35,7 @@ class Frame:
         self._expected = f"Bearer {api_key}".encode() if api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; the start and the end of the application pass through."""
+        """Answers one request; passes the start and the end of the application through."""
         if scope["type"] == ScopeType.HTTP:
             await self._answer(scope, receive, send)
         else:
@@ -62,7 +62,7 @@ class Frame:
             self._note(scope, status, time.perf_counter() - started)
 
     def refusal(self, scope: HTTPScope) -> "Refusal | None":
-        """Returns why a request goes no further; None where it does."""
+        """Returns the reason why a request is refused; None if it is accepted."""
         path = scope["path"]
         if path in OPEN_ROUTES or (self._expected is not None and is_open(path)):
             return None
@@ -84,8 +84,8 @@ def _header(scope: HTTPScope, name: bytes) -> bytes:
 def _from_here(scope: HTTPScope) -> bool:
     """Tells whether the request is meant for this machine and comes from no page of another site.
 
-    Without a key nothing else keeps a web page that somebody opens on this machine from writing into the store, by a
-    form or a script that posts here, or by a name of its own that it lets point here.
+    Without a key, this check alone keeps foreign web pages from writing into the store. A page that is open on this
+    machine could post a form or run a script, or its own host name could resolve to this machine.
     """
     host, origin = _header(scope, b"host").decode("latin-1"), _header(scope, b"origin").decode("latin-1")
     return bool(LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)

@@ -98,7 +98,7 @@ class BulkOperation(Operation):
     """Documents the streamed body, which the handler's parameters do not name."""
 
     def __post_init__(self) -> None:
-        """Add the body to what Litestar found out."""
+        """Adds the body to the operation that Litestar has described."""
         lines = Schema(
             type=OpenAPIType.STRING, description="One JSON object a line, each as `POST /api/memories` takes it"
         )
@@ -157,7 +157,7 @@ class ReportsController(Controller):
 
 
 async def _lines(request: Request[Any, Any, Any]) -> AsyncIterator[tuple[int, bytes | None]]:
-    """The body's lines with their numbers from 1, blank ones left out; None for one that is too long."""
+    """Yields the body's lines with their numbers from 1, without blank lines; None for a line that is too long."""
     number, rest, too_long = 0, b"", False
     async for piece in request.stream():
         *whole, rest = (rest + piece).split(b"\n")
@@ -176,7 +176,7 @@ _decoder = msgspec.json.Decoder(MemoryInput)
 
 
 def _parsed(line: bytes | None) -> NewMemory | str:
-    """Returns the memory of a line, or the reason why it is none."""
+    """Returns the memory of a line, or the reason why the line is not a memory."""
     if line is None:
         return f"the line is longer than {LINE_BYTES:,} bytes"
     try:
@@ -209,7 +209,7 @@ async def _door(call: Call) -> Door:
 
 
 async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
-    """The memories of the body, as many at once as a transaction takes; lines that are none are noted."""
+    """Yields the memories of the body in batches of one transaction each; notes the lines that are not memories."""
     batch: list[_Line] = []
     characters = 0
     async for number, line in _lines(request):
@@ -228,7 +228,7 @@ async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterato
 
 
 def _vector_characters(memory: NewMemory) -> int:
-    """A line has four characters for three bytes of its vector, which is small once it is read."""
+    """Returns the characters that the vector takes in its line: four for every three bytes."""
     return 0 if memory.embedding is None else len(memory.embedding.numbers) * 4 // 3
 
 
@@ -265,7 +265,7 @@ async def _embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) 
     try:
         if await serving_model(services.database, services.provider) is None:
             return 0, [DegradedView(arm=VECTOR, reason="the stored vectors are of another model; see `priors doctor`")]
-        # A worker may have embedded some of them first: in the end each has its vector.
+        # A worker may have embedded some of them before this call did: now each has its vector.
         workspace = await made(services.database, workspace)
         await embed_pending(services.database, services.provider, workspace=workspace, ids=ids)
     except EmbeddingUnavailable as error:

@@ -17,11 +17,11 @@ from app.api.problems import problem_response
 
 DIST = Path(__file__).parents[1] / "panel" / "dist"
 PAGES = ["/", "/review", "/graph", "/runs", "/ask", "/status"]
-"""Every page is the same document; the panel's own code shows the view of its address."""
+"""Every page is the same document; the panel's own code shows the view that belongs to the address."""
 ICON = "/icon.svg"
 ASSETS = "/assets/"
 SERVICE = ("/api/", "/schema/", ASSETS)
-"""The paths below which nobody asks for a page."""
+"""The paths below which there are no pages."""
 JSON, HTML = "application/json", "text/html"
 
 POLICY = (
@@ -59,7 +59,7 @@ class Asset:
 
 
 def is_open(path: str) -> bool:
-    """Tells whether a path is the panel's own: it holds no data, so it asks for no key."""
+    """Tells whether a path belongs to the panel's files. They hold no data, so they need no key."""
     return path in PAGES or path == ICON or path.startswith(ASSETS)
 
 
@@ -90,12 +90,12 @@ def panel_page(request: Request[Any, Any, Any]) -> Response[bytes]:
     if not (DIST / "index.html").is_file():
         text = UNBUILT.format(folder=html.escape(str(DIST)))
         return Response(text.encode(), media_type="text/html", headers=_headers(NEVER))
-    # Never cached in the process either: a panel that is built anew is served without a restart.
+    # Not cached in the process either: a new build of the panel is served without a restart.
     return _answer(request, _read(DIST / "index.html"), NEVER)
 
 
 def answered(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-    """Returns the answer for whatever was raised: a problem document, or the panel where a page is looked for."""
+    """Returns the answer for any error: a problem document, or the panel if a browser asks for a page."""
     problem = problem_response(request, error)
     if problem.status_code != HTTPStatus.NOT_FOUND or not _is_page(request):
         return problem

@@ -18,7 +18,7 @@ AT = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$?\.?(?P<field>.*?)`)?
 """The place of a value as msgspec writes it: ``Expected `str`, got `int` - at `$.body` ``."""
 
 NAMES = {"workspace": "X-Workspace"}
-"""The HTTP names of parameters that have another name here."""
+"""The HTTP names of parameters that have another name in the code."""
 
 logger = structlog.get_logger()
 
@@ -69,7 +69,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
 
 
 def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """Returns the answer for whatever was raised."""
+    """Returns the answer for any error."""
     status, detail, errors = _described(error)
     headers = {}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -91,7 +91,7 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
 
 
 def field_error(text: str) -> FieldError:
-    """Returns the field and the message of a validation error of msgspec's."""
+    """Returns the field and the message of one of msgspec's validation errors."""
     match = AT.match(text)
     assert match is not None, "every part of the pattern is optional"  # noqa: S101
     return FieldError(field=match["field"] or "", message=match["message"])

@@ -251,7 +251,7 @@ class RunsController(Controller):
 
 
 async def observe(call: Call, outcome: Outcome, workspace: Workspace, *, wait: bool) -> Recorded:
-    """Ask for an observation of a finished run, and make it now with `wait`; returns its state."""
+    """Asks for an observation of a finished run, and makes it now with `wait`; returns its state."""
     database, mask = call.database, call.settings.mask_secrets
     observation_id = await request_observation(database, workspace=workspace, outcome=outcome, mask=mask)
     workspace = await made(database, workspace)
@@ -283,18 +283,18 @@ def _status(observed: Recorded) -> int:
 
 
 def outcome_of(run: Run) -> Outcome:
-    """Returns a stored run as it is compressed. Its issues can be withdrawn until then, so they are read later."""
+    """Returns the outcome to compress for a stored run. Its issues may still change, so they are read later."""
     return converted(run, Outcome, output=run.output or "", issues=(), occurred_at=run.finished_at)
 
 
 def shown_run(run: Run, view: type[V]) -> V:
-    """Returns the view of a run, with what its stages say that it used."""
+    """Returns the view of a run, with the tokens and the cost of its stages."""
     spent = run.spent
     return converted(run, view, tokens=spent.tokens, cost=spent.cost)
 
 
 def named_run(request: Request[Any, Any, Any], run_id: str) -> str:
-    """Returns the run's name as it was sent: the router takes slashes that follow each other for one."""
+    """Returns the run's name as it was sent: the router joins consecutive slashes into one."""
     raw = request.scope.get("raw_path")
     _, found, name = (raw or b"").partition(RUNS_PATH)
     return unquote_to_bytes(name).decode(errors="surrogateescape") if found else run_id.removeprefix("/")

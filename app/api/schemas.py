@@ -34,15 +34,15 @@ Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 
 VECTOR_LIMIT = 16_000
-"""The most numbers of a vector; pgvector's halfvec holds so many."""
+"""The greatest dimension of a vector, which is the limit of pgvector's halfvec."""
 LARGEST_FLOAT = 3.4e38
-"""The largest number of 32 bits; a larger one is taken as this one, which hardly changes the vector's direction."""
+"""The largest 32-bit float. A larger number becomes this one, which hardly changes the vector's direction."""
 SORT_RANGE = (-10.0, 20.0)
-"""The range of scores and qualities, with what stands for a missing one."""
+"""The range of scores and qualities, and of the values that stand for missing ones."""
 
 
 def converted(value: object, kind: type[T], **given: object) -> T:
-    """Returns a `kind` with the attributes of `value`, at any depth, except for those that are given."""
+    """Returns a `kind` with the attributes of `value`, at any depth; a `given` attribute replaces its own."""
     if given:
         names: Iterable[str] = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
         shared = {name: getattr(value, name) for name in names if name not in given and hasattr(value, name)}
@@ -51,9 +51,9 @@ def converted(value: object, kind: type[T], **given: object) -> T:
 
 
 def view_of(value: type, *, without: Sequence[str] = (), **renamed: str) -> Callable[[type[S]], type[S]]:
-    """Gives a view the fields of a room's value, `without` some, in JSON by the names that `renamed` gives.
+    """Gives a view the fields of a room's value, without those of `without`, with the JSON names of `renamed`.
 
-    A field of the view's own takes the place of the value's, or follows the others.
+    A field that the view declares itself replaces the value's field of that name, or follows the others.
     """
 
     def made(view: type[S]) -> type[S]:
@@ -206,23 +206,23 @@ def hit_view(hit: Hit) -> HitView:
 
 
 def _source_of(memory: Memory) -> Memory | None:
-    """The memory's own attributes say all of its source."""
+    """Returns the memory itself, whose attributes describe its source; None if it has no source."""
     return None if memory.source_id is None else memory
 
 
 def cursor_of(place: datetime | float, identity: UUID | str) -> str:
-    """Returns the cursor for the page after the item of this identity, whose value in the page's order is `place`."""
+    """Returns the cursor for the page after an item; `place` is the item's value in the order of the page."""
     shown = place.isoformat() if isinstance(place, datetime) else repr(float(place))
     return base64.urlsafe_b64encode(f"{shown} {identity}".encode()).decode()
 
 
 def place_of(cursor: str | None, value: Callable[[str], P], identity: Callable[[str], N]) -> tuple[P, N] | None:
-    """Returns the value and the identity of the item at which the page before ended; None for the first page.
+    """Returns the value and the identity of the last item of the page before; None for the first page.
 
-    `value` and `identity` read them; they raise ValueError where a text is none.
+    `value` and `identity` read them; they raise ValueError for a text that they cannot read.
 
     Raises:
-        InvalidInput: it is no cursor of ours, or one of another order.
+        InvalidInput: it is not a cursor of this service, or belongs to another order.
     """
     if cursor is None:
         return None

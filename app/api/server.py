@@ -1,4 +1,4 @@
-"""Serving: one socket, one application, one worker, all stopped cleanly."""
+"""Serves one socket by one application and one worker, and stops all of them cleanly."""
 
 import asyncio
 import signal
@@ -25,16 +25,16 @@ logger = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its own signal handling: a stop is a normal end here, not a raised signal."""
+    """uvicorn without its own signal handling, because a stop is a normal end here."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """Leaves the signal handlers unchanged."""
         yield
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """Returns the socket to serve on, bound at once, so that a taken port is found before anything is started.
+    """Returns the bound socket to serve on, so that an occupied port is found before anything is started.
 
     Raises:
         ConfigurationError: the address cannot be used, or needs an API key.
@@ -67,9 +67,9 @@ async def serve(
     stop: asyncio.Event,
     on_ready: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve until `stop` is set or the process is asked to end; `on_ready` gets the address.
+    """Serves until `stop` is set or the process is asked to end; `on_ready` gets the address.
 
-    The services stay the caller's to close.
+    The caller closes the services.
     """
     app = create_app(services.settings, services=services)
     config = uvicorn.Config(
@@ -112,7 +112,7 @@ async def _announce(
 
 
 async def _work(services: Services, stop: asyncio.Event) -> None:
-    """Run the background worker, unless others do its work; again when the database was away."""
+    """Runs the background worker, unless other processes do; starts it again after the database was unreachable."""
     while services.settings.embedded_worker and not stop.is_set():
         try:
             await run_worker(services, stop)
@@ -122,7 +122,7 @@ async def _work(services: Services, stop: asyncio.Event) -> None:
 
 
 async def _watch_database(database: Database, services: Services) -> None:
-    """Bring the embedded Postgres back should it die; any other is somebody else's to mend."""
+    """Starts the embedded Postgres again if it dies. Priors does not manage any other database."""
     while services.revive is not None:
         await asyncio.sleep(WATCH_SECONDS)
         try:

@@ -41,7 +41,7 @@ def _options(
 
 
 def main() -> None:
-    """Run a command; what is wrong is one line on standard error and exit code 2."""
+    """Runs a command; what is wrong is one line on standard error and exit code 2."""
     try:
         app()
     except PriorsError as error:

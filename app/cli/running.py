@@ -62,7 +62,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def run_until_told(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` as `asyncio.run` does. A SIGTERM ends it as cleanly as Ctrl-C does: what was opened is closed."""
+    """Runs `work` as `asyncio.run` does. A SIGTERM ends it as cleanly as Ctrl-C does: what was opened is closed."""
 
     async def cancellable() -> T:
         task = asyncio.current_task()
@@ -94,7 +94,7 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
-    """Run `work` with the services of this environment, on a database that is migrated.
+    """Runs `work` with the services of this environment, on a database that is migrated.
 
     Raises:
         PriorsError: a setting, the database or the work itself.
@@ -117,7 +117,7 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
 
 
 def in_workspace(name: str | None, work: "Callable[[Services, Workspace], Awaitable[T]]") -> T:
-    """Run `work` as `with_services` does, in the workspace of this name; without one in the configured default."""
+    """Runs `work` as `with_services` does, in the workspace of this name; without one in the configured default."""
 
     async def resolved(services: "Services") -> T:
         return await work(services, await workspace_of(services, name))
@@ -138,7 +138,7 @@ async def workspace_of(services: "Services", name: str | None = None) -> "Worksp
 
 
 async def check_migrated(services: "Services") -> None:
-    """Raises ConfigurationError where the database is not at this version's revision."""
+    """Raises ConfigurationError if the database is not at this version's revision."""
     from app.db.migrations import state  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     if mend := (await state(services.database)).mend:
@@ -146,7 +146,7 @@ async def check_migrated(services: "Services") -> None:
 
 
 def configure_log(settings: Settings, *, quiet: bool = False) -> None:
-    """Send this process' log, that of its libraries included, to standard error in the configured form.
+    """Sends this process' log, that of its libraries included, to standard error in the configured form.
 
     It is readable on a terminal and JSON elsewhere. `quiet` leaves out what is not at least a warning: a command's
     output is its answer.

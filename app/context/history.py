@@ -88,7 +88,7 @@ class _Before:
     recall_id: UUID | None
     """The call that made it; None: there was none."""
     was_shown: bool
-    """True where it had a block."""
+    """True if it had a block."""
     blocks: Sequence[Block]
     broken: Broken | None
 
@@ -137,7 +137,7 @@ async def _before(database: Database, finding: Finding) -> _Before:
 async def _logged(
     database: Database, finding: Finding, before: _Before, made: Continued, counter: TokenCounter
 ) -> History | None:
-    """Returns the history, once the log has it; None where another call of the run was logged in between."""
+    """Returns the history, once the log has it; None if another call of the run was logged in between."""
     reuse, tokens = _reuse(before, made, counter)
     shown = [shown_as(block) for block in made.blocks]
     section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)

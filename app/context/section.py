@@ -51,7 +51,7 @@ def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple
 
 
 def is_long(hits: Sequence[Hit]) -> bool:
-    """Returns True where to fit these hits takes so long that it is done in a thread."""
+    """Returns True if to fit these hits takes so long that it is done in a thread."""
     return sum(len(hit.memory.body) for hit in hits) > COUNTED_AT_ONCE
 
 
@@ -127,7 +127,7 @@ def fence_around(text: str) -> str:
 
 
 def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
-    """Returns a beginning of `body` of more than `room` tokens; None where all of it has no more."""
+    """Returns a beginning of `body` of more than `room` tokens; None if all of it has no more."""
     used = start = 0
     while start < len(body):
         seam = SEAM.search(body, start + PIECE_CHARACTERS)

@@ -26,7 +26,7 @@ SESSION_SETTINGS = {
     "hnsw.ef_search": "200",
     # An answer of more than ef_search hits is scanned on for; a smaller one never gets there.
     "hnsw.iterative_scan": "strict_order",
-    # The statements choose their own path, so planning them anew for each query's values only costs time.
+    # The statements choose their own path, so a new plan for each query's values only costs time.
     "plan_cache_mode": "force_generic_plan",
     # The hot statements' estimated cost crosses the threshold that compiles them, which takes longer than they do.
     "jit": "off",
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 def sqlalchemy_url(url: str) -> URL:
-    """Returns `postgres://…` or `postgresql://…` as SQLAlchemy and psycopg want it.
+    """Returns a `postgres://…` or `postgresql://…` URL in the form that SQLAlchemy and psycopg expect.
 
     Raises:
         ConfigurationError: not a Postgres URL.
@@ -59,17 +59,17 @@ def sqlalchemy_url(url: str) -> URL:
 
 
 def libpq_url(url: str) -> str:
-    """Returns the same for what speaks to libpq itself."""
+    """Returns the URL in the form that libpq expects."""
     return sqlalchemy_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 class Database:
-    """One pool of connections to one database. Each runs as the role that serves and owns nothing."""
+    """One pool of connections to one database. Each connection runs as the service's role, which owns nothing."""
 
     def __init__(self, url: str, *, pool_size: int, admin_url: str = "", application_name: str = "priors") -> None:
         self.url = url
         self.admin_url = admin_url or url
-        """The URL of a role that may migrate: the embedded Postgres has one of its own for it."""
+        """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
         self._engine = create_async_engine(
             sqlalchemy_url(url),
             isolation_level="AUTOCOMMIT",
@@ -87,7 +87,7 @@ class Database:
 
     @asynccontextmanager
     async def session(self, workspace: Workspace | int, *, transaction: bool = True) -> AsyncIterator[Session]:
-        """Open a session of a workspace whose statements are one transaction; an exception rolls it back.
+        """Opens a session of a workspace whose statements are one transaction; an exception rolls it back.
 
         BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
         of its own, in one round trip: for readers.
@@ -102,7 +102,7 @@ class Database:
 
     @asynccontextmanager
     async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
-        """Open a session that sees all workspaces, as the owner of the tables. For `operations/` and the worker.
+        """Opens a session that sees all workspaces, as the owner of the tables. For `operations/` and the worker.
 
         Without a transaction each statement is its own, as `CREATE INDEX CONCURRENTLY` wants it.
 
@@ -115,21 +115,21 @@ class Database:
                 yield session
 
     async def check(self) -> None:
-        """Ask for an answer.
+        """Checks that the database answers.
 
         Raises:
-            DatabaseUnavailable: there is none.
+            DatabaseUnavailable: it does not answer.
         """
         async with self._wire() as wire:
             await wire.exchange([Command(b"SELECT 1")])
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Closes every connection."""
         await self._engine.dispose()
 
     @asynccontextmanager
     async def _wire(self) -> AsyncIterator[Wire]:
-        """Opens a connection of the pool. One that is not idle at the end, for whatever reason, is closed."""
+        """Opens a connection of the pool. A connection that is not idle at the end is closed."""
         with _pool_errors():
             pooled = await self._engine.raw_connection()
         wire = _wire_of(pooled)
@@ -141,7 +141,7 @@ class Database:
         finally:
             if not wire.idle:
                 wire.close()
-            # Nothing to reset is left, so this waits for nothing.
+            # The connection needs no reset, so this does not wait.
             pooled.close()
 
 
@@ -157,7 +157,7 @@ def _wire_of(pooled: PoolProxiedConnection) -> Wire:
 
 
 async def _takes_service(wire: Wire) -> bool:
-    """Takes the service's role; False where the database has none yet, which is asked again the next time."""
+    """Takes the service's role; returns False if it does not exist yet, and the next call tries again."""
     (result,) = await wire.exchange([Command(TAKE_SERVICE.encode())])
     return result.ntuples == 1
 
@@ -211,7 +211,7 @@ async def _ended(work: Awaitable[None]) -> None:
 
 @contextmanager
 def _pool_errors() -> Iterator[None]:
-    """Turns what keeps the pool from giving a connection into DatabaseUnavailable or ConfigurationError."""
+    """Turns the errors of opening a connection into DatabaseUnavailable or ConfigurationError."""
     try:
         yield
     except PoolTimeoutError as error:
@@ -238,9 +238,9 @@ def _lost_connections(wire: Wire) -> Iterator[None]:
 
 
 async def again_after_deadlock(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Makes `attempt`, which is one transaction, again where Postgres broke a deadlock by ending it.
+    """Runs `attempt`, which is one transaction, again if Postgres ended it to resolve a deadlock.
 
-    Writers take their locks in one order, so this is for what comes between, like the database's own upkeep.
+    Writers take their locks in one order, so deadlocks come from other work, like the database's own upkeep.
     """
     for _ in range(DEADLOCK_RETRIES):
         with suppress(psycopg.errors.DeadlockDetected):
@@ -249,11 +249,11 @@ async def again_after_deadlock(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 class LockedByOthers(Exception):
-    """Others hold what a transaction has to lock, and did not let go of it in time."""
+    """Other transactions hold the locks that this one needs, and did not release them in time."""
 
 
 async def again_while_locked(attempt: Callable[[], Awaitable[T]], *, attempts: int, pause: float) -> T:
-    """Makes `attempt`, which is one transaction with a lock_timeout, again where others are in its way.
+    """Runs `attempt`, which is one transaction with a lock_timeout, again if others hold its locks.
 
     `pause` are the seconds between two attempts.
 

@@ -1,4 +1,4 @@
-"""The state of the schema, and bringing it up to date. Alembic does the work; plain `alembic` does the same."""
+"""Shows the state of the schema and brings it up to date, by Alembic. The `alembic` command does the same."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class State(NamedTuple):
     revision: str | None
     """The revision that it is at; None for an empty database."""
     mend: str
-    """What is to be done before the database can be used; "" if nothing."""
+    """The remedy before the database can be used; "" if none is needed."""
 
 
 async def state(database: Database) -> State:
@@ -99,7 +99,7 @@ async def _current_for_login(database: Database) -> str | None:
 
 
 def upgrade(url: str) -> None:
-    """Apply every migration that the database lacks. Two at once wait for each other.
+    """Applies every migration that the database lacks. Concurrent calls wait for each other.
 
     Raises:
         ConfigurationError: the database is newer than this version.
@@ -114,5 +114,5 @@ def upgrade(url: str) -> None:
 
 
 def print_sql() -> None:
-    """Print the SQL of every migration, without a database."""
+    """Prints the SQL of every migration, without a database."""
     command.upgrade(configuration(), "head", sql=True)

@@ -14,7 +14,7 @@ SELECT set_config('role', '{SERVICE}', false) FROM pg_roles
 WHERE rolname = '{SERVICE}'
     AND CASE WHEN current_setting('server_version_num')::int >= 160000 THEN pg_has_role(session_user, oid, 'SET') END
 """  # noqa: S608 - constants
-"""Takes the service's role where it is there and may be taken; without it a database is not migrated yet."""
+"""Takes the service's role if it exists and may be taken. A database without this role is not migrated yet."""
 
 IS_UNSECURED = """
 SELECT count(*) > 0 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
@@ -30,8 +30,8 @@ LOGIN_POWERS = """
 SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role
 FROM pg_roles WHERE rolname = session_user
 """
-"""The powers of the role that the URL names, one row. Row-level security holds a superuser, or a role with BYPASSRLS,
-only while it has taken the service's role: `doctor` warns of both."""
+"""Reads the powers of the role that the URL names, as one row. Row-level security applies to a superuser, or to a
+role with BYPASSRLS, only while it has taken the service's role: `doctor` warns of both."""
 
 MAKE_LOGIN = f"""
 DO $$

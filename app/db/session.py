@@ -35,25 +35,25 @@ SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(argume
 STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
 COMPRESS, LINK = "compress", "link_waiting"
 PRIORITIES = MappingProxyType({STATISTICS: 40, EMBED: 30, INDEX: 20, COMPRESS: 10, LINK: 0})
-"""The greatest is fetched first: short tasks before those that a language model may take minutes for; links last."""
+"""The task of the greatest number is fetched first: short tasks precede calls of a language model; links are last."""
 ALONE = frozenset({STATISTICS, EMBED, INDEX, LINK})
-"""Tasks of which two with one lock would do the same work: the second is not fetched before the first has ended, so it
-takes no worker's place."""
+"""Tasks for which two jobs with one lock would do the same work. The second is not fetched before the first has
+ended, so that it does not occupy a worker."""
 
 
 class Workspace(Protocol):
-    """A tenant, as far as a session needs it."""
+    """The part of a tenant that a session needs."""
 
     @property
     def workspace_id(self) -> int:
-        """Its id; 0 while it has not been made, so that nothing is found."""
+        """The tenant's id; 0 if it does not exist yet, so that nothing is found."""
 
 
 class Across(Protocol):
     """Opens a session across all workspaces: `Database.across`, which only `operations/` and the worker pass on."""
 
     def __call__(self, *, transaction: bool = True) -> AbstractAsyncContextManager["Session"]:
-        """Open it."""
+        """Opens the session."""
 
 
 class Scope(NamedTuple):
@@ -62,7 +62,7 @@ class Scope(NamedTuple):
     workspace_id: int | None
     """None: all workspaces."""
     transaction: bool
-    """True where all its statements are one transaction; else each is its own."""
+    """True if all statements are one transaction; False if each statement is its own."""
 
 
 class Session:
@@ -74,7 +74,7 @@ class Session:
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
         self._unsent: list[Command] = [BEGIN, *self._prefix] if scope.transaction else []
-        """Goes out together with the next statement."""
+        """The commands that are sent together with the next statement."""
         self._begun = False
         self._jobs: dict[str, dict[str, Any]] = {}
 
@@ -90,7 +90,7 @@ class Session:
         return self._scope.workspace_id
 
     async def execute(self, statement: str, values: Values | None = None) -> int:
-        """Run a statement; returns the number of rows that it changed or found."""
+        """Runs a statement; returns the number of rows that it changed or found."""
         return (await self._run(statement, values)).command_tuples or 0
 
     async def rows(self, statement: str, values: Values | None = None, *, binary: bool = False) -> list[Row]:
@@ -103,7 +103,7 @@ class Session:
         return self._wire.rows(await self._run(statement, values))
 
     async def row(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row | None:
-        """Returns the only row; None where there is none.
+        """Returns the only row; None if there is none.
 
         Raises:
             LookupError: there are several.
@@ -122,7 +122,7 @@ class Session:
         return row
 
     async def value(self, statement: str, values: Values | None = None) -> Any:  # noqa: ANN401 - of any column
-        """Returns the first column of the only row; None where there is no row."""
+        """Returns the first column of the only row; None if there is no row."""
         return _only(await self.column(statement, values))
 
     async def column(self, statement: str, values: Values | None = None) -> list[Any]:
@@ -130,15 +130,17 @@ class Session:
         return self._wire.rows(await self._run(statement, values), _first)
 
     async def many(self, statement: str, sequence: Sequence[Values]) -> None:
-        """Run a statement once for each of these values, all in one round trip."""
+        """Runs a statement once for each of these values, all in one round trip."""
         if sequence:
             await self._send([self._command(statement, values) for values in sequence])
 
     async def enqueue(self, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str) -> None:
-        """Ask a worker for `task`, `after` some seconds, once: while a job with this lock waits, another is not added.
-        Without a lock the task's name is it.
+        """Asks a worker for `task`, `after` some seconds, unless a job with the same lock is queued already.
 
-        Jobs are added last, in the order of their locks: until the commit, whoever adds one with the same lock waits.
+        The default lock is the task's name.
+
+        Jobs are added at the end of the transaction, in the order of their locks, because another transaction that adds
+        a job with the same lock waits until the commit.
         """
         lock = lock or task
         self._jobs[lock] = {
@@ -153,7 +155,7 @@ class Session:
             await self._send(self._taken_jobs())
 
     async def commit(self) -> None:
-        """Add the jobs and commit, in one round trip; `Database` calls this at the end of a session.
+        """Adds the jobs and commit, in one round trip; `Database` calls this at the end of a session.
 
         Raises:
             psycopg.errors.InFailedSqlTransaction: a statement had failed, and its error was swallowed.
@@ -166,7 +168,7 @@ class Session:
             raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
 
     async def roll_back(self) -> None:
-        """Undo everything; `Database` calls this where an exception leaves the session."""
+        """Undoes everything; `Database` calls this where an exception leaves the session."""
         self._jobs = {}
         if self._begun and not self._wire.broken and not self._wire.idle:
             await self._wire.exchange([ROLLBACK])
@@ -178,7 +180,7 @@ class Session:
         return (await self._send([command]))[-1]
 
     async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
-        """Sends statements; a session without a transaction names its workspace for each of them anew."""
+        """Sends statements; a session without a transaction names its workspace again for each of them."""
         prefix = self._taken_unsent() if self._scope.transaction else self._prefix
         return await self._wire.exchange([*prefix, *commands])
 
@@ -202,7 +204,7 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 
 
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
-    """Returns what is sent before a statement. In a database without the roles, not migrated yet, no role is taken."""
+    """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
     if scope.workspace_id is not None:
         return [wire.command(BIND, {"workspace": str(scope.workspace_id)})]
     return [OWN] if scope.transaction and wire.secured else []

@@ -53,12 +53,12 @@ def _keyed(**kinds: Kind) -> list[SchemaItem]:
 
 
 def _of_workspace(**kinds: Kind) -> list[SchemaItem]:
-    """Returns the same with the foreign key of a row that belongs to nothing but its workspace."""
+    """Returns the columns, the key, and a foreign key to the workspace: for rows that depend on nothing else."""
     return [*_keyed(**kinds), sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"])]
 
 
 def _of_memory(**kinds: Kind) -> list[SchemaItem]:
-    """Returns the same, a memory second, with the foreign key of a row that is deleted with its memory."""
+    """Returns the columns and the key, with the memory as the second column, and a foreign key that deletes with it."""
     return [*_keyed(memory_id=Id, **kinds), _deleted_with("memories", memory_id="memory_id")]
 
 
@@ -194,12 +194,12 @@ _table(
     _index("recalls_run_ix", "run_id", where="run_id IS NOT NULL"),
 )
 
-# No foreign key to memories: its check would write a row lock into every memory that a recall names.
+# There is no foreign key to memories: its check would write a row lock into every memory that a recall names.
 _table(
     "recall_hits",
     *_keyed(recall_id=Id, rank=sa.SmallInteger),
     *_required(memory_id=Id, score=sa.REAL, explain=JSONB),
-    # What it says came back in the run's output.
+    # The run's output repeats this memory.
     *_default(FALSE, used=sa.Boolean),
     _deleted_with("recalls", recall_id="recall_id"),
     _index("recall_hits_memory_ix", "memory_id"),
@@ -270,7 +270,7 @@ _table(
     sa.Index("compressions_waiting_ix", "created_at", postgresql_where=sa.text("outcome IS NULL")),
 )
 
-# Only ever appended to: an undo is a row that names the row it undoes, so that the log replays to every quality.
+# Rows are only appended: an undo is a row that names the row it undoes, so that the log replays to every quality.
 _table(
     "feedback",
     *_keyed(feedback_id=Id),
@@ -287,7 +287,7 @@ _table(
     _index("feedback_memory_ix", "memory_id", "position"),
 )
 
-# A log of its own: what became of each file is said once, and not changed after.
+# This log has one entry for each ingestion, which holds the outcome of each file and never changes.
 _table(
     "ingestions",
     *_of_workspace(ingestion_id=Id),
@@ -321,7 +321,7 @@ _table(
     _deleted_with("graph_layouts", kind="kind", node_limit="node_limit"),
 )
 
-# `next` is not stored: the places in a source say it.
+# `next` is not stored: the ordinals in a source give it.
 _table(
     "links",
     *_required(workspace_id=sa.BigInteger, from_id=Id, to_id=Id, relation=sa.Text),
@@ -337,7 +337,7 @@ _table(
     sa.CheckConstraint("from_id <> to_id", name="itself"),
     # With all that a recall reads of them, strongest first: the links of a memory lie scattered in the table.
     _index("links_in_ix", "to_id", "relation", sa.text("weight DESC"), "from_id"),
-    # It also tells at once whether a workspace has links that pass anything on.
+    # It also tells at once whether a workspace has links that spread evidence.
     _index("links_out_ix", "from_id", "relation", sa.text("weight DESC"), "to_id", where="relation <> 'similar'"),
 )
 
@@ -353,7 +353,7 @@ _table(
 _table(
     "pending_links",
     *_of_memory(step=sa.Text),
-    # How often it was asked for: what was read before the last time is not taken for what it says now.
+    # The number of times that it was queued: a text that was read before the latest time may be outdated.
     *_default("1", asked=sa.Integer),
     sa.CheckConstraint("step IN ('words', 'vectors')", name="step"),
 )

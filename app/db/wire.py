@@ -1,8 +1,8 @@
-"""One connection to Postgres: statements go out together in one round trip, and come back as libpq's results.
+"""One connection to Postgres: sends statements together in one round trip, and returns libpq's results.
 
-psycopg gives the connection, its adaptation of values and its generators; what is left out is the cursor. BEGIN, the
-session's workspace, a statement and COMMIT take 75 µs this way on a local socket, as a statement alone does through
-a cursor; through psycopg's own pipeline they take 290 µs.
+psycopg gives the connection, its adaptation of values and its generators; only its cursor is not used. BEGIN, the
+session's workspace, a statement and COMMIT take 75 µs this way on a local socket, as a statement alone does through a
+cursor; through psycopg's own pipeline they take 290 µs.
 """
 
 import re
@@ -44,13 +44,13 @@ Fresh = dict[Key, tuple[bytes, int]]
 
 UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
 HALFVEC_TYPE = "SELECT 'halfvec'::regtype::oid::bigint"
-"""Asks for the number that this database gave to pgvector's type, which an array of vectors begins with."""
+"""Reads the OID of pgvector's type in this database, which is part of the header of an array of vectors."""
 
 Matrix: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class Compiled(NamedTuple):
-    """A statement as libpq takes it."""
+    """A statement in the form that libpq expects."""
 
     text: bytes
     names: tuple[str, ...]
@@ -85,16 +85,16 @@ class Command(NamedTuple):
     types: tuple[int, ...] = ()
     formats: Sequence[Format] = ()
     binary: bool = False
-    """True where the result is to be sent in the binary format."""
+    """True if the result is to be sent in the binary format."""
 
 
 class Wire:
-    """A connection's statements, prepared where they come again. It runs one exchange at a time."""
+    """The statements of a connection; repeated ones are prepared. It runs one exchange at a time."""
 
     def __init__(self, driver: psycopg.AsyncConnection) -> None:
         self.driver = driver
         self.secured = False
-        """True where the connection has taken the service's role."""
+        """True if the connection has taken the service's role."""
         self._pgconn = driver.pgconn
         self._adapter = Transformer(driver)
         self._uses: OrderedDict[Key, int] = OrderedDict()
@@ -103,24 +103,24 @@ class Wire:
 
     @property
     def broken(self) -> bool:
-        """True where the connection was lost."""
+        """True if the connection was lost."""
         return self._pgconn.status != ConnStatus.OK
 
     @property
     def idle(self) -> bool:
-        """True where the connection is outside of any transaction, with nothing on its way."""
+        """True if the connection is outside of any transaction and waits for no result."""
         quiet = self._pgconn.pipeline_status == PipelineStatus.OFF
         return quiet and self._pgconn.transaction_status == TransactionStatus.IDLE
 
     def close(self) -> None:
-        """Close the connection at once; the pool makes another when it is asked for one."""
+        """Closes the connection at once; the pool makes another when it is asked for one."""
         self._pgconn.finish()
 
     def command(self, statement: str, values: Values, *, binary: bool = False) -> Command:
         """Returns the statement with these values.
 
         Raises:
-            psycopg.ProgrammingError: a value is missing, or is of a type that Postgres has no counterpart of.
+            psycopg.ProgrammingError: a value is missing, or Postgres has no type for it.
         """
         text, names = compiled(statement)
         try:
@@ -131,9 +131,9 @@ class Wire:
         return Command(text, sent, self._adapter.types or (), self._adapter.formats or (), binary)
 
     async def exchange(self, commands: Sequence[Command]) -> list[PGresult]:
-        """Send these in one round trip; returns the result of each.
+        """Sends these commands in one round trip; returns the result of each.
 
-        Outside of a transaction several of them are one.
+        Outside of a transaction, the commands of one call form one transaction.
 
         Raises:
             psycopg.Error: the first that failed; those after it were not run.
@@ -174,7 +174,7 @@ class Wire:
         return sends
 
     def _sends(self, command: Command, fresh: Fresh, place: int) -> Iterator[Send]:
-        """Yields what libpq is told for a command: to prepare it first where it comes again, and its values."""
+        """Yields the calls of libpq for a command: its preparation, if the command is repeated, and its values."""
         text, values, types, formats, binary = command
         result_format = Format.BINARY if binary else Format.TEXT
         key = (text, types)
@@ -208,7 +208,7 @@ class Wire:
         results += found[-1:]
 
     def _together(self, sends: Sequence[Send], results: list[PGresult]) -> PQGen[None]:
-        """Sends everything, then one Sync, and collects the result of each before that of the Sync."""
+        """Sends all commands and one Sync; collects the results until that of the Sync."""
         self._pgconn.enter_pipeline_mode()
         try:
             for send in (*sends, self._pgconn.pipeline_sync):
@@ -217,7 +217,7 @@ class Wire:
             while (more := (yield from generators.fetch_many(self._pgconn))) and more[0].status != SYNCED:
                 results.append(more[0])
         finally:
-            # Given up on the way: the connection stays in this mode, and is closed for it.
+            # The exchange was interrupted: the connection stays in pipeline mode, and therefore is closed.
             with suppress(psycopg.OperationalError):
                 self._pgconn.exit_pipeline_mode()
 
@@ -237,14 +237,14 @@ def _is_done(results: Sequence[PGresult], place: int) -> bool:
 # take longer than the search for them.
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """A `uuid[]`, as it came or goes."""
+    """A `uuid[]` in Postgres' binary format."""
 
     array: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """A `halfvec[]`; the statement says so (`%(vectors)s::halfvec[]`), because its type has no fixed number."""
+    """A `halfvec[]`. The statement names the type (`%(vectors)s::halfvec[]`), because its OID is not fixed."""
 
     array: bytes
 
@@ -275,7 +275,7 @@ adapters.register_loader(UUID_ARRAY, _IdsLoader)
 
 
 def ids_of(ids: Sequence[UUID]) -> Ids:
-    """Returns these ids as they are sent."""
+    """Returns these ids in the format in which they are sent."""
     entries = np.zeros(len(ids), np.dtype([("bytes", ">i4"), ("id", "V16")]))
     entries["bytes"] = 16
     entries["id"] = np.frombuffer(b"".join(memory_id.bytes for memory_id in ids), "V16")
@@ -283,7 +283,7 @@ def ids_of(ids: Sequence[UUID]) -> Ids:
 
 
 def vectors_of(matrix: Matrix, halfvec_type: int) -> Vectors:
-    """Returns the rows of a matrix, rounded to half precision, as they are sent. HALFVEC_TYPE asks for the type."""
+    """Returns the rows of a matrix, rounded to half precision, in the format in which they are sent."""
     count, dimension = matrix.shape
     kinds = [("bytes", ">i4"), ("dimension", ">i2"), ("unused", ">i2"), ("numbers", ">f2", (dimension,))]
     entries = np.zeros(count, np.dtype(kinds))

@@ -22,14 +22,15 @@ from app.workspaces.workspace import UNMADE, Workspace
 
 POURING_SECONDS = 10.0
 POURING_BYTES = 1_000_000
-"""Bytes of vectors within POURING_SECONDS from which on an index is built later. Fewer, 120 a second of 384 dimensions,
-it takes in one by one in a twentieth of a core's time. On a busy machine batches of a stream come seconds apart."""
+"""Bytes of vectors within POURING_SECONDS that delay the building of an index. An index takes in fewer vectors than
+this (120 a second of 384 dimensions) one by one, in a twentieth of a core's time. On a busy machine the batches of a
+stream come seconds apart."""
 
 logger = structlog.get_logger()
 
 
 async def serving_model(database: Database, provider: EmbeddingProvider) -> StoredModel | None:
-    """Returns the stored model, if the provider (`pinned`) can add to its vectors; made now if there is none.
+    """Returns the stored model, if the provider (`pinned`) can add to its vectors; registers one if there is none.
 
     None if the provider is switched off, or if the stored vectors are of another model.
     """
@@ -47,7 +48,7 @@ async def serving_model(database: Database, provider: EmbeddingProvider) -> Stor
 async def embed_pending(
     database: Database, provider: EmbeddingProvider, *, workspace: Workspace, ids: Sequence[UUID] | None = None
 ) -> int:
-    """Embed a workspace's pending memories, newest first, or only those among `ids`. Returns how many.
+    """Embeds a workspace's pending memories, newest first, or only those among `ids`. Returns how many.
 
     Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
 
@@ -66,7 +67,7 @@ async def embed_all_pending(
     seconds: float = math.inf,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Embed the pending memories of all workspaces as `embed_pending` does.
+    """Embeds the pending memories of all workspaces as `embed_pending` does.
 
     After `seconds` no further batch is begun.
     """
@@ -100,7 +101,7 @@ async def _embed_batches(
 async def _embed(
     database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[PendingText]
 ) -> bool:
-    """Returns False if the store has moved to another model: the rest of the batch stays pending for that one's."""
+    """Returns False if the store has moved to another model: the rest of the batch stays pending for its vectors."""
     texts = [embedded_text(item.title, item.body) for item in batch]
     unique = list(dict.fromkeys(texts))
     literals = dict(zip(unique, vectors.as_literals(await provider.embed_documents(unique)), strict=True))
@@ -123,7 +124,7 @@ async def _write(
 
 
 def pouring(before: int, now: int) -> bool:
-    """Tells whether vectors come so fast that an index is better built after the last of them.
+    """Tells whether vectors come so fast that it is better to build an index after the last of them.
 
     `before` and `now` are `vector_bytes`, POURING_SECONDS apart. Built at once, 100,000 take 20 s of two cores; added
     to an index one by one, 55 s of one (docs/adr/0006).
@@ -138,7 +139,7 @@ async def vector_bytes(across: Across) -> int:
 
 
 async def build_indexes(across: Across) -> int:
-    """Give every workspace that has grown beyond the exact scan its vector index. Returns how many were built."""
+    """Builds the vector index of every workspace that is too large for the exact scan. Returns their number."""
     built = 0
     with vectors.unless_dropped():
         async with across(transaction=False) as session:
@@ -148,7 +149,7 @@ async def build_indexes(across: Across) -> int:
 
 
 async def lacks_an_index(across: Across) -> bool:
-    """Tells whether a workspace has grown beyond the exact scan and has no vector index yet."""
+    """Tells whether a workspace is too large for the exact scan and has no vector index yet."""
     crowded: list[int] = []
     with vectors.unless_dropped():
         async with across() as session:
@@ -164,7 +165,7 @@ async def pending_count(across: Across) -> int:
 
 
 async def queue_lacking(across: Across) -> bool:
-    """Queue what lacks a vector and is not queued, found by count, as after a restored backup.
+    """Queues the memories that lack a vector and are not queued, as after a restored backup. Finds them by counting.
 
     Returns whether there was any.
     """
@@ -182,7 +183,7 @@ async def queue_lacking(across: Across) -> bool:
 async def refresh_workspace_statistics(
     database: Database, workspace_id: int, *, across: Across, stale: float = indexing.STALE
 ) -> bool:
-    """Count a workspace's document frequencies and lengths again if they are so stale; returns whether they were.
+    """Counts a workspace's document frequencies and lengths again if they are stale; returns whether they were.
 
     The planner learns of tables that have grown, too.
     """
@@ -193,7 +194,7 @@ async def refresh_workspace_statistics(
 
 
 async def refresh_all_statistics(database: Database, *, across: Across, stale: float = indexing.STALE) -> int:
-    """Count the statistics of every workspace again that are so stale. Returns in how many workspaces they were."""
+    """Counts stale statistics again, in every workspace. Returns the number of workspaces that had any."""
     async with across() as session:
         ids = await workspaces.ids_of_all(session)
     return sum(

@@ -1,4 +1,4 @@
-"""The SQL that indexes memories by their words for BM25, and of the queues: pending for a vector, pending for links."""
+"""The SQL of the lexical index, which BM25 scores, and of the queues of memories without a vector or without links."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from app.db.session import EMBED, LINK, STATISTICS, Session
 from app.workspaces import store as workspaces
 
 WORDS, VECTORS = "words", "vectors"
-"""The steps of linking: by a memory's words at once, by its vector when that is there."""
+"""The steps of linking: by a memory's words at once, by its vector when it exists."""
 
 BATCH = 256
-"""Texts embedded between two writes: 5 s of work at most is lost when a worker is killed."""
+"""Texts embedded between two writes: a killed worker loses at most 5 s of work."""
 
 OWN = "workspace_id = %(workspace_id)s"
 THESE = f"{OWN} AND memory_id = ANY(%(ids)s::uuid[])"
@@ -51,18 +51,18 @@ RETURNING p.memory_id
 """
 
 K1 = 1.2
-"""Saturation of a term's frequency. With b 0.4 it finds more than 1.5 and 0.75 do (docs/retrieval.md)."""
+"""Saturation of a term's frequency. K1 1.2 with B 0.4 finds more than 1.5 with 0.75 (docs/retrieval.md)."""
 B = 0.4
 """Share of the length normalisation."""
 DRIFT = 0.1
-"""Share by which the mean length may move before all weights are recomputed; at b 0.4 it moves a score by under 4 %."""
+"""Change of the mean length, as a share, that makes all weights be recomputed; it changes a score by under 4 %."""
 STALE = 0.2
-"""Share by which the number of documents may move before statistics are counted again; an idf moves by its log."""
+"""Change of the number of documents, as a share, after which statistics are stale; an idf changes by its logarithm."""
 STALE_AT_WRITES = 0.5
-"""The same share right after a write. While memories pour in statistics are taken at each doubling, 0.03 ms a memory in
-all; taken after each fifth of growth they cost 0.08 ms, a fifth of what it takes to store one."""
+"""The same share right after a write. Counting at each doubling costs 0.03 ms a memory during a bulk intake;
+counting after each fifth of growth would cost 0.08 ms, which is a fifth of the time that storing a memory takes."""
 
-# Title, date and body are what the lexical arm scores; the date in words is how people ask for it.
+# The lexical arm scores title, date and body; the date is in words, because people ask for it in words.
 # Materialised, because Postgres would put the parser into each of the three places that need its terms.
 INDEX_WORDS = """
 WITH parsed AS MATERIALIZED (
@@ -119,12 +119,12 @@ WHERE oid IN (CAST('memories' AS regclass), CAST('lexical' AS regclass))
 ORDER BY 1
 """
 OUTGROWN_TIMES = 3
-"""A table that is this many times as large as the planner thinks is analysed again. Until autovacuum has run, the
-planner takes a whole scan of a new table's index to cost nothing: looking up known memories then took 2.7 ms each."""
+"""A table that is this many times as large as the planner assumes is analysed again. Until autovacuum has run, the
+planner assumes that a whole scan of a new table's index costs nothing: a look-up of a known memory took 2.7 ms."""
 
 
 async def index_memories(session: Session, ids: Sequence[UUID], embedded: Collection[UUID] = ()) -> None:
-    """Index new live memories by their words. A worker is asked for fresh statistics, and for their vectors.
+    """Indexes new live memories by their words. Asks a worker for new statistics, and for their vectors.
 
     `embedded` are those whose vectors are stored in the same transaction (`vectors.insert_new`).
     """
@@ -134,24 +134,24 @@ async def index_memories(session: Session, ids: Sequence[UUID], embedded: Collec
 
 
 async def reindex_memories(session: Session, ids: Sequence[UUID]) -> None:
-    """Index live memories whose text has changed: no vector of the earlier text stays."""
+    """Indexes live memories whose text has changed, and removes the vectors of their earlier texts."""
     await session.execute(DROP_VECTORS, {"ids": list(ids)})
     await index_memories(session, ids)
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
-    """Remove the words and vectors of memories that are retired, and take them off the queues."""
+    """Removes the words and vectors of retired memories, and removes these from the queues."""
     for statement in FORGET:
         await session.execute(statement, {"ids": list(ids)})
 
 
 async def enqueue_statistics(session: Session) -> None:
-    """Ask a worker to count the workspace's lexical statistics again if they have become stale."""
+    """Asks a worker to count the workspace's lexical statistics again if they have become stale."""
     await session.enqueue(STATISTICS, lock=f"{STATISTICS}:{session.workspace_id}", workspace_id=session.workspace_id)
 
 
 async def index_words(session: Session, ids: Sequence[UUID]) -> None:
-    """Index these live memories by their present words, and ask a worker to link them."""
+    """Indexes these live memories by their present words, and asks a worker to link them."""
     if not ids:
         return
     await workspaces.note_first_length(session, ids)
@@ -161,9 +161,10 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
 
 
 async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
-    """Count document frequencies and lengths again if they are so stale; returns whether they were.
+    """Counts document frequencies and lengths again if they are stale; returns whether they were.
 
-    Two do not count at once: the workspace's row is locked.
+    `stale` is the change, as a share, that makes them stale. The workspace's row is locked, so that no two calls count
+    at once.
     """
     known = await workspaces.locked_statistics(session)
     count, mean_length = await session.one(COUNT)
@@ -179,7 +180,7 @@ async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
 
 
 async def inform_planner(session: Session) -> None:
-    """Tell Postgres the size of tables that have grown far beyond what it knows: 0.2 s of reading a sample.
+    """Analyses tables that have grown far beyond the size that Postgres knows; reading their samples takes 0.2 s.
 
     The session is the owner's.
     """
@@ -189,42 +190,45 @@ async def inform_planner(session: Session) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingText:
-    """A memory that has no vector yet, and the text that is to be embedded."""
+    """A memory that has no vector yet, and its text to embed."""
 
     workspace_id: int
     memory_id: UUID
     title: str
     body: str
     content_hash: bytes
-    """The text's, which may have become another when its vector comes."""
+    """Hash of the text, which may have changed when its vector comes."""
 
 
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:
-    """Queue memories for a vector, and ask a worker, in this transaction."""
+    """Queues memories for a vector, and asks a worker, in this transaction."""
     if ids:
         await session.execute(QUEUE_FOR_VECTORS, {"ids": list(ids)})
         await session.enqueue(EMBED)
 
 
 async def leave_queue(session: Session, ids: Sequence[UUID]) -> None:
-    """Take memories that have their vector off the queue."""
+    """Removes memories that have their vector from the queue."""
     await session.execute(LEAVE, {"ids": list(ids)})
 
 
 async def leave_queue_unless_live(session: Session, ids: Sequence[UUID]) -> None:
-    """Take those of these memories off the queue that are retired."""
+    """Removes the retired ones of these memories from the queue."""
     await session.execute(LEAVE_UNLESS_LIVE, {"ids": list(ids)})
 
 
 async def pending_among(session: Session, ids: Sequence[UUID]) -> set[UUID]:
-    """Returns those of these memories that are pending for a vector."""
+    """Returns the memories among these that are pending for a vector."""
     return set(await session.column(PENDING_AMONG, {"ids": list(ids)}))
 
 
 async def pending_texts(
     session: Session, *, limit: int, ids: Sequence[UUID] | None = None, of_all: bool = False
 ) -> list[PendingText]:
-    """Returns memories that are pending for a vector, newest first: the workspace's, these of them, or those of all."""
+    """Returns memories that are pending for a vector, newest first.
+
+    With `ids` only these, with `of_all` those of all workspaces.
+    """
     condition = "true" if of_all else OWN if ids is None else THESE
     rows = await session.rows(PENDING_TEXTS.format(condition=condition), {"limit": limit, "ids": list(ids or ())})
     return [PendingText(**row._asdict()) for row in rows]
@@ -242,15 +246,15 @@ async def queued_count_of_all(session: Session, partition: str) -> int:
 
 
 async def queue_lacking_of_all(session: Session, partition: str) -> None:
-    """Queue every live memory of all workspaces that lacks a vector in this partition, and ask a worker."""
+    """Queues every live memory of all workspaces that lacks a vector in this partition, and asks a worker."""
     await session.execute(QUEUE_LACKING.format(lacking=LACKING.format(joined="", partition=partition)))
     await session.enqueue(EMBED)
 
 
 async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -> None:
-    """Queue these live memories to be linked by their WORDS or VECTORS, and ask a worker, in this transaction.
+    """Queues these live memories to be linked by their WORDS or VECTORS, and asks a worker, in this transaction.
 
-    Queueing one again while it is being linked has it linked once more.
+    A memory that is queued again while it is being linked is linked once more.
     """
     if ids:
         await session.execute(QUEUE_FOR_LINKS.format(queued=THESE_FOR_LINKS), {"ids": list(ids), "step": step})
@@ -258,12 +262,12 @@ async def queue_for_links(session: Session, ids: Sequence[UUID], *, step: str) -
 
 
 async def queue_all_for_links(session: Session) -> None:
-    """Queue all memories of all workspaces to be linked by the served model's vectors."""
+    """Queues all memories of all workspaces to be linked by the served model's vectors."""
     await session.execute(QUEUE_FOR_LINKS.format(queued=ALL_FOR_LINKS), {"step": VECTORS})
     await session.enqueue(LINK)
 
 
 async def leave_links(session: Session, asked: Mapping[UUID, int], *, step: str) -> set[UUID]:
-    """Take linked memories off the queue, unless they were queued again since they were read; returns those."""
+    """Removes linked memories from the queue, except those queued again since they were read; returns the removed."""
     given = {"ids": list(asked), "asked": list(asked.values()), "step": step}
     return set(await session.column(LEAVE_LINKS, given))

@@ -1,4 +1,4 @@
-"""The SQL of embedding models: which one is served, which one the store moves to, and which ones retire."""
+"""The SQL of embedding models: the one that is served, the one that the store moves to, and those that retire."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,7 +11,7 @@ from app.errors import ConfigurationError
 
 LOCK_MODELS = "SELECT pg_advisory_xact_lock(hashtext('priors.embedding_models'))"
 LOCK_TIMEOUT = "500ms"
-"""Time that a change of a table waits for others: whoever waits for a table queues everybody else behind it."""
+"""Time that a change of a table waits for its lock: all later statements on the table wait behind it."""
 ACTIVE, CANDIDATE, RETIRING = "active", "candidate", "retiring"
 """The states of a model: served, moved to, and no longer served and about to be dropped."""
 
@@ -41,7 +41,7 @@ SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND retiring_since 
 REMOVE = "DELETE FROM embedding_models WHERE model_id = %(model_id)s"
 
 MOVE = "priors.reembed"
-"""The lock of the one move at a time."""
+"""The lock that allows one move at a time."""
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext(%(work)s), hashtext(%(of)s))"
 UNLOCK = "SELECT pg_advisory_unlock(hashtext(%(work)s), hashtext(%(of)s))"
 IS_LOCKED = """
@@ -60,7 +60,7 @@ class StoredModel:
     model_id: int
     name: str
     dimension: int
-    """Numbers of a vector."""
+    """Dimension of its vectors."""
     state: str = field(default=ACTIVE, compare=False)
     """ACTIVE, CANDIDATE or RETIRING."""
 
@@ -76,50 +76,50 @@ class StoredModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A store on its way to another model."""
+    """The state of a store that moves to another model."""
 
     model: StoredModel
     done: int
-    """Memories that have a vector of it."""
+    """Memories that have a vector of the new model."""
     total: int
     """All memories."""
     in_progress: bool
-    """True while a process moves it; else the move was broken off."""
+    """True while a process moves the store; False if the move was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveState:
-    """The place of a store between its models."""
+    """The move of a store, and the models that retire."""
 
     move: Move | None
     retiring: tuple[str, ...]
-    """Models that are no longer served, and whose vectors are still to be dropped."""
+    """Models that are no longer served, but whose vectors are still stored."""
 
 
 async def active_model(session: Session, *, held: bool = False) -> StoredModel | None:
     """Returns the model whose vectors are served; None if no vector was ever stored.
 
-    One that is `held` is not dropped before the transaction ends.
+    With `held`, the model is not dropped before the transaction ends.
     """
     row = await session.row(SERVED + HELD if held else SERVED)
     return None if row is None else _stored(row)
 
 
 async def is_served(session: Session, model: StoredModel) -> bool:
-    """Tells whether the store still serves this model; it is then not dropped before the transaction ends.
+    """Tells whether the store still serves this model; if so, it is not dropped before the transaction ends.
 
-    It costs a writer nothing: each vector's foreign key locks the same row.
+    It costs a writer no time, because each vector's foreign key locks the same row.
     """
     return await session.row(IS_SERVED, {"model_id": model.model_id}) is not None
 
 
 async def models(session: Session, *, held: bool = False) -> list[StoredModel]:
-    """Returns every model; if they are `held` none of them is dropped before the transaction ends."""
+    """Returns every model; with `held`, none of them is dropped before the transaction ends."""
     return [_stored(row) for row in await session.rows(ALL + HELD if held else ALL)]
 
 
 async def register(session: Session, name: str, dimension: int) -> StoredModel:
-    """Returns the active model; if there is none, `name` becomes it, and every memory is queued for a vector."""
+    """Returns the active model. If there is none, it registers `name` and queues every memory for a vector."""
     found = await active_model(session)
     if found is None:
         await session.execute(LOCK_MODELS)
@@ -128,12 +128,12 @@ async def register(session: Session, name: str, dimension: int) -> StoredModel:
 
 
 async def register_candidate(session: Session, name: str, dimension: int) -> StoredModel:
-    """Returns the model of that name, its partition made now if need be; it does not serve yet unless it did.
+    """Returns the model of that name, and makes it the candidate, with a partition, unless it serves already.
 
-    There is one candidate at a time: another one's half-filled vectors are given up.
+    There is one candidate at a time: the vectors of an earlier, unfinished one are dropped later.
 
     Raises:
-        ConfigurationError: it is known with another dimension.
+        ConfigurationError: the model is stored with another dimension.
     """
     await session.execute(LOCK_MODELS)
     await session.execute(RETIRE_CANDIDATES, {"name": name})
@@ -155,12 +155,12 @@ def _stored(row: Row) -> StoredModel:
 
 
 async def wait_briefly(session: Session) -> None:
-    """Let this transaction wait LOCK_TIMEOUT at most for the locks of others."""
+    """Lets this transaction wait at most LOCK_TIMEOUT for a lock."""
     await session.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
 
 
 async def switch(session: Session, candidate: StoredModel) -> None:
-    """Serve this model from now on; the others retire. No memory is pending for a vector of theirs any more.
+    """Makes this model the served one and retires the others, for whose vectors no memory is pending any more.
 
     The session sees all workspaces.
     """
@@ -170,14 +170,14 @@ async def switch(session: Session, candidate: StoredModel) -> None:
 
 
 async def retired(session: Session, *, for_seconds: float) -> list[StoredModel]:
-    """Returns the models that have not been served, nor moved to, for so long."""
+    """Returns the models that have been neither served nor moved to for `for_seconds`."""
     return [_stored(row) for row in await session.rows(RETIRED, {"seconds": for_seconds})]
 
 
 async def drop_model(session: Session, model: StoredModel) -> None:
-    """Drop a retiring model's vectors, once nobody writes them.
+    """Drops a retiring model's vectors after the last writer of them has ended.
 
-    The model's row is locked first, so that a writer who has just made sure of the model is not cut short.
+    The model's row is locked first, so that a writer that has just checked the model can finish.
     """
     if await session.row(LOCK_RETIRING, {"model_id": model.model_id}) is None:
         return
@@ -187,7 +187,7 @@ async def drop_model(session: Session, model: StoredModel) -> None:
 
 @asynccontextmanager
 async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]:
-    """Holds the lock of some work, for as long as the connection lives; yields False if another has it."""
+    """Holds the lock of some work while the connection lives; yields False if another process holds it."""
     values = {"work": work, "of": of}
     if not await session.value(TRY_LOCK, values):
         yield False
@@ -195,20 +195,20 @@ async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]
     try:
         yield True
     finally:
-        # A connection that was lost has given the lock back by that.
+        # Postgres releases the lock of a lost connection.
         with suppress(psycopg.Error):
             await session.execute(UNLOCK, values)
 
 
 async def progress_of_all(session: Session, model: StoredModel) -> tuple[int, int]:
-    """Returns how many memories have a vector of this model, and how many there are, in all workspaces."""
+    """Returns the number of memories that have a vector of this model, and of all memories, in all workspaces."""
     statement = f"SELECT (SELECT count(*) FROM {model.partition}), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
     done, total = await session.one(statement)
     return done, total
 
 
 async def move_state(session: Session) -> MoveState:
-    """Returns whether the store moves to another model, how far it is, and which models are still to be dropped.
+    """Returns the move to another model, if there is one, with its progress, and the models that retire.
 
     The session sees all workspaces.
     """

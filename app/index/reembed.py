@@ -23,26 +23,26 @@ from app.settings import Settings
 from app.workspaces.workspace import UNMADE
 
 FOLLOW_SECONDS = 2.0
-"""Time between two looks at which models the database has; `reembed` waits for more than two before it switches."""
+"""Time between two reads of the stored models; `reembed` waits for more than two of them before it switches."""
 UNSETTLED_SECONDS = 60.0
-"""Time after a change of model in which a query may still have a vector of the old one; none takes longer."""
+"""Time after a change of model in which a query may still have a vector of the old one; no query takes longer."""
 GRACE_SECONDS = 2.5 * FOLLOW_SECONDS
-"""Time before the switch in which every process prepares the new model, and after it in which each answer that began
-with the old one is given."""
+"""Time before the switch in which every process prepares the new model, and time after it in which the answers that
+began with the old model end."""
 PATIENCE = 120
-"""Attempts at work that waits for others to let go of a table, half a second each."""
+"""Attempts at work that needs the lock of a table; each waits half a second."""
 PAUSE_SECONDS = 0.2
 """Time between two attempts."""
 ATTEMPTS_TO_BEGIN = 10
-"""Attempts to begin a move: the server takes a moment to notice that the one before was killed."""
+"""Attempts to begin a move: the server takes a moment to notice that an earlier move was killed."""
 
 T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
-"""Called with (memories that have the new vector, memories)."""
+"""Called with the number of memories that have the new vector, and of all memories."""
 Maker = Callable[[str, int], EmbeddingProvider]
 """Makes the provider of a stored model, by its name and dimension."""
 ForgetSimilar = Callable[[Session], Awaitable[None]]
-"""Removes the links by vectors of all workspaces, in the transaction that drops the vectors."""
+"""Removes the links that were found by vectors, in all workspaces and in the transaction that drops the vectors."""
 
 logger = structlog.get_logger()
 
@@ -56,14 +56,14 @@ async def reembed(
     grace_seconds: float = GRACE_SECONDS,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> int:
-    """Give every memory a vector of `provider`'s model in a partition of its own, switch to it, drop the old ones.
+    """Embeds every memory by `provider`'s model in a new partition, switches to it, and drops the old vectors.
 
-    Queries are answered by the old model until the switch. Killed at any moment, running it again goes on. Returns how
+    Queries are answered by the old model until the switch. After it was killed, another call continues. Returns how
     many memories were embedded.
 
     Raises:
         ConfigurationError: the provider is switched off, or the store is being moved already.
-        EmbeddingUnavailable: it does not answer; what was embedded stays.
+        EmbeddingUnavailable: the provider does not answer; the vectors so far stay.
     """
     if not provider.enabled:
         raise ConfigurationError("the model is `noop`, which has no vectors; name another")
@@ -87,9 +87,9 @@ async def reembed(
 
 
 async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
-    """Drop the vectors of models that are no longer served, after a move that was killed. Returns how many models.
+    """Drops the vectors of models that are no longer served, after a killed move. Returns the number of models.
 
-    While a store is being moved the move itself drops them.
+    While a move is in progress, that move drops them.
     """
     async with across(transaction=False) as held, models.lock(held, models.MOVE) as mine:
         return await _drop_all(across, held, forget_similar, for_seconds=GRACE_SECONDS, attempts=1) if mine else 0
@@ -97,7 +97,7 @@ async def drop_retired(across: Across, *, forget_similar: ForgetSimilar) -> int:
 
 @asynccontextmanager
 async def _moving(across: Across) -> AsyncIterator[Session]:
-    """Opens a session that holds the lock of the one move at a time; the lock ends with it, however that ends."""
+    """Opens a session that holds the lock of moves; the lock ends with the session."""
     async with across(transaction=False) as held:
         for _ in range(ATTEMPTS_TO_BEGIN):
             async with models.lock(held, models.MOVE) as mine:
@@ -111,7 +111,7 @@ async def _moving(across: Across) -> AsyncIterator[Session]:
 
 
 async def _patiently(across: Across, work: Callable[[Session], Awaitable[T]], attempts: int = PATIENCE) -> T:
-    """Does `work` in a transaction that never makes others wait for long, again while others are in its way."""
+    """Runs `work` in a transaction that waits only briefly for locks; runs it again while others hold them."""
 
     async def attempt() -> T:
         async with across() as session:
@@ -129,7 +129,7 @@ async def _switch(session: Session, *, candidate: StoredModel) -> None:
 async def _drop_all(
     across: Across, held: Session, forget_similar: ForgetSimilar, *, for_seconds: float, attempts: int
 ) -> int:
-    """Drop what retires; a table that others hold on to is left for the next time."""
+    """Drops retiring models; leaves a table that others lock for the next call."""
     dropped = 0
     for model in await models.retired(held, for_seconds=for_seconds):
         try:
@@ -143,21 +143,21 @@ async def _drop_all(
 
 
 async def _drop(session: Session, *, model: StoredModel, forget_similar: ForgetSimilar) -> None:
-    # Before the table is locked, and undone if it cannot be: nearness was another model's.
+    # The links go first, and come back if the table cannot be locked: the retiring model found them.
     await forget_similar(session)
     await queue_all_for_links(session)
     await models.drop_model(session, model)
     if (served := await models.active_model(session)) is not None:
-        # A writer that began before the switch and ended after it has written vectors of the old model.
+        # A writer that began before the switch and ended after it may have written vectors of the old model.
         await queue_lacking_of_all(session, served.partition)
 
 
 async def _fill(
     database: Database, held: Session, provider: EmbeddingProvider, candidate: StoredModel, on_progress: OnProgress
 ) -> int:
-    """Embed what has no vector of the candidate, newest first. Returns how many memories.
+    """Embeds the memories that have no vector of the candidate, newest first. Returns their number.
 
-    The connection that holds the move's lock also reads the work that is left, so that losing it ends the move.
+    The connection that holds the move's lock also reads the remaining work, so that its loss ends the move.
     """
     done = 0
     before: tuple[int, UUID] | None = None
@@ -191,7 +191,7 @@ class FollowingProvider:
 
     @property
     def dimension(self) -> int:
-        """The numbers of a vector of the model that embeds now."""
+        """The dimension of the model that embeds now."""
         return self._current.dimension
 
     @property
@@ -200,7 +200,7 @@ class FollowingProvider:
         return self._current.enabled
 
     async def start(self) -> None:
-        """Prepare the model that embeds now."""
+        """Prepares the model that embeds now."""
         await self._current.start()
 
     async def embed_query(self, text: str) -> Vector:
@@ -212,7 +212,7 @@ class FollowingProvider:
         return await self._current.embed_documents(texts)
 
     async def close(self) -> None:
-        """Release every model."""
+        """Releases every model."""
         for provider in self._prepared.values():
             await provider.close()
 
@@ -226,9 +226,9 @@ class FollowingProvider:
         return self._clock() >= self._unsettled_until
 
     async def follow(self, database: Database) -> None:
-        """Prepare the models that the database has, and embed by the one it serves.
+        """Prepares the models that the database has, and embeds by the one that it serves.
 
-        A model that cannot be had is left out, with a line in the log; answers are then lexical, and say so.
+        A model that cannot be loaded is left out, with a line in the log; answers are then lexical, and say so.
         """
         if not self.enabled:
             return
@@ -269,10 +269,10 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
 
 
 def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
-    """Returns the provider of the model that the database serves, if it is ready; else the one that embeds now.
+    """Returns the provider of the served model if it is ready, else the provider that embeds now.
 
-    Just after a change it is the model itself and not the one that follows: a caller who embedded by the latter cannot
-    know by which of the two models, and embeds again.
+    Just after a change it returns the provider of the model itself, not the following one: a caller who embedded by the
+    following provider cannot know which of the two models it used, and embeds again.
     """
     if name is None or not isinstance(provider, FollowingProvider):
         return provider
@@ -282,14 +282,14 @@ def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider
 
 
 def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:
-    """Returns the provider of this very model, whatever the store moves to meanwhile; None if it is not ready."""
+    """Returns the provider of this model, even if the store moves to another meanwhile; None if it is not ready."""
     if isinstance(provider, FollowingProvider):
         return provider.prepared(name)
     return provider if provider.model_id == name else None
 
 
 async def follow_for_ever(provider: EmbeddingProvider, database: Database) -> None:
-    """Follow until cancelled; a database that is away for a while is asked again."""
+    """Follows until cancelled; asks an unreachable database again later."""
     while isinstance(provider, FollowingProvider):
         try:
             await provider.follow(database)

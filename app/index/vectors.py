@@ -17,7 +17,7 @@ from app.index.models import StoredModel, active_model, is_served, lock
 from app.models.protocols import Matrix, Vector
 
 INDEXED_FROM = 20_000
-"""Memories of one workspace from which on it gets an HNSW index: an exact scan of this many takes 5 ms."""
+"""A workspace with more memories than this gets an HNSW index: an exact scan of this many takes 5 ms."""
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
 BUILD = "priors.index_vectors"
 """The lock of building an index."""
@@ -37,7 +37,7 @@ logger = structlog.get_logger()
 
 
 async def insert(session: Session, model: StoredModel, literals: Mapping[UUID, str]) -> None:
-    """Store the vectors of memories. A memory that was retired meanwhile gets none."""
+    """Stores the vectors of memories; a memory that was retired meanwhile gets no vector."""
     await session.execute(
         f"""
         INSERT INTO {model.partition} (workspace_id, memory_id, model_id, embedding)
@@ -52,10 +52,10 @@ async def insert(session: Session, model: StoredModel, literals: Mapping[UUID, s
 
 
 async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], rows: Matrix) -> None:
-    """Store the vectors of memories that this transaction has made, row i for memory i, and queue them for links.
+    """Stores the vectors of memories that this transaction has made, and queues them for links; row i is of memory i.
 
-    Nobody else knows these memories yet, so none can have been retired or have got a vector. 500 vectors take 12 ms;
-    by `insert`, which asks, and reads them from text, 80 ms.
+    No other transaction knows these memories yet, so none of them can be retired or have a vector. 500 vectors take 12
+    ms, and 80 ms by `insert`, which checks the memories and reads the vectors from text.
     """
     await session.execute(
         f"""
@@ -72,11 +72,10 @@ async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], 
 async def write(
     session: Session, model: StoredModel, literals: Mapping[UUID, str], *, hashes: Mapping[UUID, bytes] | None = None
 ) -> bool:
-    """Store vectors as `insert` does, take their memories off the queue, and queue them for links.
+    """Stores vectors as `insert` does, removes their memories from the queue, and queues them for links.
 
-    With `hashes`, of the texts that were embedded, a memory whose text has become another stays in the queue.
-    Returns False, and does nothing, if the store has moved to another model: the memories stay pending for its
-    vectors.
+    `hashes` are of the texts that were embedded; with them, a memory whose text has changed since stays in the queue.
+    Returns False, and does nothing, if the store has moved to another model: the memories stay pending for its vectors.
     """
     if not await is_served(session, model):
         return False
@@ -101,7 +100,7 @@ def by_workspace(batch: Sequence[PendingText], literals: Sequence[str]) -> Mappi
 async def lacking_of_all(
     session: Session, model: StoredModel, *, limit: int, before: tuple[int, UUID] | None
 ) -> list[PendingText]:
-    """Returns live memories of all workspaces without a vector of this model, after the place that `before` names.
+    """Returns live memories of all workspaces without a vector of this model, from the place `before` on.
 
     Each workspace's newest come first.
     """
@@ -118,9 +117,9 @@ async def lacking_of_all(
 async def nearest_of(
     session: Session, model: StoredModel, ids: Sequence[UUID], literals: Sequence[str]
 ) -> list[tuple[UUID | None, float]]:
-    """Returns for each vector the nearest of these memories and its cosine similarity; None if none has a vector.
+    """Returns each vector's nearest memory among these, with its cosine similarity; None if none of them has a vector.
 
-    The nearest is found exactly.
+    The search is exact.
     """
     distance = f"e.embedding::halfvec({model.dimension:d}) <=> given.vector::halfvec({model.dimension:d})"
     statement = f"""
@@ -138,14 +137,14 @@ async def nearest_of(
 
 
 async def vector_bytes(session: Session) -> int:
-    """Returns the size of the served model's vectors in all workspaces: unlike their number, it is known at once."""
+    """Returns the size of the served model's vectors in all workspaces, which needs no counting."""
     model = await active_model(session)
     return 0 if model is None else int(await session.value(BYTES, {"partition": model.partition}))
 
 
 @contextmanager
 def unless_dropped() -> Iterator[None]:
-    """Gives up work on a model's indexes if its vectors have just been dropped: the store has moved to another."""
+    """Ends work on a model's indexes if its vectors have just been dropped, because the store has moved."""
     try:
         yield
     except psycopg.errors.UndefinedTable:
@@ -153,7 +152,7 @@ def unless_dropped() -> Iterator[None]:
 
 
 async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
-    """Returns those of all workspaces that have grown beyond the exact scan and have no vector index yet."""
+    """Returns the workspaces that are too large for the exact scan and have no vector index yet."""
     statement = f"SELECT workspace_id FROM {model.partition} GROUP BY 1 HAVING count(*) >= {INDEXED_FROM}"  # noqa: S608 - numbers
     crowded = await session.column(statement)
     indexed = await indexed_workspaces(session, model)
@@ -167,7 +166,7 @@ async def indexed_workspaces(session: Session, model: StoredModel) -> frozenset[
 
 
 async def build_indexes(session: Session, model: StoredModel) -> int:
-    """Build the index of each crowded workspace beside its readers and writers. Returns how many were built.
+    """Builds the index of each crowded workspace without blocking its readers and writers. Returns their number.
 
     The session sees all workspaces and has no transaction.
     """
@@ -176,7 +175,7 @@ async def build_indexes(session: Session, model: StoredModel) -> int:
 
 
 async def _build_index(session: Session, model: StoredModel, workspace_id: int) -> bool:
-    """Builds an HNSW index, unless somebody else builds it at this moment or just has; returns whether it did."""
+    """Builds an HNSW index, unless another process builds it now or has just built it; returns whether it did."""
     name = model.index_name(workspace_id)
     async with lock(session, BUILD, of=name) as mine:
         if not mine or workspace_id in await indexed_workspaces(session, model):
@@ -190,15 +189,15 @@ async def _build_index(session: Session, model: StoredModel, workspace_id: int) 
 
 
 def as_literals(vectors: Matrix) -> list[str]:
-    """Returns each row as pgvector reads it, rounded to the precision that halfvec keeps."""
+    """Returns each row in pgvector's text form, rounded to the precision of halfvec."""
     return [msgspec.json.encode(row).decode() for row in vectors.astype(np.float16).astype(np.float32).tolist()]
 
 
 def as_literal(vector: Vector) -> str:
-    """Returns a query's vector as pgvector reads it."""
+    """Returns a query's vector in pgvector's text form."""
     return msgspec.json.encode(vector.tolist()).decode()
 
 
 def embedded_text(title: str, body: str) -> str:
-    """Returns the title above the body: what the vector arm compares."""
+    """Returns the text that the vector arm compares: the title above the body."""
     return f"{title}\n{body}" if title else body

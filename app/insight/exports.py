@@ -1,4 +1,4 @@
-"""The verbs that turn judgement into training data."""
+"""The verbs that export judgements as training data."""
 
 import asyncio
 import itertools
@@ -20,9 +20,9 @@ from app.runs.observations.observation import Outcome, is_issue_fact
 from app.workspaces.workspace import Workspace
 
 NEAR = 0.8
-"""Cosine from which on two observations are compressions of neighbouring things (docs/learning.md)."""
+"""Least cosine of two observations that are compressions of similar things (docs/learning.md)."""
 MOST_RATED = 5_000
-"""Rated observations that are paired, the newest; the similarity of each with each is 100 MB."""
+"""The newest rated observations, up to this many, are paired; their similarities to each other take 100 MB."""
 PARTNERS = 4
 """Pairs in which one compression is the better one."""
 PAGE = 1_000
@@ -31,7 +31,7 @@ NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differentl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRating:
-    """A rating that stands, with what it is of."""
+    """A rating that was not undone, with its memory."""
 
     feedback_id: UUID
     memory_id: UUID
@@ -61,13 +61,13 @@ class Preferences:
 
     pairs: tuple[PreferencePair, ...]
     left_out: int
-    """Rated observations of which neither a prompt nor an output is stored."""
+    """Rated observations whose prompt and output are both missing."""
     replaced: int = 0
-    """Rated observations whose run has another output by now, while theirs is not stored."""
+    """Rated observations whose own output is not stored, because their run has another output now."""
 
     @property
     def note(self) -> str:
-        """The note beside the pairs; "" if there is nothing to say."""
+        """The note for the reader of the pairs; "" if none is needed."""
         reasons = {"is not stored": self.left_out, "was replaced by another": self.replaced}
         left_out = (
             f"left out {count:,} rated observations whose output {reason}" for reason, count in reasons.items() if count
@@ -77,7 +77,7 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """A rated observation, as a pair is made of it."""
+    """A rated observation with the fields that a pair needs."""
 
     memory_id: UUID
     task: str
@@ -88,7 +88,7 @@ class Compression:
 
 
 async def exported_ratings(database: Database, *, workspace: Workspace) -> AsyncIterator[ExportedRating]:
-    """Yields every rating that was not undone, in the order of the log; a log of any length is read by the page."""
+    """Yields every rating that was not undone, in the order of the log, which is read page by page."""
     after: int | None = 0
     while after is not None:
         async with database.session(workspace, transaction=False) as session:
@@ -101,8 +101,8 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
 async def preference_pairs(database: Database, *, workspace: Workspace, evaluator: str) -> Preferences:
     """Returns pairs of differently rated compressions of one task, or else of near neighbours.
 
-    What the `evaluator` added to a compression is no part of it: nobody should learn to write its issues. A compression
-    of which neither the prompt nor the output is stored is left out: nobody could learn to make it from nothing.
+    The issues that the `evaluator` added to a compression are left out, because no model should learn to write them. A
+    compression whose prompt and output are both missing is left out too, because there is no input to learn from.
     """
     async with database.session(workspace, transaction=False) as session:
         model = await active_model(session)
@@ -140,14 +140,14 @@ def _compression(row: Any, prompt: str, evaluator: str) -> Compression:  # noqa:
 
 
 def _reply(title: str, narrative: str, facts: Sequence[str]) -> str:
-    """Returns the compression as the model would have had to answer."""
+    """Returns the compression in the form of a model's reply."""
     return f"Title: {title}\nNarrative: {narrative}\nFacts: {msgspec.json.encode(list(facts)).decode()}"
 
 
 def paired(compressions: Sequence[Compression]) -> Iterator[PreferencePair]:
     """Pairs observations of one task that were rated differently. Pure.
 
-    Tasks without such a pair: each observation is paired with the nearest one that was rated differently.
+    If a task has no such pair, each observation is paired with the nearest one that was rated differently.
     """
     by_task: dict[str, list[Compression]] = defaultdict(list)
     for item in compressions:
@@ -195,6 +195,6 @@ def _differ(one: Compression, other: Compression) -> bool:
 
 
 def _pair(one: Compression, other: Compression) -> PreferencePair:
-    """Returns the pair. The better one's prompt stands for both: it is what a better compression of it answers."""
+    """Returns the pair, with the prompt of the better compression."""
     chosen, rejected = (one, other) if one.quality > other.quality else (other, one)
     return PreferencePair(prompt=chosen.prompt, chosen=chosen.reply, rejected=rejected.reply)

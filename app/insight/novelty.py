@@ -1,4 +1,4 @@
-"""The verb that says how much texts add: by meaning if there are vectors, else by words."""
+"""The verb that measures how much texts add to the store: by meaning if there are vectors, else by words."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from app.text.pieces import passages, shares, spread, tokens_about
 from app.workspaces.workspace import Workspace
 
 COMPARED = 12
-"""Memories that a passage is compared with: the 6 nearest by each arm, or more if they are the same."""
+"""Memories that a passage is compared with: the 6 nearest by each arm, or more if both arms find the same."""
 NEAREST = 5
-"""Memories that are named for a text."""
+"""Nearest memories that the answer names for each text."""
 MOST_RESULTS = 100
 LONGEST_RESULT = 20_000
 """Characters."""
@@ -32,7 +32,7 @@ MOST_PASSAGES = 200
 LONGEST_COMPARED = 20_000
 """Characters of a memory that are compared."""
 SEARCHES_AT_ONCE = 2
-"""Searches of one call at a time: recalls that agents wait for go on beside it."""
+"""Concurrent searches of one call: few, so that they do not delay the recalls of agents."""
 
 VECTOR, LEXICAL = "vector", "lexical"
 
@@ -65,7 +65,7 @@ class Novelty:
     """The novelty of several texts, each and all together."""
 
     novelty: float
-    """The mean of the texts', each weighed by its length."""
+    """The mean novelty of the texts, weighted by their lengths."""
     results: tuple[ResultNovelty, ...]
     path: str
     """VECTOR or LEXICAL: how they were compared."""
@@ -78,11 +78,11 @@ async def novelty(
 ) -> Novelty:
     """Returns how much each of these texts adds beyond what the workspace holds, 0 to 1, with the nearest memories.
 
-    A long text is compared passage by passage, and its novelty is theirs, each weighed by its length. What the task
-    says is known: its words, numbers and names count neither for a text nor against it.
+    A long text is compared passage by passage; its novelty is the mean of the passages', weighted by their lengths. The
+    words, numbers and names of the task count neither for a text nor against it.
 
     Raises:
-        InvalidInput: no text, too many, or one that is empty or too long.
+        InvalidInput: there are no texts or too many, or a text is empty or too long.
         DatabaseUnavailable: the database does not answer.
     """
     _check(task, results)
@@ -126,7 +126,7 @@ def _parts(results: Sequence[str]) -> list[_Parts]:
 
 
 class _Embedded:
-    """The vectors of texts that were all embedded at once, by one model, or the reason why there are none."""
+    """The vectors of texts that one call of one model has embedded, or the reason why there are no vectors."""
 
     def __init__(self, provider: EmbeddingProvider, refusal: str = "") -> None:
         self.model_id, self.dimension, self.enabled = provider.model_id, provider.dimension, provider.enabled
@@ -134,28 +134,28 @@ class _Embedded:
         self._vectors: dict[str, Vector] = {}
 
     def keep(self, texts: Sequence[str], matrix: Matrix) -> None:
-        """Answer these texts with these vectors."""
+        """Stores the vectors of these texts."""
         self._vectors.update(zip(texts, matrix, strict=True))
 
     async def start(self) -> None:
-        """Nothing is left to prepare."""
+        """Does nothing, because the vectors exist already."""
 
     async def embed_query(self, text: str) -> Vector:
-        """Returns the vector that was made.
+        """Returns the text's vector, which exists already.
 
         Raises:
-            EmbeddingUnavailable: none could be made.
+            EmbeddingUnavailable: the model gave no vectors.
         """
         if self._refusal:
             raise EmbeddingUnavailable(self._refusal)
         return self._vectors[text]
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Never called, because stored memories already have their vectors."""
+        """Raises an error; it is never called, because stored memories already have their vectors."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing, because there is nothing to release."""
 
 
 async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
@@ -172,11 +172,11 @@ async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embe
 async def _found(
     database: Database, embedded: _Embedded, workspace: Workspace, chosen: Sequence[str]
 ) -> dict[str, Finding]:
-    """Returns for each passage the memories that are nearest to it, whatever was judged of them."""
+    """Returns, for each passage, the memories that are nearest to it, regardless of their scores and ratings."""
 
     async def one(passage: str) -> Finding:
         query = Query(text=passage, k=COMPARED, preset=CLOSEST.name, purpose="novelty")
-        # It is not logged.
+        # This recall is not logged.
         return await find(database, embedded, workspace=workspace, query=query, mask=False)
 
     found: dict[str, Finding] = {}
@@ -203,7 +203,7 @@ def _judged(parts: Sequence[_Parts], found: Mapping[str, Finding], task: Profile
 
 
 def _score(passage: str, hits: Sequence[Hit], task: Profile, path: str, memories: dict[UUID, Profile]) -> Score:
-    """Compares one passage with its memories; each of these is read once for all passages."""
+    """Compares one passage with its memories; the profile of each memory is made once for all passages."""
     for hit in hits:
         if hit.memory.memory_id not in memories:
             memories[hit.memory.memory_id] = Profile(embedded_text(hit.title, hit.body)[:LONGEST_COMPARED])

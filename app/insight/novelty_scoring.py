@@ -14,23 +14,23 @@ from functools import cached_property
 from app.text.words import NEGATION, SHINGLE_WORDS, STOP_WORDS, WORD
 
 KNOWN_SIMILARITY, UNRELATED_SIMILARITY = 0.95, 0.35
-"""From the first cosine on a text says what is stored; up to the second it is about something else."""
+"""A text of at least the first cosine repeats a memory; a text of at most the second is about something else."""
 DETAIL_SHARE = 0.75
 """Weight of new numbers and names against new meaning: other facts in the same vocabulary are similar in meaning."""
 REWORDED = 0.2
-"""Share of a passage's words outside known shingles from which on it is no copy."""
+"""Share of a passage's words outside known shingles above which it is not a copy."""
 ANCHORED = 0.6
 """Weight that new words lose if all numbers and names are known: the passage then retells the same facts."""
 ANCHORS = 2
 """Known numbers and names that make a retelling certain; one may be chance."""
 OTHER_WORDS = (0.5, 0.7)
-"""Share of new words from which on a similar meaning counts less, and at which it counts nothing. Measured on pairs in
-English, Russian and German: retold facts have 0.15 to 0.6 new words, other facts 0.6 to 0.9. The model gives any two
-Russian sentences a cosine of 0.5 to 0.7."""
+"""Above the first share of new words a similar meaning counts less; from the second on it does not count. Measured
+on pairs in English, Russian and German: retold facts have 0.15 to 0.6 new words, other facts 0.6 to 0.9. The model
+gives any two Russian sentences a cosine of 0.5 to 0.7."""
 ALIKE = 0.3
-"""Share of new words up to which one negation more or less makes the passage new."""
+"""Up to this share of new words, a different number of negations makes the passage new."""
 GERMAN_SHARE = 0.1
-"""Share of German function words that makes a text German, in which capital letters mark no names."""
+"""Share of German function words that makes a text German; capital letters do not mark names in German."""
 
 NUMBER = re.compile(r"(\d+(?:[.,\u00a0\u202f]\d+)*)\s?(%|‰|°|[$€£¥₽]|[^\W\d_]+)?")
 THOUSANDS = re.compile(r"\d{1,3}(?:[.,\u00a0\u202f]\d{3})+")
@@ -38,7 +38,7 @@ SEPARATOR = re.compile(r"[.,\u00a0\u202f]")
 NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![\n\"“«])\b[^\W\d_a-zа-яёäöüß][\w-]+", re.MULTILINE)
 GERMAN = frozenset({"der", "die", "das", "und", "ist", "mit", "für", "von", "den", "dem", "auf", "nach", "ein", "eine"})
 UNIT_LETTERS, NAME_LETTERS = 3, 4
-"""First letters that identify a unit, and that two forms of one name share."""
+"""Number of first letters that identify a unit, and that two forms of one name share."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Profile:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The capitalised words within sentences; none in German, which capitalises every noun."""
+        """The capitalised words within sentences; empty for German, which capitalises every noun."""
         german = sum(word in GERMAN for word in self.tokens)
         if german > GERMAN_SHARE * len(self.tokens):
             return frozenset()
@@ -220,7 +220,7 @@ def _same_figures(passage: Profile, memory: Profile, task: Profile) -> bool:
 
 
 def _not_copied(passage: Profile, known: frozenset[str]) -> float:
-    """Returns 0 if known shingles cover every word of the passage, as in a copy, rising to 1 at a share of REWORDED."""
+    """Returns 0 if known shingles cover every word of the passage, as in a copy; rises to 1 at a share of REWORDED."""
     if not passage.tokens:
         return 1.0
     covered = [False] * len(passage.tokens)

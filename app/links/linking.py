@@ -1,4 +1,4 @@
-"""The verbs that link memories as callers say, and that find links: by words at once, by vectors later."""
+"""The verbs that store the links callers give, and that find links: by words at once, by vectors later."""
 
 import asyncio
 import math
@@ -34,46 +34,49 @@ from app.links.relations import (
 from app.workspaces.workspace import Workspace
 
 BATCH, BATCH_CHARACTERS = 250, 250_000
-"""Memories linked in one go, and characters that are read of them: their possible mentions, about 100 each, are looked
-up together. A text of nothing but capitals has 1.6 a character, of 150 bytes each."""
+"""Memories linked in one batch, and characters that are read of them. Their possible mentions, about 100 each, are
+looked up together. A text in capitals has 1.6 mentions a character, of 150 bytes each."""
 RARE_TITLE = 1_000
-"""Memories that may have the rarest word of a title which earlier texts are searched for: this many take 1 ms."""
+"""Earlier texts are searched for a title if at most this many memories have its rarest word: a search of so many
+takes 1 ms."""
 RARE_NAME = 2 * NAME_BEARERS
-"""The same for a name; twice what links, because statistics are a little old, and count the word in lower case."""
+"""The same limit for a name: twice NAME_BEARERS, because statistics are a little old and count the word in lower
+case."""
 NEAREST = 5
-"""Neighbours of a memory that are kept as `similar`."""
+"""Nearest memories that are linked as `similar`."""
 SIMILAR_FROM = 0.7
-"""Cosine similarity, of the bundled model: on LoCoMo dev one link a message; 0.6 gives three, 0.8 one in six."""
+"""Least cosine similarity, of the bundled model: on LoCoMo dev 0.7 gives one link a message, 0.6 three, 0.8 one in
+six."""
 MANY = 2_000
-"""Pending steps: about 10 s of work."""
+"""Number of pending steps that take about 10 s."""
 VECTOR_BATCH = 100
-"""Memories compared in one statement: below the vector index's size each takes up to 5 ms."""
+"""Memories compared in one statement; each takes up to 5 ms in a workspace without a vector index."""
 MOST_AT_ONCE = 10_000
-"""Links that are given at once."""
+"""Most links in one call."""
 
 
 class LinkedSlice(NamedTuple):
     """The outcome of one slice of linking."""
 
     memories: int
-    """Memories that were linked, by words."""
+    """Number of memories that were linked by words."""
     over: bool
-    """True if nothing is left that can be linked."""
+    """True if no pending memory can be linked now."""
 
 
 async def link_pending(database: Database, *, across: Across) -> int:
-    """Link all that is pending, by vectors if the workspace is small or has its index.
+    """Links all pending memories, by vectors if the workspace is small or has its index.
 
     Safe to kill and to run twice at once: links are written whole as their memories leave the queue, and only once.
-    Returns how many memories were linked, by words.
+    Returns the number of memories that were linked by words.
     """
     return (await link_slice(database, across=across, seconds=math.inf)).memories
 
 
 async def link_slice(database: Database, *, across: Across, seconds: float) -> LinkedSlice:
-    """Link as `link_pending` does, for about `seconds`.
+    """Links as `link_pending` does, for about `seconds`.
 
-    No batch is begun after them, but one of each step is done in any case.
+    It begins no batch after that time, but always does one of each step.
     """
     done, end = 0, time.monotonic() + seconds
     while (workspace_id := await _pending(across, WORDS)) is not None:
@@ -93,14 +96,14 @@ async def link_slice(database: Database, *, across: Across, seconds: float) -> L
 
 
 async def many_pending(across: Across, count: int = MANY) -> bool:
-    """Tells whether more than `count` steps are pending that can be done now.
+    """Tells whether more than `count` pending steps can be done now.
 
-    Linking MANY takes so long that it is better done once no more come.
+    Linking MANY takes long, so it is better to wait until no more memories arrive.
     """
     async with across() as session:
         if not await lookup.more_pending(session, count):
             return False
-    # Asked for only if it can matter, because it counts all vectors.
+    # This is read only if it can matter, because it counts all vectors.
     unindexed = await _unindexed(across)
     async with across() as session:
         return not unindexed or await lookup.more_pending(session, count, without=unindexed)
@@ -112,7 +115,7 @@ async def _pending(across: Across, step: str, *, without: Collection[int] = ()) 
 
 
 async def _unindexed(across: Across) -> Collection[int]:
-    """Returns large workspaces whose vectors have no index: comparing each memory with all others would take hours."""
+    """Returns the large workspaces without a vector index: to compare all their memories would take hours."""
     async with across() as session:
         model = await models.active_model(session)
         return [] if model is None else await vectors.crowded_workspaces(session, model)
@@ -122,7 +125,7 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
     async with database.session(workspace_id, transaction=False) as session:
         batch = _together(await lookup.pending_texts(session, BATCH))
     readings = await asyncio.to_thread(read, batch)
-    # Committed before texts are searched: of two that are linked at once, one finds the other.
+    # Titles are committed before texts are searched: of two concurrent calls, at least one sees the other's titles.
     await again_after_deadlock(lambda: _write_titles(database, workspace_id, readings))
     others = await _others(database, workspace_id, batch, readings)
     mentions = await _mentions(database, workspace_id, {**others.naming, **readings})
@@ -131,7 +134,7 @@ async def _link_by_words(database: Database, workspace_id: int) -> int:
 
 
 def _together(pending: Sequence[Text]) -> Sequence[Text]:
-    """Returns the first of them, of at most BATCH_CHARACTERS; one at least."""
+    """Returns the first texts, at least one, of at most BATCH_CHARACTERS together."""
     ends = accumulate(len(item.body) for item in pending)
     return pending[: max(1, sum(end <= BATCH_CHARACTERS for end in ends))]
 
@@ -144,7 +147,7 @@ async def _write_titles(database: Database, workspace_id: int, readings: Mapping
 async def _others(
     database: Database, workspace_id: int, batch: Sequence[Text], readings: Mapping[UUID, Reading]
 ) -> Others:
-    """Returns which texts, of all that are stored, name a title of the batch, and which share a rare name with it."""
+    """Returns the stored texts that name a title of the batch, or share a rare name with it."""
     titled = {key: item for item in batch if (key := readings[item.memory_id].own) is not None}
     spoken = sorted({name for reading in readings.values() for name in reading.names})
     phrases = [Phrase(without_brackets(item.title), RARE_TITLE) for item in titled.values()]
@@ -159,7 +162,7 @@ async def _others(
 async def _mentions(
     database: Database, workspace_id: int, texts: Mapping[UUID, Reading]
 ) -> Mapping[UUID, Sequence[UUID]]:
-    """Returns what these texts mention: those of a batch and those that name its titles, whichever was stored first."""
+    """Returns the memories that each text mentions: texts of the batch, and texts that name a title of the batch."""
     wanted = {mention.key for item in texts.values() for mention in item.possible}
     async with database.session(workspace_id, transaction=False) as session:
         any_titles = await store.has_titles(session)
@@ -177,7 +180,7 @@ async def _write(
     mentions: Mapping[UUID, Sequence[UUID]],
     others: Others,
 ) -> None:
-    """Write the links, but those of a text that has changed meanwhile, which is queued again."""
+    """Writes the links, except those of texts that have changed meanwhile and are queued again."""
     asked = {item.memory_id: item.asked for item in batch}
     async with database.session(workspace_id) as session:
         changed = asked.keys() - await leave_links(session, asked, step=WORDS)
@@ -188,7 +191,7 @@ async def _write(
 
 
 async def _link_by_vectors(database: Database, workspace_id: int) -> None:
-    """Link a batch by its vectors. Where another model is served by then, its vectors queue the memories again."""
+    """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
     async with database.session(workspace_id, transaction=False) as session:
         asked = await lookup.pending_vectors(session, VECTOR_BATCH)
         model = await models.active_model(session)
@@ -209,21 +212,21 @@ async def _link_by_vectors(database: Database, workspace_id: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksGiven:
-    """The outcome of links that were given: each is in one of the three counts."""
+    """The outcome of given links; each link is in one of the three counts."""
 
     created: int
     updated: int
-    """Known links with another weight."""
+    """Number of known links whose weight changed."""
     unchanged: int
 
 
 async def give_links(database: Database, *, workspace: Workspace, links: Sequence[Link]) -> LinksGiven:
-    """Link memories, all in one transaction; a link that is there takes the new weight, so a call may be repeated.
+    """Links memories, all in one transaction; a known link takes the new weight, so a call may be repeated.
 
-    Of a link given twice the last one counts.
+    If a link is given twice, the last one counts.
 
     Raises:
-        InvalidInput: a relation that is found and not given, a memory linked with itself, a weight out of range.
+        InvalidInput: a caller cannot give the relation, a memory is linked with itself, or a weight is out of range.
         NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
     """
     if not 1 <= len(links) <= MOST_AT_ONCE:
@@ -243,10 +246,10 @@ async def give_links(database: Database, *, workspace: Workspace, links: Sequenc
 
 
 async def take_back_link(database: Database, *, workspace: Workspace, link: Link) -> None:
-    """Take a link away, whatever weight it has. One that was found comes back when one of its memories is stored again.
+    """Removes a link. If it was found, not given, it returns when one of its memories is stored again.
 
     Raises:
-        InvalidInput: a relation that is not stored.
+        InvalidInput: links of this relation are not stored.
         NotFound: there is no such link.
     """
     if link.relation not in RELATIONS[1:]:

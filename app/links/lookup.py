@@ -1,4 +1,4 @@
-"""The SQL that linking reads: the queue, the texts of memories, which of them have a phrase, which vectors are near."""
+"""The SQL that linking reads: the queue, the texts of memories, the memories with a phrase, and near vectors."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -10,17 +10,17 @@ from app.index.models import StoredModel
 from app.links.relations import Text
 
 OTHERS_AT_MOST = 64
-"""Memories that are read to see whether they have a phrase: more have it than any phrase that links."""
+"""Most memories that are read for a phrase. A phrase that more memories have links nothing."""
 READ_CHARACTERS = 10_000
-"""Characters of a text that are read: names after these belong to another subject. Chunks have 1,500 at most."""
+"""Characters of a text that are read: later names belong to another subject. Chunks have at most 1,500."""
 
 
 class Phrase(NamedTuple):
-    """Words that are searched for in every text."""
+    """A sequence of words that is searched for in all texts."""
 
     text: str
     rare: int
-    """Memories that may have its rarest word; if there are more it is not searched for."""
+    """Most memories that may have its rarest word; if more have it, the phrase is not searched for."""
 
 
 PENDING_WORKSPACE = """
@@ -40,7 +40,7 @@ FROM pending_links p JOIN memories m USING (workspace_id, memory_id)
 WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s ORDER BY p.memory_id LIMIT %(limit)s
 """
 
-# A memory whose vector was dropped again comes back into the queue with its next one.
+# A memory whose vector was dropped is queued again with its next vector.
 PENDING_VECTORS = """
 SELECT memory_id, asked FROM pending_links
 WHERE workspace_id = %(workspace_id)s AND step = %(step)s ORDER BY memory_id LIMIT %(limit)s
@@ -51,7 +51,7 @@ SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM
 WHERE {THESE} AND valid_until IS NULL
 """  # noqa: S608 - constants
 
-# A phrase of frequent words alone is not searched for: the index would have to read all that have any of them.
+# A phrase of only frequent words is not searched for: the index would read all memories with any of them.
 HAVING = """
 WITH asked AS MATERIALIZED (
     SELECT given.place, phraseto_tsquery(language::regconfig, translate(given.phrase, '/\\', '  ')) AS phrase
@@ -69,7 +69,7 @@ FROM asked CROSS JOIN LATERAL priors_matching(asked.phrase, %(limit)s) AS found(
 
 
 async def pending_workspace(session: Session, step: str, *, without: Collection[int] = ()) -> int | None:
-    """Returns a workspace, `without` these, in which memories are pending for this step; None if there is none.
+    """Returns a workspace, not among `without`, in which memories are pending for this step; None if there is none.
 
     The session sees all workspaces.
     """
@@ -78,7 +78,7 @@ async def pending_workspace(session: Session, step: str, *, without: Collection[
 
 
 async def more_pending(session: Session, count: int, *, without: Collection[int] = ()) -> bool:
-    """Tells whether more than `count` steps are pending, those by vectors `without` these workspaces.
+    """Tells whether more than `count` steps are pending, without the vector steps of the workspaces in `without`.
 
     The session sees all workspaces.
     """
@@ -98,13 +98,13 @@ async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, Text]:
-    """Returns the live ones of these memories, by id."""
+    """Returns the live memories among these, by id."""
     rows = await session.rows(TEXTS, {"ids": list(ids), "characters": READ_CHARACTERS})
     return {row.memory_id: Text(**row._asdict()) for row in rows}
 
 
 async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]]:
-    """Returns for each phrase the memories whose words have it, at most OTHERS_AT_MOST, in any form of its words."""
+    """Returns, for each phrase, the memories that have it in any form of its words, at most OTHERS_AT_MOST."""
     found: list[list[UUID]] = [[] for _ in phrases]
     if phrases:
         words, rare = map(list, zip(*phrases, strict=True))

@@ -1,8 +1,8 @@
-"""Links between memories and their relations, and what makes texts mention titles and share names. Pure.
+"""Defines links and their relations, and decides which texts mention titles and share names. Pure.
 
-A title names its memory if it is specific enough. What decides is in this file, but for two counts that the store
-takes: a title that more than TITLE_BEARERS memories have ("Introduction") or more than MENTIONED texts name ("Alice",
-if everybody speaks of her) is common, and links nothing.
+A title names its memory if it is specific enough. This file decides that, except for two counts of the store: a title
+that more than TITLE_BEARERS memories have ("Introduction"), or that more than MENTIONED texts name ("Alice", if
+everybody speaks of her), is common and links nothing.
 """
 
 import re
@@ -16,7 +16,7 @@ from app.text.words import BEFORE, SENTENCE_BEGINS, content_words, names, says
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR = "next", "mentions", "same_entity", "similar"
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
 GIVEN = (DERIVED_FROM, SUPERSEDES)
-"""The relations that callers set; others are found, and a caller's word would not outlive the next finding."""
+"""The relations that callers set. The others are found: the next search for links would replace a caller's link."""
 FOUND = (MENTIONS, SAME_ENTITY, SIMILAR)
 """The relations that are found, in texts and by vectors."""
 RELATIONS = (NEXT, *GIVEN, *FOUND)
@@ -34,12 +34,12 @@ class Link(NamedTuple):
 
 
 LEAST_WEIGHT = 0.001
-"""The smallest weight of a link: with less it changes no score visibly."""
+"""The smallest weight of a link: a smaller one changes no score visibly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """A memory at the other end of a link, as the one that was asked for sees it."""
+    """The memory at the other end of a link."""
 
     relation: str
     direction: str
@@ -51,8 +51,8 @@ class Linked:
 
 
 TITLE_BEARERS = 3
-"""Live memories that may share a title: two men of one name are told apart by what else the text says; the sections
-of a hundred reports that are called the same are no subject."""
+"""Live memories that may share a title. The rest of a text tells two people of one name apart; a title that the
+sections of a hundred reports share names no subject."""
 NAME_BEARERS = 4
 """If at most this many memories share a name, each pair of them is linked; a name that more of them share is not rare.
 On the dev sets 4 finds as much as 8, with a third of the links."""
@@ -61,13 +61,13 @@ MENTIONED = 32
 MOST_MENTIONS = 16
 """A text is linked to this many titles at most, the first ones: a table of contents is about none of its titles."""
 LONGEST_TITLE = 8
-"""Words: a longer title is a sentence, which no other text repeats."""
+"""Most words of a title that names: a longer title is a sentence, which no other text repeats."""
 LONGEST_KEY = 200
 """Characters."""
 SHORTEST_WORD = 3
-"""Letters of a title that is one word."""
+"""Least letters of a title of one word."""
 TITLELESS_KINDS = frozenset({"message"})
-"""A message's title is who speaks, not what it is about."""
+"""Kinds without a title that names: a message's title is its speaker, not its subject."""
 
 WORD = re.compile(r"\w+")
 BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
@@ -79,7 +79,7 @@ class Mention(NamedTuple):
     """A place where a text may name something."""
 
     at: int
-    """The place of its first word among the text's."""
+    """The position of its first word among the words of the text."""
     words: int
     key: str
 
@@ -87,8 +87,8 @@ class Mention(NamedTuple):
 def title_key(title: str, kind: str) -> str | None:
     """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
 
-    None if the title is too little or too much to name one memory: nothing but stop words or digits, a single
-    word of fewer than SHORTEST_WORD letters, more than LONGEST_TITLE words, or the speaker of a message.
+    Returns None if the title cannot name one memory: it has only stop words or digits, is a single word of fewer than
+    SHORTEST_WORD letters, has more than LONGEST_TITLE words, or is the speaker of a message.
     """
     if kind in TITLELESS_KINDS:
         return None
@@ -107,8 +107,8 @@ def without_brackets(title: str) -> str:
 def possible_mentions(text: str) -> Iterator[Mention]:
     """Yields every run of words in the text that may be a title, longest first at each place.
 
-    A title is written as a name is: it begins with a capital, a digit, or a sign of a script without capitals. One word
-    alone is none if it begins a sentence: there every word has a capital.
+    A title is written like a name: it begins with a capital, a digit, or a character of a script without capitals. A
+    single word at the beginning of a sentence does not count, because every word there has a capital.
     """
     found = list(WORD.finditer(text))
     words = [match.group().casefold() for match in found]
@@ -121,9 +121,9 @@ def possible_mentions(text: str) -> Iterator[Mention]:
 
 
 def mentioned(possible: Sequence[Mention], known: Mapping[str, Collection[T]], *, own: str | None) -> list[T]:
-    """Returns what the text names, in the order of the text, at most MOST_MENTIONS; the longest title wins its place.
+    """Returns the titles that the text names, in its order, at most MOST_MENTIONS; at each place the longest one.
 
-    `known` are the bearers of each title that names one; `own` is the title of the memory whose text it is.
+    `known` has the memories of each title; `own` is the title of the text's own memory.
     """
     named: dict[T, None] = {}
     behind = 0
@@ -149,17 +149,17 @@ class Text:
     kind: str
     title: str
     body: str
-    """The first characters of it."""
+    """The beginning of the body."""
     language: str
     asked: int = 0
-    """The times that it had been queued when it was read."""
+    """The number of times that it had been queued when it was read."""
 
 
 class Reading(NamedTuple):
-    """A text, read for what it names."""
+    """The titles and names that a text mentions."""
 
     own: str | None
-    """Its memory's own title, as the dictionary has it; None if it names nothing."""
+    """The dictionary's form of the memory's own title; None if this title names nothing."""
     possible: Sequence[Mention]
     names: Sequence[str] = ()
 
@@ -171,7 +171,7 @@ class Others(NamedTuple):
     """Texts that may name a title of the batch."""
     sharing: Collection[Link]
     common: Collection[Link]
-    """Pairs whose name has become common."""
+    """Links by names that have become common."""
 
 
 def read(batch: Sequence[Text]) -> Mapping[UUID, Reading]:
@@ -184,14 +184,14 @@ def _read(item: Text) -> Reading:
 
 
 def _spoken(item: Text) -> str:
-    """Returns the text of a memory that may have names; a message's title, its speaker, is none of it."""
+    """Returns the part of a memory that may contain names: the text without a message's title, which is its speaker."""
     return item.body if item.kind == "message" else f"{item.title}\n{item.body}"
 
 
 def compared(
     named: Mapping[str, Sequence[UUID]], shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]
 ) -> Others:
-    """Compares a batch with other texts, whose words have been found in any spelling.
+    """Compares a batch with other texts that have its words in any spelling.
 
     `named` has the texts with the words of each title of the batch, `shared` those with the words of each name.
     """
@@ -212,7 +212,7 @@ def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> 
 
 
 def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
-    """Returns for each name the memories that have it in this spelling, oldest first."""
+    """Returns, for each name, the memories that have it in this spelling, oldest first."""
     return {
         name: sorted(ident for ident in ids if ident in texts and says(_spoken(texts[ident]), name))
         for name, ids in shared.items()
@@ -220,7 +220,7 @@ def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) ->
 
 
 def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
-    """Returns a link for every two of them; the newer one, whose id is the greater, points to the older."""
+    """Returns a link for each pair of memories, from the newer one, which has the greater id, to the older."""
     return (Link(newer, older, SAME_ENTITY) for place, newer in enumerate(ids) for older in ids[:place])
 
 

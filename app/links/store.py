@@ -10,7 +10,7 @@ from app.index.indexing import THESE, VECTORS, queue_for_links
 from app.links import relations
 from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
 
-# A text that named an earlier title no longer means the memory.
+# A text that named an earlier title of the memory no longer refers to it.
 RENAMED = """
 WITH renamed AS (
     DELETE FROM titles t USING unnest(%(ids)s::uuid[], %(keys)s::text[]) AS given(memory_id, key)
@@ -57,7 +57,7 @@ HAS_TITLES = "SELECT EXISTS (SELECT 1 FROM titles WHERE workspace_id = %(workspa
 
 
 async def write_titles(session: Session, keys: Mapping[UUID, str | None]) -> None:
-    """Write the titles of these live memories into the dictionary; one that too many have is common from now on."""
+    """Writes the titles of these live memories into the dictionary; a title that too many have becomes common."""
     given = {"ids": list(keys), "keys": list(keys.values())}
     await session.execute(RENAMED, {**given, "mentions": MENTIONS})
     await session.execute(ADD_TITLES, given)
@@ -107,9 +107,9 @@ WHERE workspace_id = %(workspace_id)s AND relation = %(mentions)s AND to_id IN (
 
 
 async def add(session: Session, links: Collection[Link]) -> tuple[int, int]:
-    """Write links between memories that are there; a known one takes the new weight.
+    """Writes links between stored memories; a known link takes the new weight.
 
-    Returns how many are new, and how many got another weight.
+    Returns the numbers of new links and of changed ones.
     """
     if not links:
         return 0, 0
@@ -125,7 +125,7 @@ WHERE l.workspace_id = %(workspace_id)s
 
 
 async def remove(session: Session, links: Collection[Link]) -> int:
-    """Take links away, whatever weight they have. Returns how many there were."""
+    """Removes links of any weight. Returns how many of them were stored."""
     return await session.execute(REMOVE, {"links": _as_json(links)}) if links else 0
 
 
@@ -143,7 +143,7 @@ DELETE FROM links WHERE workspace_id = %(workspace_id)s AND (
 """
 
 
-# They are found again when it comes back; until then they would count as names and stand in the way of live ones.
+# They are found again after a restore. Until then they would count towards the limit of a live memory's mentions.
 FORGET_LINKS = """
 DELETE FROM links WHERE workspace_id = %(workspace_id)s AND relation = ANY(%(found)s)
     AND (from_id = ANY(%(ids)s::uuid[]) OR to_id = ANY(%(ids)s::uuid[]))
@@ -153,7 +153,7 @@ FORGET_SIMILAR = "DELETE FROM links WHERE relation = %(similar)s"
 
 
 async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Replace what these texts mention. Memories that too many texts name by then are named by none any more."""
+    """Replaces the mentions of these texts. A memory that too many texts mention then loses all its mentions."""
     links = [Link(memory_id, named, MENTIONS) for memory_id, others in mentions.items() for named in others]
     await session.execute(NO_LONGER_NAMED, {"links": _as_json(links), "readers": list(mentions), "mentions": MENTIONS})
     await add(session, links)
@@ -162,7 +162,7 @@ async def write_mentions(session: Session, mentions: Mapping[UUID, Sequence[UUID
 
 
 async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
-    """Remove the found links of memories whose text has changed, and queue them to be linked again.
+    """Removes the found links of memories whose text has changed, and queues them to be linked again.
 
     Links from other texts that mention one are kept: its title may be the same.
     """
@@ -171,13 +171,13 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:
-    """Remove the found links and the titles of memories that are retired; what callers linked stays."""
+    """Removes the found links and the titles of retired memories; links that callers gave stay."""
     await session.execute(FORGET_LINKS, {"ids": list(ids), "found": list(FOUND)})
     await session.execute(FORGET_TITLES, {"ids": list(ids)})
 
 
 async def forget_similar_of_all(session: Session) -> None:
-    """Remove the links by vectors of all workspaces: another model decides which memories are near."""
+    """Removes the links that were found by vectors, in all workspaces, because another model finds others."""
     await session.execute(FORGET_SIMILAR, {"similar": SIMILAR})
 
 
@@ -185,7 +185,7 @@ def _as_json(links: Collection[Link]) -> str:
     return msgspec.json.encode([link._asdict() for link in links]).decode()
 
 
-# Live memories alone, as a recall gives them: what was replaced tells by its own links what replaced it.
+# Only live memories, as in a recall: a replaced memory's own links name its replacement.
 OF = """
 WITH own AS (
     SELECT workspace_id, memory_id, source_id, ordinal FROM memories
@@ -223,5 +223,5 @@ async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked
 
 
 async def known(session: Session, ids: Collection[UUID]) -> set[UUID]:
-    """Returns those of these memories that can be linked; none is destroyed before the transaction ends."""
+    """Returns the memories among these that can be linked; none is destroyed before the transaction ends."""
     return set(await session.column(KNOWN, {"ids": list(ids)}))

@@ -120,7 +120,7 @@ class Judgement(NamedTuple):
 
 
 async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:
-    """Give observations scores and verdicts; with `known_first` only those that have none."""
+    """Gives observations scores and verdicts; with `known_first` only those that have none."""
     if judgements:
         ids, scores, verdicts = map(list, zip(*judgements, strict=True))
         values = {"ids": ids, "scores": scores, "verdicts": verdicts, "known_first": known_first}
@@ -128,7 +128,7 @@ async def judge(session: Session, judgements: Sequence[Judgement], *, known_firs
 
 
 async def set_quality(session: Session, memory_id: UUID, quality: int) -> None:
-    """Store a memory's quality."""
+    """Stores a memory's quality."""
     await session.execute(SET_QUALITY, {"memory_id": memory_id, "quality": quality})
 
 
@@ -138,18 +138,18 @@ async def has_twin(session: Session, content_hash: bytes) -> bool:
 
 
 async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
-    """Give an observation this body and these facts; it still has to be indexed."""
+    """Gives an observation this body and these facts; it still has to be indexed."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
     await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
 
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:
-    """Note that a newer observation replaced an older one."""
+    """Notes that a newer observation replaced an older one."""
     await session.execute(SUPERSEDE, {"memory_id": older, "newer": newer})
 
 
 async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
-    """Change the tags of memories by TAG or UNTAG; returns those that have changed."""
+    """Changes the tags of memories by TAG or UNTAG; returns those that have changed."""
     await lock(session, ids)
     return await session.column(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
 
@@ -164,7 +164,7 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
 
 
 async def count_uses(session: Session, ids: Collection[UUID]) -> None:
-    """Count one more use of each of these memories."""
+    """Counts one more use of each of these memories."""
     await lock(session, ids)
     await session.execute(COUNT_USES, {"ids": list(ids)})
 
@@ -174,7 +174,7 @@ class TwinLive(Exception):
 
 
 async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
-    """Make memories live again; returns their ids, and the ids of those that went back to quarantine instead.
+    """Makes memories live again; returns their ids, and the ids of those that went back to quarantine instead.
 
     A memory that was deleted in quarantine goes back there; a second restore releases it. Live ones still have to be
     indexed.
@@ -193,7 +193,7 @@ async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], li
 
 
 async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:
-    """Destroy the memories of all workspaces that were deleted longer ago than `days`.
+    """Destroys the memories of all workspaces that were deleted longer ago than `days`.
 
     Returns how many, and the chunks that keep an empty row, by workspace and memory: their ratings are still stored,
     those of the others are gone.

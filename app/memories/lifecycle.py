@@ -51,13 +51,13 @@ class Changed:
 
 
 async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    """Move memories to the trash, all in one transaction; they can be restored until the trash is emptied."""
+    """Moves memories to the trash, all in one transaction; they can be restored until the trash is emptied."""
     delete = partial(store.retire, ids=ids, reason=DELETED, over=(QUARANTINED, SUPERSEDED))
     return await _all_at_once(database, workspace, ids, delete)
 
 
 async def restore_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    """Restore deleted, superseded or quarantined memories; a released memory is never quarantined again.
+    """Restores deleted, superseded or quarantined memories; a released memory is never quarantined again.
 
     A memory stays retired if another live memory has its identity. One that was deleted in quarantine goes back there.
     """
@@ -79,7 +79,7 @@ async def _restore(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
 async def tag_memories(
     database: Database, *, workspace: Workspace, ids: Sequence[UUID], tag: str, mask: bool = True, remove: bool = False
 ) -> Changed:
-    """Give memories a tag, or `remove` it, all in one transaction.
+    """Gives memories a tag, or `remove` it, all in one transaction.
 
     Missing are those that had it and those with 64 tags, or those that did not have it.
 

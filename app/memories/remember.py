@@ -49,7 +49,7 @@ class Door(NamedTuple):
 
 
 async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
-    """Store memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
+    """Stores memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
 
     Known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
     and metadata, and takes the given score, date and observation's details. It keeps its own with `known_first`, or
@@ -71,7 +71,7 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
 
 
 async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
-    """Store memories that come in pieces, as `remember` does; yields the outcome of each piece, in their order.
+    """Stores memories that come in pieces, as `remember` does; yields the outcome of each piece, in their order.
 
     While one batch is written, the next is awaited and screened.
     """
@@ -80,7 +80,7 @@ async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory
 
 
 async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
-    """Store one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
+    """Stores one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
     return _remembered(*await _stored_batch(door, await asyncio.to_thread(_screened, door, memories)))
 
 

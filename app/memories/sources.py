@@ -150,29 +150,29 @@ def _file_of(row: Row) -> KnownFile:
 
 
 async def keep_files(session: Session, files: Sequence[KnownFile]) -> None:
-    """Note that these sources are live, hold this content and have these titles."""
+    """Notes that these sources are live, hold this content and have these titles."""
     rows = [{**asdict(file), "content_hash": as_bytea(file.content_hash)} for file in files]
     await session.execute(KEEP, {"rows": as_json(rows)})
 
 
 async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, tags: Sequence[str]) -> None:
-    """Give a file that was moved its new path, title and tags."""
+    """Gives a file that was moved its new path, title and tags."""
     given = {"source_id": file.source_id}
     await session.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
     await session.execute(RETAG, {**given, "tags": list(tags)})
 
 
 async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
-    """Give known chunks (by `memory_id`) these titles and metadata; they still have to be indexed and embedded."""
+    """Gives known chunks (by `memory_id`) these titles and metadata; they still have to be indexed and embedded."""
     await session.execute(RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
 
 
 async def retire_file(session: Session, source_id: UUID) -> None:
-    """Note that a file is gone; its chunks still have to be retired."""
+    """Notes that a file is gone; its chunks still have to be retired."""
     await session.execute(RETIRE, {"source_id": source_id})
 
 
 async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
-    """Take memories out of the live ones' unique index until they are updated, so that they may swap their places."""
+    """Takes memories out of the live ones' unique index until they are updated, so that they may swap their places."""
     if ids:
         await session.execute(PARK, {"ids": list(ids)})

@@ -131,7 +131,7 @@ async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identi
 
 
 async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
-    """Write new memories; returns the ids of those that were not known.
+    """Writes new memories; returns the ids of those that were not known.
 
     They are written in the order of their identity, so that two writers of the same memories do not deadlock.
     """
@@ -142,7 +142,7 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
 
 
 async def lock(session: Session, ids: Collection[UUID]) -> int:
-    """Lock memories against other writers, in the order of their ids; returns how many there are.
+    """Locks memories against other writers, in the order of their ids; returns how many there are.
 
     Readers and new references to them do not wait.
     """
@@ -150,7 +150,7 @@ async def lock(session: Session, ids: Collection[UUID]) -> int:
 
 
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
-    """Give known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
+    """Gives known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
 
     With `revive` they become live again; they still have to be indexed. Rows are locked in the order of their ids.
     """
@@ -164,7 +164,7 @@ async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = 
 async def retire(
     session: Session, ids: Sequence[UUID], *, reason: str = GONE, over: Sequence[str] = ()
 ) -> Sequence[UUID]:
-    """Take live memories out of retrieval, and give those that are retired `over` other reasons this one.
+    """Takes live memories out of retrieval, and give those that are retired `over` other reasons this one.
 
     They keep their row, ratings and provenance. Returns those that were changed.
     """
@@ -178,7 +178,7 @@ async def retire(
 
 
 async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *, known_first: bool) -> set[UUID]:
-    """Write the observation fields of memories, given by id, in the order of the ids, so that no two writers deadlock.
+    """Writes the observation fields of memories, given by id, in the order of the ids, so that no two writers deadlock.
 
     An empty field changes nothing that is known. The compressor that made a known observation stays. Returns the
     memories that have changed.
@@ -195,7 +195,7 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
 
 
 async def add_refusals(session: Session, counts: Mapping[str, int]) -> None:
-    """Add to the counts of refused memories by reason; in the order of the reasons, so that no two writers deadlock."""
+    """Adds to the counts of refused memories by reason, in a fixed order, so that no two writers deadlock."""
     reasons = sorted(counts)
     await session.execute(ADD_REFUSALS, {"reasons": reasons, "counts": [counts[reason] for reason in reasons]})
 

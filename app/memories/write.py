@@ -28,10 +28,10 @@ class RunTraces(Protocol):
     """Notes what runs have to do with memories (`app.runs.traces`), in the transaction that changes the memories."""
 
     async def note_joined(self, session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
-        """Note the runs of these rows, which say what known memories, by id, say already; before those change."""
+        """Notes the runs of these rows, which say what known memories, by id, say already; before those change."""
 
     async def note_uses(self, session: Session, run_id: str, ids: Collection[UUID]) -> None:
-        """Note that these memories, which the run was given, came back in what it wrote."""
+        """Notes that these memories, which the run was given, came back in what it wrote."""
 
 
 class Written(NamedTuple):
@@ -53,7 +53,7 @@ def traces_of(runs: RunTraces | None) -> RunTraces:
 async def write(
     session: Session, rows: Sequence[MemoryRow], *, runs: RunTraces | None = None, known_first: bool = False
 ) -> Written:
-    """Store memories, or update the known ones of the same identity.
+    """Stores memories, or update the known ones of the same identity.
 
     A memory that is given twice is stored once, and updated by what differs the second time. `runs` is needed if
     observations name runs.

@@ -36,7 +36,7 @@ class Finding:
 
 
 async def diagnose(settings: Settings) -> list[Finding]:
-    """Check everything; it never raises on account of what it finds."""
+    """Checks everything; it never raises on account of what it finds."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
         async with opened_database(settings) as address:

@@ -15,7 +15,7 @@ from app.runs.feedback import store as feedback
 async def backfill(
     database: Database, provider: EmbeddingProvider, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Embed every memory that is pending, take statistics, and build vector indexes. Returns how many were embedded.
+    """Embeds every memory that is pending, take statistics, and build vector indexes. Returns how many were embedded.
 
     Raises:
         EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
@@ -30,7 +30,7 @@ async def backfill(
 async def reembed(
     database: Database, provider: EmbeddingProvider, *, on_progress: moving.OnProgress = lambda _done, _total: None
 ) -> int:
-    """Move the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
+    """Moves the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
 
     Raises:
         ConfigurationError: the provider is switched off, or the store is being moved already.
@@ -42,17 +42,17 @@ async def reembed(
 
 
 async def drop_retired(across: Across) -> int:
-    """Drop the vectors of models that are no longer served, and the links by them. Returns how many models."""
+    """Drops the vectors of models that are no longer served, and the links by them. Returns how many models."""
     return await moving.drop_retired(across, forget_similar=forget_similar_of_all)
 
 
 async def build_indexes(database: Database) -> int:
-    """Give every large workspace its vector index. Returns how many were built."""
+    """Gives every large workspace its vector index. Returns how many were built."""
     return await index.build_indexes(database.across)
 
 
 async def prepare_model(database: Database, provider: EmbeddingProvider) -> None:
-    """Load the model, register it where the store has none, and queue memories that lack a vector unnoticed.
+    """Loads the model, register it where the store has none, and queue memories that lack a vector unnoticed.
 
     Raises:
         EmbeddingUnavailable: the model cannot be had.
@@ -63,7 +63,7 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
 
 
 async def empty_trash(across: Across, *, days: int) -> int:
-    """Destroy what was deleted longer ago than `days`, ratings included; returns how many memories."""
+    """Destroys what was deleted longer ago than `days`, ratings included; returns how many memories."""
     async with across() as session:
         destroyed, blanked = await changes.destroy_expired_of_all(session, days=days)
         await feedback.forget_of_all(session, blanked)

@@ -72,7 +72,7 @@ class Status:
 
     workspace: str
     language: str | None
-    """None where nothing was ever written to the workspace."""
+    """None if nothing was ever written to the workspace."""
     mode: str
     """The mode in which a query would be answered now: hybrid or lexical."""
     reasons: tuple[str, ...]
@@ -134,7 +134,7 @@ async def _latencies(session: Session) -> tuple[Latency, ...]:
 def _vector_silence(
     provider: EmbeddingProvider, stored: StoredModel | None, counts: Row, *, model_loaded: bool
 ) -> str | None:
-    """Returns why no query is answered by vectors now; None where it is."""
+    """Returns why no query is answered by vectors now; None if it is."""
     if provider.enabled and not model_loaded:
         return "the embedding model is not loaded yet; answers are by words alone"
     wrong = vector_degradation(provider, stored, pending=counts.waiting, live=counts.live)
@@ -151,7 +151,7 @@ class Readiness:
     head: str
     """The revision that this version needs."""
     model: bool
-    """True where the embedding model is loaded, or switched off."""
+    """True if the embedding model is loaded, or switched off."""
     waiting: int
     """Memories that are pending for a vector; they are found by their words, so the service is ready nevertheless."""
     reasons: tuple[str, ...]
@@ -159,7 +159,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """True where requests can be served as they should be."""
+        """True if requests can be served as they should be."""
         return not self.reasons
 
 

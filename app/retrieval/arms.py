@@ -39,7 +39,7 @@ class Shape:
     """The workspace whose HNSW index answers; None: the exact scan does."""
     lexical: bool
     kept: bool
-    """True where the memories that pass the filters are given by their ids."""
+    """True if the memories that pass the filters are given by their ids."""
     clauses: tuple[str, ...]
     scanned: tuple[str, ...]
     limit: int
@@ -245,7 +245,7 @@ def inverse_document_frequency(document_count: int, total: int) -> float:
 
 
 def lexical_query(terms: Sequence[Term], *, total: int) -> LexicalQuery | None:
-    """Returns the query for these terms in a workspace of `total` memories; None where there is no term.
+    """Returns the query for these terms in a workspace of `total` memories; None if there is no term.
 
     The rarest known terms are looked up until they would bring more documents than there is a budget for, always at
     least one; terms that the statistics do not know are looked up besides, for the latest memories may have them.

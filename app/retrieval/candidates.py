@@ -53,11 +53,11 @@ class Survey:
     """Live memories of the workspace: exact up to COUNTED_EXACTLY, and as far as it decides whether too many are
     `pending`; beyond it as of the last statistics."""
     indexed: bool
-    """True where the workspace's vectors have an HNSW index."""
+    """True if the workspace's vectors have an HNSW index."""
     kept: Ids | None
-    """The memories that pass the filters; None where they are more than KEPT_AT_MOST, or where there are no filters."""
+    """The memories that pass the filters; None if they are more than KEPT_AT_MOST, or where there are no filters."""
     linked: bool
-    """True where the workspace has links that pass anything on."""
+    """True if the workspace has links that pass anything on."""
     terms: tuple[Term, ...]
 
 
@@ -116,7 +116,7 @@ PASSING = f"""SELECT m.memory_id FROM {JOINED}
 
 
 async def survey(session: Session, query: str, *, filters: Filters, language: str | None) -> Survey | None:
-    """Returns the survey for a query; None where nothing was ever written to the workspace.
+    """Returns the survey for a query; None if nothing was ever written to the workspace.
 
     The query is parsed by `language`, or by every language that the workspace's memories are written in.
     """
@@ -175,10 +175,10 @@ class Question:
     least: int
     """Candidates that the answer needs at least."""
     linked: bool
-    """True where links count."""
+    """True if links count."""
     vector: str | None = None
     lexical_hits: LexicalHits | None = None
-    """None where the lexical arm is silent."""
+    """None if the lexical arm is silent."""
 
 
 def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
@@ -226,7 +226,7 @@ def values_of(question: Question) -> dict[str, Any]:
 
 
 async def lexical_hits(session: Session, question: Question) -> LexicalHits | None:
-    """Returns the lexical arm's candidates; None where the question has no words for it.
+    """Returns the lexical arm's candidates; None if the question has no words for it.
 
     The rarest terms are chosen for the workspace. Where a filter keeps too few of what has them, all terms are asked.
     """

@@ -99,7 +99,7 @@ class RunSection:
     blocks: Sequence[object]
     """Encoded as JSON."""
     continues: UUID | None
-    """The recall that made the previous section; None where the run had none."""
+    """The recall that made the previous section; None if the run had none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ async def placed(database: Database, finding: Finding) -> Finding:
 
 
 async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
-    """Keep the recall of a `placed` finding with these of its hits, in the database and as a line of the log."""
+    """Keeps the recall of a `placed` finding with these of its hits, in the database and as a line of the log."""
     recall = _recall(finding, hits)
     await session.execute(LOG, _record(finding.query, recall, tokens))
     _note(finding, recall)
@@ -148,7 +148,7 @@ async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens
 async def log_section(
     session: Session, finding: Finding, section: RunSection, *, hits: Sequence[Hit], tokens: int
 ) -> Recall | None:
-    """Keep the recall as `log` does, and its run's new section.
+    """Keeps the recall as `log` does, and its run's new section.
 
     None, and nothing is kept, where another section of the run was logged since the one that this continues.
     """
@@ -162,12 +162,12 @@ async def log_section(
 
 
 async def latest_section(session: Session, run_id: str) -> Row | None:
-    """Returns the run's latest stable section: its `recall_id` and `blocks`; None where the run has none yet."""
+    """Returns the run's latest stable section: its `recall_id` and `blocks`; None if the run has none yet."""
     return await session.row(LATEST_SECTION, {"run_id": run_id})
 
 
 async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
-    """Returns a recall with its hits; None where there is none."""
+    """Returns a recall with its hits; None if there is none."""
     recall = await session.row(LOGGED_RECALL, {"recall_id": recall_id})
     if recall is None:
         return None
@@ -179,7 +179,7 @@ async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
 
 
 async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:
-    """Mark the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
+    """Marks the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
     return set(await session.column(MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
 
 
@@ -208,7 +208,7 @@ def _record(query: Query, recall: Recall, tokens: int | None, **more: object) ->
 
 
 def _note(finding: Finding, recall: Recall) -> None:
-    """Write a line of the service's log."""
+    """Writes a line of the service's log."""
     facts = {"purpose": finding.query.purpose, "mode": finding.mode, "hits": len(recall.hits)}
     facts |= {"recall_id": str(recall.recall_id), "took_ms": round(recall.took_ms, 1)}
     if finding.degraded:

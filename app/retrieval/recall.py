@@ -103,7 +103,7 @@ class Degradation:
     arm: str
     reason: str
     silent: bool
-    """True where the arm was left out altogether."""
+    """True if the arm was left out altogether."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class HitLink:
 
     relation: str
     direction: str
-    """`out` where the hit mentions, is derived from, supersedes … the other memory; else `in`."""
+    """`out` if the hit mentions, is derived from, supersedes … the other memory; else `in`."""
     memory_id: UUID
     """The memory at its other end, which speaks to the query itself."""
     title: str = ""
@@ -195,10 +195,10 @@ class History:
     """A recall as the section that an agent reads."""
 
     markdown: str
-    """`## Relevant History …`; empty where nothing is relevant."""
+    """`## Relevant History …`; empty if nothing is relevant."""
     tokens: int
     """Model tokens of `markdown`."""
     recall: Recall
     """With the hits of this query that the section shows."""
     reuse: Reuse | None = None
-    """None where the section stands alone."""
+    """None if the section stands alone."""

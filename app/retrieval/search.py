@@ -154,7 +154,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
 
 
 async def _question(call: _Call) -> Question | None:
-    """Surveys the workspace and asks the lexical arm; None where the workspace has no memory."""
+    """Surveys the workspace and asks the lexical arm; None if the workspace has no memory."""
     query = call.query
     language = None if query.language is None else configuration(query.language)
     async with call.database.session(call.workspace, transaction=False) as session:

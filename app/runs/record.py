@@ -35,7 +35,7 @@ async def record_run(
     mask: bool = True,
     known_first: bool = False,
 ) -> tuple[Run, bool]:
-    """Store a run, or what is new of one that is known; returns it, and whether it was not known.
+    """Stores a run, or what is new of one that is known; returns it, and whether it was not known.
 
     Sending it again changes nothing. Its observations take its score and its verdict, where no better judged run says
     the same; with `known_first` only those that have none.
@@ -94,7 +94,7 @@ def _counted(run: NewRun) -> NewRun:
 
 
 def check_run(run: NewRun) -> None:
-    """Raise InvalidInput where a field cannot be taken."""
+    """Raises InvalidInput if a field cannot be taken."""
     check(_reasons(run))
 
 

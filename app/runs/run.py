@@ -122,7 +122,7 @@ class GivenMemory:
     score: float
     memory_id: UUID
     title: str | None
-    """None where the memory is no longer stored."""
+    """None if the memory is no longer stored."""
     agent: str | None
     given_at: datetime
     query: str
@@ -152,7 +152,7 @@ DELETED_SINCE = "a person deleted its memory, which is not stored again; restore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStory:
-    """A run with the chain around it; `run` is None where only its traces are stored."""
+    """A run with the chain around it; `run` is None if only its traces are stored."""
 
     run_id: str
     run: Run | None
@@ -186,11 +186,11 @@ class MemoryTeller:
     """A run whose observation a memory holds, and how that run was judged."""
 
     run_id: str | None
-    """None where the observation was asked for without naming a run."""
+    """None if the observation was asked for without naming a run."""
     stored: bool
     """True if the run itself is stored."""
     outcome: str
-    """`stored` where it made the memory, `joined` where the memory said it already."""
+    """`stored` if it made the memory, `joined` where the memory said it already."""
     task: str
     final_score: float | None
     """The run's; where it has none, the one with which the observation was asked for."""

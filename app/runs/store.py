@@ -183,7 +183,7 @@ ORDER BY r.created_at DESC, r.recall_id LIMIT %(limit)s
 
 
 async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
-    """Store a run, or what is new of it; returns it, and whether it was not known."""
+    """Stores a run, or what is new of it; returns it, and whether it was not known."""
     if run.output is not None:
         said = {"run_id": run.run_id, "output": run.output}
         await session.execute(REPLACED, said)
@@ -205,12 +205,12 @@ def _stored(value: Any) -> Any:  # noqa: ANN401 - any field of a run
 
 
 async def move_on(session: Session, observation_id: UUID) -> None:
-    """Keep an observation's judgement as it is: its run's next one is of another output."""
+    """Keeps an observation's judgement as it is: its run's next one is of another output."""
     await session.execute(ASKED_ANEW, {"observation_id": observation_id})
 
 
 async def lock(session: Session, name: str, *, kind: str = "run") -> None:
-    """Lock a run, stored or not, or a task, until the transaction ends.
+    """Locks a run, stored or not, or a task, until the transaction ends.
 
     Nobody else judges the run or makes its observation meanwhile, or stores an observation of the task.
     """
@@ -229,7 +229,7 @@ async def held_by(session: Session, run_id: str) -> list[UUID]:
 
 
 async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = False) -> None:
-    """Give these observations the score and the verdict of the best judged run that says them.
+    """Gives these observations the score and the verdict of the best judged run that says them.
 
     With `known_first` only those that have none. The caller holds them (`app.memories.store.lock`), so that of two
     runs judged at once both are heard.

@@ -93,7 +93,7 @@ def sentences_left(pieces: Sequence[Piece], residuals: Sequence[str]) -> str:
 
 
 def is_short(said: str) -> bool:
-    """Returns True where a text is too short to tell whether it says something again."""
+    """Returns True if a text is too short to tell whether it says something again."""
     return len(WORD.findall(said)) < SHORTEST_REWORDED
 
 
@@ -114,7 +114,7 @@ def sentences(text: str) -> list[str]:
 
 
 def leads_in(line: str) -> bool:
-    """Returns True where a line only announces the next: a heading, a colon at its end, the section's own frame."""
+    """Returns True if a line only announces the next: a heading, a colon at its end, the section's own frame."""
     said = line.strip()
     return not said or said.startswith("#") or said.endswith((":", "：")) or said == FRAME
 
@@ -148,7 +148,7 @@ class Counter(Protocol):
 
 
 def says_something(text: str) -> bool:
-    """Returns True where the text has a letter or a digit: bare punctuation says nothing."""
+    """Returns True if the text has a letter or a digit: bare punctuation says nothing."""
     return SPEAKS.search(text) is not None
 
 

@@ -134,7 +134,7 @@ def names(text: str, language: str) -> Sequence[str]:
 
 
 def says(text: str, name: str) -> bool:
-    """Returns True where the text has this name, written like this."""
+    """Returns True if the text has this name, written like this."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 

@@ -84,14 +84,14 @@ async def _ask(
 
 @tasks.task(name=EMBED, pass_context=True, queue="default")
 async def embed_pending_task(context: JobContext) -> None:
-    """Embed what is pending, for SLICE_SECONDS at a time; then ask that workspaces which have grown get their index."""
+    """Embeds pending memories, for SLICE_SECONDS at a time; then asks for the indexes of large workspaces."""
     services = _services(context)
     async with _again_when_it_answers(services, EMBED):
         await _embed(services)
 
 
 async def _embed(services: Services) -> None:
-    """Embed twice, a moment apart: a writer that found this job still queued has relied on it, and may have committed
+    """Embeds twice, a moment apart: a writer that found this job still queued has relied on it, and may have committed
     after the first look."""
     await _follow(services)
     end = time.monotonic() + SLICE_SECONDS
@@ -113,7 +113,7 @@ async def _embedded_slice(services: Services) -> int:
 
 @tasks.task(name=INDEX, pass_context=True, queue="default")
 async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
-    """Give workspaces that have outgrown the exact scan their index, once no more vectors pour in.
+    """Gives workspaces that have outgrown the exact scan their index, once no more vectors pour in.
 
     `seen` are the bytes of the vectors POURING_SECONDS ago; a job that has not seen them asks for one that has.
     """
@@ -135,7 +135,7 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
 async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
-    """Link new texts and vectors, for SLICE_SECONDS at a time. If there are many, wait until no more vectors pour in.
+    """Links new texts and vectors, for SLICE_SECONDS at a time. If there are many, wait until no more vectors pour in.
 
     `seen` are the bytes of the vectors when the job before it looked.
     """
@@ -153,7 +153,7 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
 
 
 async def _link(services: Services) -> None:
-    """Link twice, a moment apart, as `_embed` does."""
+    """Links twice, a moment apart, as `_embed` does."""
     database = services.database
     done, over = await link_slice(database, across=database.across, seconds=SLICE_SECONDS)
     if over:
@@ -168,7 +168,7 @@ async def _link(services: Services) -> None:
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
-    """Take a workspace's lexical statistics anew, should they have become stale."""
+    """Takes a workspace's lexical statistics anew, should they have become stale."""
     services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
     async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
         # A writer that found this job still queued has relied on it, and commits in this moment.
@@ -179,7 +179,7 @@ async def refresh_statistics_task(context: JobContext, workspace_id: int) -> Non
 
 @tasks.task(name=COMPRESS, pass_context=True, retry=RETRY, queue="default")
 async def compress_task(context: JobContext, workspace_id: int, observation_id: str) -> None:
-    """Compress a finished run."""
+    """Compresses a finished run."""
     services = _services(context)
     workspace = await resolve_id(services.database, workspace_id)
     await compress_pending(
@@ -190,7 +190,7 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
 @tasks.periodic(cron="*/5 * * * *")
 @tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Find work that no job was enqueued for: of a restored backup, or of a worker that was killed."""
+    """Finds work that no job was enqueued for: of a restored backup, or of a worker that was killed."""
     services = _services(context)
     database, across = services.database, services.database.across
     await drop_retired(across)
@@ -203,13 +203,13 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
 
 
 async def _follow(services: Services) -> None:
-    """Embed by the model that the database serves from now on."""
+    """Embeds by the model that the database serves from now on."""
     if isinstance(services.provider, FollowingProvider):
         await services.provider.follow(services.database)
 
 
 async def release_stalled(manager: JobManager) -> None:
-    """Put the jobs of killed workers back into the queue.
+    """Puts the jobs of killed workers back into the queue.
 
     A job is dropped instead if another of its kind is queued, because that one will do the work.
     """
@@ -241,7 +241,7 @@ def procrastinate_app(url: str) -> App:
 
 
 async def run_worker(services: Services, stop: asyncio.Event) -> None:
-    """Run jobs until `stop` is set."""
+    """Runs jobs until `stop` is set."""
     options: dict[str, Any] = {
         "concurrency": CONCURRENCY,
         "fetch_job_polling_interval": POLL_SECONDS,

@@ -47,7 +47,7 @@ async def made(database: Database, workspace: Workspace) -> Workspace:
 
 
 async def set_language(database: Database, workspace: Workspace, language: str) -> Workspace:
-    """Set the language of memories and queries that name none. Stored memories keep theirs.
+    """Sets the language of memories and queries that name none. Stored memories keep theirs.
 
     Returns the workspace with the text search configuration that was set: `simple` for a code that Postgres does not
     know.

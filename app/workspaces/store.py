@@ -46,19 +46,19 @@ async def make(session: Session, name: str, language: str) -> Workspace:
 
 
 async def get(session: Session) -> Workspace | None:
-    """Returns the session's workspace; None where it does not exist."""
+    """Returns the session's workspace; None if it does not exist."""
     row = await session.row(GET)
     return None if row is None else _workspace_of(row)
 
 
 async def add_languages(session: Session, workspace: Workspace, languages: set[str]) -> None:
-    """Note that memories of these languages exist: from then on queries are parsed by them as well."""
+    """Notes that memories of these languages exist: from then on queries are parsed by them as well."""
     if not languages <= set(workspace.languages):
         await session.execute(ADD_LANGUAGES, {"languages": sorted(languages)})
 
 
 async def set_language(session: Session, workspace: Workspace, language: str) -> None:
-    """Change the language of memories and queries that name none. Stored memories keep theirs."""
+    """Changes the language of memories and queries that name none. Stored memories keep theirs."""
     await session.execute(SET_LANGUAGE, {"language": language})
     await add_languages(session, workspace, {language})
 
@@ -69,7 +69,7 @@ async def ids_of_all(session: Session) -> list[int]:
 
 
 async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
-    """Take the mean length of these memories for the workspace's, where it has none yet."""
+    """Takes the mean length of these memories for the workspace's, where it has none yet."""
     await session.execute(FIRST_LENGTH, {"ids": list(ids)})
 
 
@@ -79,12 +79,12 @@ async def locked_statistics(session: Session) -> Row:
 
 
 async def note_count(session: Session, count: int) -> None:
-    """Note the number of documents, counted now."""
+    """Notes the number of documents, counted now."""
     await session.execute(NOTE_COUNT, {"count": count})
 
 
 async def set_mean_length(session: Session, mean_length: float) -> None:
-    """Set the mean length of a document, in terms."""
+    """Sets the mean length of a document, in terms."""
     await session.execute(SET_MEAN_LENGTH, {"mean_length": mean_length})
 
 

@@ -65,7 +65,7 @@ def unknown_language(language: str) -> str | None:
 
 
 def check_language(language: str | None) -> None:
-    """Raise InvalidInput where a language is named that is none."""
+    """Raises InvalidInput if a language is named that is none."""
     if reason := unknown_language(language or ""):
         raise InvalidInput("language", reason)
 

@@ -1,4 +1,4 @@
-"""The values of a map. Makes a job for the layout process from stored data, and a map from its answer. Pure."""
+"""The values of a map; makes a job for the layout process from stored data, and a map from its answer. Pure."""
 
 import hashlib
 import math
@@ -156,7 +156,7 @@ def usable(view: View) -> Mapping[Known, Point]:
 
 
 def anchors_beyond(base: Mapping[Known, Point], wanted: Sequence[Known]) -> list[Known]:
-    """Selects the anchors that are not shown; none if every memory has its place already."""
+    """Selects the anchors that are not shown; selects none if every memory has its place already."""
     shown = set(wanted)
     if base.keys() >= shown:
         return []

@@ -1,4 +1,4 @@
-"""The SQL of the map: which memories it shows, and the layouts that were computed."""
+"""The SQL of the map: the memories that it shows, and the layouts that were computed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from app.index.models import StoredModel
 from app.insight.map.drawing import Cluster, Known, Material, Point, Shown, StoredLayout
 
 LAYOUTS = 8
-"""Layouts that are kept of a workspace: each can have 10,000 points, and anybody can ask for 5,000 limits."""
+"""Layouts that are kept for a workspace: each can have 10,000 points, and there can be 5,000 different limits."""
 LABEL_CHARACTERS = 1_000
 """Characters of each memory's title and body that the labels are made of."""
 TITLE_CHARACTERS = 120
@@ -37,7 +37,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
 
 
 async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit: int) -> StoredLayout | None:
-    """Returns a layout of the very same memories, or else the last one that the same question got.
+    """Returns a layout of exactly these memories, or else the latest layout for the same question.
 
     Its places come in the same statement, because another request may replace both.
     """
@@ -60,9 +60,9 @@ async def find_layout(session: Session, *, fingerprint: bytes, kind: str, limit:
 async def material(
     session: Session, model: StoredModel, wanted: Sequence[Known], *, beyond: Sequence[Known]
 ) -> Material | None:
-    """Returns vectors and texts of these memories, then vectors of those `beyond` them that still have their text.
+    """Returns vectors and texts of the `wanted` memories, then vectors of the `beyond` ones whose text is unchanged.
 
-    None if a `wanted` memory was retired or changed since, or its vector went.
+    Returns None if a `wanted` memory has been retired or changed, or has lost its vector.
     """
     statement = f"""
         SELECT coalesce(array_agg(m.memory_id ORDER BY g.place), '{{}}') AS ids,
@@ -86,7 +86,7 @@ async def material(
 async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[str]:
     """Returns the lexeme of each word; "" for a stop word of its language, or of English or Russian.
 
-    Reports mix languages: a text that is indexed as English has Russian stop words all the same.
+    Reports mix languages: a text that is indexed as English may have Russian stop words.
     """
     statement = """
         SELECT CASE WHEN to_tsvector('english', word) = '' OR to_tsvector('russian', word) = '' THEN ''
@@ -99,7 +99,7 @@ async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[st
 
 
 async def save(session: Session, layout: StoredLayout) -> None:
-    """Stores a layout in the place of the one that its question got before. The oldest of the workspace go."""
+    """Stores a layout and replaces the earlier one for its question. Deletes the oldest layouts of the workspace."""
     places = layout.places
     given: dict[str, Any] = {
         **{name: getattr(layout, name) for name in ("kind", "node_limit", "fingerprint", "model", "computed_at")},
@@ -130,7 +130,7 @@ SELECT l.*, p.* FROM (
 ) AS p
 """
 
-# Two that write layouts of one workspace forget the same old ones: one waits for the other.
+# Two writers of one workspace delete the same old layouts: one waits for the other.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('priors.graph_layouts', %(workspace_id)s))"
 
 DELETE = """

@@ -71,7 +71,7 @@ class LayoutWorker:
         self._lock = asyncio.Lock()
         self._process: Process | None = None
         self._ending: asyncio.Task[None] | None = None
-        """Ends the idle process."""
+        """The task that ends the idle process."""
 
     @property
     def pid(self) -> int | None:
@@ -132,12 +132,12 @@ class LayoutWorker:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        """Gives the process one thread, so that requests keep the other cores, and none of Priors' secrets."""
+        """Returns an environment for one thread, because requests need the other cores, without Priors' secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
         return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._cache_environment()}
 
     def _cache_environment(self) -> dict[str, str]:
-        """Names the folder for machine code; in a read-only data directory numba finds a folder of its own."""
+        """Returns the variable of the folder for compiled code; if that is read-only, numba chooses its own."""
         folder = self._cache / versions()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -146,7 +146,7 @@ class LayoutWorker:
         return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
 
     def _keep(self) -> None:
-        """Lets the process wait no longer for its end. Needs the lock: an end that has begun holds it."""
+        """Cancels the planned end of the process. The caller holds the lock, so that no end is in progress."""
         if self._ending is not None:
             self._ending.cancel()
 

@@ -1,4 +1,4 @@
-"""Runs and observations as an earlier harness exports them, and what is stored already of them."""
+"""Reads runs and observations from an earlier harness's exports, and finds the ones that are stored already."""
 
 import json
 import math
@@ -54,24 +54,24 @@ class ImportedRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedObservation:
-    """An observation with its judgement in the earlier store, if that has any."""
+    """An observation, with its judgement if the earlier store has one."""
 
     memory: NewMemory
     row_id: str = ""
     quality: int | None = None
-    """None if the store gives none: its log decides."""
+    """The quality in the earlier store; None if its feedback log alone gives it."""
     ratings: tuple[ImportedRating, ...] = ()
 
 
 Entry = tuple[str, NewRun | ImportedObservation | str]
-"""The name of a line or row, and its content; a text is the reason why it is left out."""
+"""The name of a line or row, with its content, or with the reason why it is left out."""
 
 
 def run_of(given: Mapping[str, Any]) -> NewRun:
-    """Returns the run of an exported line; keys that no field has stay in its metadata, word for word.
+    """Returns the run of an exported line; unknown keys go into its metadata, word for word.
 
     Raises:
-        InvalidInput: it has no `run_id`, or a value of another type than its key says.
+        InvalidInput: it has no `run_id`, or a value has the wrong type for its key.
     """
     run_id = given.get("run_id")
     if isinstance(run_id, bool) or not isinstance(run_id, str | int) or not str(run_id).strip():
@@ -92,10 +92,10 @@ def run_of(given: Mapping[str, Any]) -> NewRun:
 
 
 def observation_of(fields: Mapping[str, Any]) -> NewMemory:
-    """Returns the observation of an exported line or row, whose fields may stand below `observation`.
+    """Returns the observation of an exported line or row; its fields may be nested in `observation`.
 
     Raises:
-        InvalidInput: a value of another type than its key says, or one that cannot be stored.
+        InvalidInput: a value has the wrong type for its key, or cannot be stored.
     """
     inner = fields.get("observation")
     fields = {**fields, **inner} if isinstance(inner, dict) else fields
@@ -130,7 +130,7 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
 
 
 def _tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON value
-    """Returns the tags of a list, or of a text: a JSON list, or names with commas between them."""
+    """Returns the tags of a list, of a JSON list as text, or of a text that separates them by commas."""
     if value is None or isinstance(value, str):
         return _written_tags(value or "")
     if not isinstance(value, list) or not all(isinstance(tag, str | int | float) for tag in value):
@@ -150,7 +150,7 @@ def _written_tags(value: str) -> tuple[str, ...]:
 
 
 def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
-    """Returns what is not stored yet of a run; None if all of it is. An import replaces nothing that is stored."""
+    """Returns the fields of a run that are not stored yet; None if all are. An import replaces no stored field."""
     if not filled:
         return run
     said: dict[str, Any] = {name: None for name in filled if "." not in name}
@@ -160,9 +160,9 @@ def only_new(run: NewRun, filled: frozenset[str]) -> NewRun | None:
 
 
 async def filled(session: Session, run_id: str) -> frozenset[str]:
-    """Returns the fields of a run that are stored, be it only in what its observation was asked for with.
+    """Returns the fields that are stored of a run, in its row or in the request for its observation.
 
-    Of its metadata each key is a field, as `metadata.key`.
+    Each key of its metadata is a field, named `metadata.key`.
     """
     judged = await session.one(JUDGED, {"run_id": run_id})
     names = {name for name in ("final_score", "verdict") if getattr(judged, name)}
@@ -178,17 +178,17 @@ def _filled(run: Run | None) -> set[str]:
 
 
 async def taken_out(session: Session, hashes: Collection[bytes]) -> set[bytes]:
-    """Returns those of these content hashes whose observations were stored before and are retired."""
+    """Returns the content hashes, among these, whose observations were stored before and are retired."""
     return {bytes(item) for item in await session.column(TAKEN_OUT, {"hashes": list(hashes)})}
 
 
 def refusal(error: Exception) -> str:
-    """Returns why the database refuses a value, for the person who imports it."""
+    """Returns the reason why the database refuses a value, for the person who imports it."""
     return f"the database refuses it: {next(iter(str(error).splitlines()), type(error).__name__)}"
 
 
 def moment_of(_key: str, value: Any) -> datetime | None:  # noqa: ANN401 - any JSON value
-    """Returns a date, also one that is written in ISO format; None for anything else."""
+    """Returns a date, or the date of a text in ISO format; None for any other value."""
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str):
@@ -200,10 +200,10 @@ def moment_of(_key: str, value: Any) -> datetime | None:  # noqa: ANN401 - any J
 
 
 def text_of(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a line or row
-    """Returns a text, also of a number; "" for None.
+    """Returns a text, or a number as text; "" for None.
 
     Raises:
-        InvalidInput: the value is binary, or no single value.
+        InvalidInput: the value is binary, a list or an object.
     """
     if isinstance(value, bytes):
         raise InvalidInput(key, "is binary; it must be a text")
@@ -221,7 +221,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any JSON 
 
 
 def _whole_number(key: str, value: Any) -> int | None:  # noqa: ANN401 - any JSON value
-    """Returns a whole number, also of a text; None for anything else."""
+    """Returns a whole number, or that of a text; None for any other value."""
     if isinstance(value, bool):
         raise InvalidInput(key, "must be a whole number")
     written = isinstance(value, str) and value.strip().isdecimal() and PLAIN.fullmatch(value)
@@ -229,7 +229,7 @@ def _whole_number(key: str, value: Any) -> int | None:  # noqa: ANN401 - any JSO
 
 
 def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
-    """Returns a finite number, also from a text.
+    """Returns a finite number, or that of a text.
 
     Raises:
         InvalidInput: the value is no such number.
@@ -261,5 +261,5 @@ FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "timestamp": ("finished_at", moment_of),
     "final_score": ("final_score", number_of),
 }
-"""Keys of an exported run, each with its field and its reader, which returns None for a value that stays metadata. If
-several keys of one field are given, the last one counts."""
+"""Keys of an exported run, each with its field and its reader; the reader returns None for a value that becomes
+metadata. If several keys of one field are given, the last one counts."""

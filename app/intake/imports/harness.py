@@ -1,4 +1,4 @@
-"""The files of an earlier harness: its SQLite store with the feedback people gave, or JSON lines. All are only read."""
+"""Reads the files of an earlier harness: its SQLite store, with people's feedback, or JSON lines. It changes none."""
 
 import hashlib
 import sqlite3
@@ -39,16 +39,16 @@ UP = frozenset({"up", "+", "good", "positive", "thumbs_up", "yes", "👍"})
 LARGEST_LINE = 10_000_000
 """Bytes."""
 NO_RUN = frozenset({"none", "None"})
-"""Texts in place of a run's id."""
+"""Texts that mean that there is no run id."""
 SHOWN_CHARACTERS = 50
-"""Characters shown of what a row holds in place of an id or a rating."""
+"""Characters that messages show of an unreadable id or rating."""
 CARRIED_OVER = "carried over from an earlier store"
 LONGEST_KEY_PART = 40
 """Characters."""
 
 
 def read_harness(path: Path) -> Iterator[Entry]:
-    """Yields what a file holds: a SQLite database, told by its first bytes, or JSON lines.
+    """Yields the entries of a file: a SQLite database, which its first bytes identify, or JSON lines.
 
     Raises:
         OSError: the file cannot be read.
@@ -204,7 +204,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(file: BinaryIO) -> bytes:
-    """Returns the next line; of one that is too long its beginning."""
+    """Returns the next line, or the beginning of a line that is too long."""
     line = rest = file.readline(LARGEST_LINE + 1)
     while len(rest) > LARGEST_LINE and not rest.endswith(b"\n"):
         rest = file.readline(LARGEST_LINE + 1)
@@ -226,7 +226,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
 def new_entries(
     prefix: str, item: ImportedObservation, before: Mapping[str, int], *, mask: bool
 ) -> list[dict[str, Any]]:
-    """Returns the ratings of the old log that are not in ours."""
+    """Returns the ratings of the earlier log that are not stored yet."""
     keyed = {f"{prefix}log:{key_part(rating.log_id)}": rating for rating in item.ratings}
     return [
         {
@@ -243,7 +243,7 @@ def new_entries(
 def missing_entries(
     prefix: str, item: ImportedObservation, before: Mapping[str, int], entries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns the ratings that bring the observation's imported ones to the quality that its old store gives it."""
+    """Returns the ratings that must follow the imported ones to give the quality of the earlier store."""
     if item.quality is None:
         return []
     missing = item.quality - replayed([*before.values(), *(entry["rating"] for entry in entries)])
@@ -255,7 +255,7 @@ def missing_entries(
 
 
 def key_part(name: str) -> str:
-    """Returns a name as part of a key; of a long one, or one that no index can hold, its hash."""
+    """Returns a name as part of a key, or its hash if it is long or cannot be stored in an index."""
     if len(name) <= LONGEST_KEY_PART and name.isprintable() and ":" not in name:
         return name
     return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The verb that takes what an earlier harness stored. Running it again adds only what is new."""
+"""The verb that imports the store of an earlier harness. Another import adds only new entries."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ from app.workspaces.workspace import Workspace
 BATCH = 200
 """Observations that are stored together."""
 Named = tuple[str, ImportedObservation]
-"""An observation with the name of its line or row."""
+"""The name of a line or row, and its observation."""
 
 
 @dataclass(slots=True)
@@ -44,11 +44,11 @@ class Imported:
     path: str
     runs: int = 0
     stored: int = 0
-    """Number of observations that were not known."""
+    """Number of new observations."""
     known: int = 0
     ratings: int = 0
     failed: list[str] = field(default_factory=list)
-    """Each line or row that was left out, and why."""
+    """Lines and rows that were left out, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +59,17 @@ class _Import:
     mask: bool
     result: Imported
     filled: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Fields stored of each run before this import: a run's later lines replace its earlier ones, and nothing else."""
+    """Fields of each run that were stored before this import. A run's later lines replace its earlier lines, but not
+    these."""
 
 
 async def import_file(
     database: Database, counter: TokenCounter, *, workspace: Workspace, path: Path, mask: bool = True
 ) -> Imported:
-    """Takes a harness's SQLite store, or its JSON lines of runs or observations, told by their content.
+    """Imports a harness's SQLite store, or its JSON lines of runs or observations; the content tells which it is.
 
-    A bad line or row is named and left out; the rest goes on. What was judged, rated or taken out since an earlier
-    import stays so; what the harness has gained since is added.
+    A bad line or row is named and left out, and the import continues. Judgements, ratings and deletions since an
+    earlier import stay; new entries of the harness are added.
 
     Raises:
         InvalidInput: the file cannot be read at all.
@@ -100,7 +101,7 @@ async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
 
 
 async def _take_run(target: _Import, name: str, run: NewRun) -> None:
-    """Stores what is new of a run. A stored judgement stays."""
+    """Stores the new fields of a run. A stored judgement stays."""
     try:
         check_run(run)
         run = masked_values(run) if target.mask else run
@@ -130,7 +131,7 @@ async def _take_observations(target: _Import, batch: Sequence[Named]) -> None:
 
 
 async def _not_taken_out(target: _Import, batch: Sequence[Named]) -> list[Named]:
-    """Returns the observations without those that were taken out of the store since: these stay so."""
+    """Returns the observations without those that were deleted or retired since an earlier import."""
     if not batch:
         return []
     hashes = await asyncio.to_thread(lambda: [_hash(target, item.memory) for _, item in batch])
@@ -142,16 +143,16 @@ async def _not_taken_out(target: _Import, batch: Sequence[Named]) -> list[Named]
 
 
 def _hash(target: _Import, memory: NewMemory) -> bytes | None:
-    """Returns the content hash under which a memory is stored; None for one that is refused anyway."""
+    """Returns the content hash under which a memory is stored; None if the memory will be refused."""
     if reason_to_reject(memory) is not None:
         return None
     return content_hash(masked_values(memory) if target.mask else memory, target.workspace.language)
 
 
 async def _stored(target: _Import, items: Sequence[Named]) -> Sequence[UUID | None]:
-    """Stores a batch; one that the database refuses is halved, until what it refuses stands alone.
+    """Stores a batch; halves a batch that the database refuses, until each refused observation is alone.
 
-    Returns the memory of each; None for one that was refused.
+    Returns the memory of each observation; None for a refused one.
     """
     if not items:
         return []
@@ -174,9 +175,9 @@ async def _stored(target: _Import, items: Sequence[Named]) -> Sequence[UUID | No
 
 
 async def _carry_over(target: _Import, memory_id: UUID, item: ImportedObservation) -> int:
-    """Append the new ratings of the old log, then ratings that make up the difference to the old quality.
+    """Appends the new ratings of the earlier log, then ratings that make up the difference to the earlier quality.
 
-    Returns how many ratings of the log were new.
+    Returns the number of new ratings of the log.
     """
     prefix = f"import:{memory_id}:{key_part(item.row_id)}:"
     async with target.database.session(target.workspace) as session:

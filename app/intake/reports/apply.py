@@ -1,4 +1,4 @@
-"""Stores what files hold now: a window of files is planned, then written, each file whole or not at all."""
+"""Stores the present content of files: plans a window of files, then writes it, each file whole or not at all."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -31,7 +31,7 @@ from app.workspaces.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vectors:
-    """Vectors by content hash, and the model that they are of."""
+    """Vectors by content hash, and their model."""
 
     model: StoredModel | None = None
     literals: Mapping[bytes, str] = field(default_factory=dict)
@@ -43,21 +43,21 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """The changes that make the stored chunks those of the files."""
+    """The changes after which the stored chunks are those of the files."""
 
     kept: tuple[tuple[KnownChunk, MemoryRow], ...]
-    """Known memories whose text stands in their file, each with what the file now says of it."""
+    """Known memories whose text is still in their file, each with its row from the file."""
     new: tuple[MemoryRow, ...]
     retired: tuple[UUID, ...]
-    """Live memories whose text is gone."""
+    """Live memories whose text is no longer in their file."""
     replaced: tuple[tuple[UUID, UUID], ...] = ()
-    """New memories with the live one that stood in their place and whose text is gone."""
+    """Pairs of a new memory and the live one that it replaces at the same place."""
 
 
 def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
     """Matches the chunks of files with the known memories of the same files by text.
 
-    Of several with one text, the one at the same ordinal is taken first, then a live one before a retired one.
+    If several known memories have one text, the one at the same ordinal matches first; live ones precede retired ones.
     """
     partners, new = _partners(rows, known)
     stay = {chunk.memory_id for chunk in partners.values()}
@@ -74,7 +74,7 @@ def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
 
 
 def _partners(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> tuple[dict[UUID, KnownChunk], list[MemoryRow]]:
-    """Returns the known memory of each row that has one, and the new rows; a row whose memory is barred is neither."""
+    """Returns the known memory of each row that has one, and the new rows; leaves out rows whose memory is barred."""
     pools: dict[tuple[UUID | None, bytes], list[KnownChunk]] = defaultdict(list)
     for chunk in sorted(known, key=lambda chunk: (not chunk.live, not chunk.barred, chunk.memory_id)):
         pools[chunk.source_id, chunk.content_hash].append(chunk)
@@ -106,19 +106,19 @@ def _by_place(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The changes that files make to what is stored."""
+    """The changes that a window of files makes to the store."""
 
     files: Sequence[Prepared]
     """All files of the window."""
     sources: Mapping[str, KnownFile]
-    """The known files by path; a file that is not known yet is new."""
+    """The known files by path; a path that is missing here is a new file's."""
     changed: Mapping[str, Prepared]
-    """The files by path whose content differs from what their source holds."""
+    """The files, by path, whose content differs from that of their source."""
     matching: Matching
 
     @property
     def outcomes(self) -> list[FileOutcome]:
-        """The outcome of each file, in their order."""
+        """The outcomes of the files, in their order."""
         stored = {row.memory_id: row.tokens for row in self.matching.new}
         return [
             self._outcome(file, [stored[row.memory_id] for row in file.rows if row.memory_id in stored])
@@ -141,7 +141,7 @@ class Plan:
 
 
 async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> None:
-    """Makes each file's source hold exactly its chunks, and notes its outcome; a dry run foresees it only.
+    """Makes each file's source hold exactly its chunks, and notes the outcome; a dry run writes nothing.
 
     All files are written in one transaction, or none. A chunk without a vector is queued for one.
     """
@@ -157,7 +157,7 @@ async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vecto
 
 
 async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Vectors) -> tuple[Plan, int]:
-    """Returns the plan that was carried out, and how many chunks were queued for vectors."""
+    """Carries out the plan for these files; returns it, and the number of chunks that were queued for vectors."""
     async with state.intake.database.session(state.intake.workspace) as session:
         locked = await sources.locked_files(session, {file.uri: file.title for file in files})
         plan = await _plan(session, files, locked)
@@ -210,7 +210,7 @@ async def _carry_out(session: Session, matching: Matching, vectors: Vectors) -> 
 
 
 async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: Vectors) -> int:
-    """Stores the vectors that are there; returns how many of these memories are queued for one."""
+    """Stores the known vectors; returns the number of these memories that are queued for one."""
     ready = {row.memory_id: vectors.literals[row.content_hash] for row in rows if row.content_hash in vectors.literals}
     model = vectors.model if ready else None
     given = model is not None and await embeddings.write(session, model, ready)
@@ -231,8 +231,8 @@ async def move(state: IngestionState, known: KnownFile, file: ReportFile, *, ove
 async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
     """Gives a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
 
-    The chunks of a file without a title of its own are called by its path: they are indexed again. The file that stood
-    at the new path before, `over`, is retired. Returns how many live chunks that one had.
+    If the file has no title of its own, its chunks have its path as their title, and are indexed again. The earlier
+    file at the new path, `over`, is retired. Returns the number of live chunks that `over` had.
     """
     if state.intake.dry_run:
         return 0

@@ -26,16 +26,16 @@ class Chunk:
     final_score: float | None = None
     """The evaluator's score, 0 to 10."""
     left_out: int = 0
-    """Chunks of the document that were not kept after this one."""
+    """Number of chunks after this one that were dropped from the document."""
 
     @property
     def title(self) -> str:
-        """The heading path in one line; it precedes the text wherever the chunk is embedded or shown."""
+        """The heading path in one line; it precedes the text when the chunk is embedded or shown."""
         return HEADING_SEPARATOR.join(self.heading_path)
 
 
 PART_CHARACTERS = 160
-"""A heading longer than this is a paragraph by another name; its beginning says what it is about."""
+"""Longest part of a heading path, in characters; of a longer heading, the beginning tells the subject."""
 
 
 def fitted(heading_path: Sequence[str], counter: TokenCounter, room: int) -> tuple[tuple[str, ...], int]:
@@ -62,13 +62,13 @@ DATE_KEYS = (
     "occurred_at", "date", "judged_at", "evaluated_at", "finished_at", "completed_at", "ended_at", "end_time",
     "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
 )  # fmt: skip
-"""Keys of a date, the best first; the first that can be read is taken."""
+"""Keys of a date, the best first; the first readable one is used."""
 FINAL_SCORE = "final_score"
-"""From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
+"""Key of a score that is from 0 to 10 by definition. It is not rescaled: a failed run's 1.0 stays 1 of 10."""
 SCORE_KEYS = ("overall_score", "score")
 """Keys of a score on any scale."""
 SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
-"""Beside a score, the number that it is out of."""
+"""Keys, beside a score, of the largest possible score."""
 SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 MILLISECONDS = range(10**11, 10**14)
@@ -87,8 +87,8 @@ def found_date(facts: Mapping[str, Any]) -> datetime | None:
 def found_score(facts: Mapping[str, Any]) -> float | None:
     """Returns the evaluator's score on the scale from 0 to 10.
 
-    `final_score` is on it. Of others, `7.5/10` and `75%` say their scale, and so does a greatest score beside them;
-    if nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
+    `final_score` is on this scale. Other scores name their scale by their form (`7.5/10`, `75%`) or by a key beside
+    them. Without that, a fraction of at most 1 (0.96) is a share of ten, and a number above ten is a percentage.
     """
     if (score := _on_scale(facts.get(FINAL_SCORE), LARGEST)) is not None:
         return score
@@ -136,7 +136,7 @@ def _score(value: Any, whole: float | None) -> float | None:  # noqa: ANN401 - a
 
 
 def _on_scale(value: Any, whole: float) -> float | None:  # noqa: ANN401 - any JSON or YAML value
-    """Returns a number of at most `whole` as a share of ten; a text states its own scale."""
+    """Returns a number of at most `whole` on the scale from 0 to 10; a text names its own scale."""
     if isinstance(value, str):
         return _written_score(value)
     return value * LARGEST / whole if is_number(value) and 0 <= value <= whole else None
@@ -161,7 +161,7 @@ PARTS = ("layer", "hconcat", "vconcat", "concat")
 DATA = frozenset({"values", "url", "name"})
 SAID_BY = ("title", "description", "field", "text", "subtitle")
 LONGEST = 200
-"""Characters of a title; what is longer is data."""
+"""Longest title, in characters; a longer text is data."""
 
 
 def is_plot(document: Any) -> bool:  # noqa: ANN401 - any JSON value

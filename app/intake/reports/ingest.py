@@ -33,25 +33,25 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import check_language, configuration
 
 DEBOUNCE_MS = 400
-"""A burst of saves is taken in together; well within the 2 s after which a saved file should be retrievable."""
+"""Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
 RETRY_SECONDS = 1.0
-"""Between two attempts while the database is away."""
+"""Time between two attempts while the database is unreachable."""
 
 logger = structlog.get_logger()
 
 
 async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
-    """Makes the store hold what the report files below `paths` say now.
+    """Makes the store hold the present content of the report files below `paths`.
 
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
-    recognised by its content; what was deleted below these paths is retired. A file that cannot be taken in is named
-    with its reason, keeps what was stored of it, and does not stop the rest. Files are written together,
-    each of them whole or not at all. A cancellation waits for the write in progress; nothing more is embedded. A vector
-    index is left to others (`app.index.backfill.build_indexes`).
+    recognised by its content; files that were deleted below these paths are retired. A file that cannot be ingested is
+    named with its reason, keeps its stored chunks, and does not stop the others. Several files are written together,
+    each of them whole or not at all. A cancellation waits for the write in progress and embeds nothing more. This verb
+    builds no vector index (`app.index.backfill.build_indexes` does).
 
     Raises:
-        InvalidInput: there is no such language.
-        DatabaseUnavailable: files written before stay; running it again finishes.
+        InvalidInput: the language is unknown.
+        DatabaseUnavailable: the files written before stay; another call writes the others.
     """
     state = await _begun(intake)
     await _take_in(state, await asyncio.to_thread(discover, paths))
@@ -62,11 +62,11 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
 
 
 async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutcome:
-    """Takes in one file's content under a name of the caller's, as `ingest` does a file.
+    """Ingests a content under the path that the caller gives, as `ingest` does with a file.
 
     Raises:
-        InvalidInput: the name or the content cannot be taken; the message says why.
-        DatabaseUnavailable: nothing of it is stored.
+        InvalidInput: the path or the content is not valid; the message says why.
+        DatabaseUnavailable: the content is not stored.
     """
     shown = _checked_path(path)
     if len(content) > intake.max_file_bytes:
@@ -119,7 +119,7 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
 
 
 async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
-    """Returns the live files below the given folders whose paths are empty now. Also fills the state's look-ups."""
+    """Returns the live files below the given folders that no longer exist. Also fills the state's look-ups."""
     async with state.intake.database.session(state.intake.workspace, transaction=False) as session:
         known = await sources.known_files(session)
     live = [file for file in known if file.live]
@@ -135,7 +135,7 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
 
 
 async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
-    """Returns the file ready to be written; None if nothing of it needs to be, after its outcome was noted."""
+    """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
         digest = file_hash(content, state.language)
@@ -160,7 +160,7 @@ async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> 
 
 
 async def _settle(state: IngestionState) -> None:
-    """Does at once what a worker would do soon for this workspace, so that it is at its best when the command ends."""
+    """Does the upkeep of this workspace, which a worker would do later, so that it is complete now."""
     intake = state.intake
     async with intake.database.session(intake.workspace) as session:
         await refresh_statistics(session)
@@ -174,18 +174,18 @@ async def _settle(state: IngestionState) -> None:
 async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -> AsyncIterator[Ingestion]:
     """Ingests, then ingests again after every burst of changes below `paths`, until `stop` is set.
 
-    That also ends an ingestion in progress, as a cancellation does.
+    Setting `stop` also ends an ingestion in progress, as a cancellation does.
 
-    A database that is away for a while delays an ingestion; it loses none.
+    An unreachable database delays ingestions, but loses none.
     """
-    # A file is replaced by many editors, so it is its folder that is watched.
+    # Many editors replace a file instead of writing into it, so its folder is watched.
     watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
     if not watched:
         if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
             yield ingestion
         return
     changes = awatch(*watched, watch_filter=_is_report, debounce=DEBOUNCE_MS, stop_event=stop, recursive=True)
-    # The watch stands before the first look, so that nothing saved between them is missed.
+    # The watch begins before the first ingestion, so that no file that is saved between them is missed.
     pending = asyncio.ensure_future(anext(changes, None))
     if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
         yield ingestion
@@ -196,7 +196,7 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
 
 
 async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Event) -> Ingestion | None:
-    """Ingests as soon as the database is there; returns None if it was told to stop before."""
+    """Ingests when the database can be reached; returns None if `stop` was set before."""
     while not stop.is_set():
         try:
             return await _unless(stop, ingest(intake, paths))
@@ -208,7 +208,7 @@ async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Even
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -> Ingestion | None:
-    """Returns the work's result; None if it was told to stop before the work was done."""
+    """Returns the result of the work; None if `stop` was set before the work was done."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -220,6 +220,6 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -
 
 
 def _is_report(change: Change, path: str) -> bool:
-    """Tells if reports may have changed: a folder may have come or gone with reports inside."""
+    """Tells whether reports may have changed; a folder that appears or disappears may contain reports."""
     suffix = Path(path).suffix.lower()
     return suffix in SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

@@ -26,20 +26,21 @@ from app.text.pieces import packed, says_something, shortened
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120
 DEPTH_LIMIT = 64
-"""The deepest nesting that is read. A deeper document is for machines: its keys would leave no room for values."""
+"""The deepest nesting that is read. The keys of a deeper document would leave no room for values."""
 PROSE_WORDS = 6
-"""A string of at least this many words is taken for prose, written by a person or a model."""
+"""A string of at least this many words counts as prose."""
 NUMBERS_SHOWN = 12
-"""A longer list of numbers is told by its count, least, greatest and mean."""
+"""A longer list of numbers is shown by its count, minimum, maximum and mean."""
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """A letter of a script that puts no blanks between words; two of them count as a word."""
 WITHOUT_PROSE = 12
-"""Chunks that a document without a sentence may have beside its issues: enough to be found, too few to flood."""
+"""Chunks of a document without a sentence, besides its issues: the document stays retrievable and does not flood
+answers."""
 ISSUE_KEYS = frozenset({"severity", "priority", "issue", "finding", "problem"})
-"""An element of a list that has one of these is quoted by itself, however short it is."""
+"""An element of a list with one of these keys becomes a chunk of its own, even if it is short."""
 LEAST_ROOM = 64
 DIGITS = 300
-"""Digits of an integer; a longer one is beyond every float, and is kept as text."""
+"""Most digits of an integer; a longer one exceeds every float, and is kept as text."""
 
 
 Value = TypeVar("Value")
@@ -52,11 +53,11 @@ class _Piece:
     heading_path: tuple[str, ...]
     pointer: str = ""
     date: datetime | None
-    """The date that the document states for this place, there or above it."""
+    """The date that the document states at this place or above it."""
     score: float | None
     text: str = ""
     alone: bool = False
-    """An element of a list that people would quote by itself: it is not joined with its neighbours."""
+    """True for an element of a list that is not joined with its neighbours, because people quote it alone."""
 
     def below(self, key: str | int) -> "_Piece":
         """Returns the place of a nested value; an element of a list has no heading of its own."""
@@ -65,7 +66,7 @@ class _Piece:
         return replace(self, heading_path=heading_path, pointer=f"{self.pointer}/{escaped}")
 
     def stating(self, value: Mapping[str, Any]) -> "_Piece":
-        """Returns the place with an object's own date and `final_score`; its other scores may be of one criterion."""
+        """Returns the place with an object's own date and `final_score`; other scores may be of a single criterion."""
         score = found_score({FINAL_SCORE: value[FINAL_SCORE]}) if FINAL_SCORE in value else self.score
         return replace(self, date=found_date(value) or self.date, score=score)
 
@@ -73,11 +74,12 @@ class _Piece:
 def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> list[Chunk]:
     """Returns the chunks of a JSON text; `name` is its title if it has none of its own.
 
-    A list whose elements speak (sentences) gives a chunk an element; the rest is packed up to the window. A plot's
-    specification gives one chunk, of what it shows. A document without any sentence gives a few, and all its issues.
+    If the elements of a list contain sentences, each becomes a chunk; other values are packed up to the window. A
+    plot's specification gives one chunk, which describes the plot. A document without sentences gives a few chunks, and
+    all its issues.
 
     Raises:
-        InvalidInput: the text is not JSON, or too deep.
+        InvalidInput: the text is not JSON, or is nested too deep.
     """
     document = _loaded(text)
     facts = document if isinstance(document, Mapping) else {}
@@ -94,7 +96,7 @@ def chunk_json(text: str, name: str, counter: TokenCounter, max_tokens: int) -> 
 
 
 def _without_noise(chunks: Sequence[Chunk], issues: Set[str]) -> list[Chunk]:
-    """Returns the issues (by pointer), and the first few of the other chunks."""
+    """Returns the chunks of the issues, given by their pointers, and the first few of the others."""
     noise = [place for place, chunk in enumerate(chunks) if chunk.pointer not in issues]
     if len(noise) <= WITHOUT_PROSE:
         return list(chunks)
@@ -242,7 +244,7 @@ def _chunks(pieces: Sequence[_Piece], counter: TokenCounter, max_tokens: int) ->
 
 
 def _related(piece: _Piece, first: _Piece) -> bool:
-    """Tells whether a piece is below or beside the first one of the chunk."""
+    """Tells whether a piece is below or beside the first piece of the chunk."""
     return (
         piece.heading_path[: len(first.heading_path)] == first.heading_path
         or piece.heading_path[:-1] == first.heading_path[:-1]
@@ -281,6 +283,6 @@ def _common(values: Set[Value]) -> Value | None:
 
 
 def _cut(text: str, room: int, counter: TokenCounter) -> list[str]:
-    """Packs lines; cuts a line that does not fit as prose."""
+    """Packs lines; splits a line that does not fit like prose."""
     lines = split_to_fit(text.split("\n"), counter, room)
     return list(packed(lines, counter.count_many(lines), room, "\n"))

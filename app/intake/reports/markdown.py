@@ -22,9 +22,9 @@ PARAGRAPH = Token("paragraph_open", "p", 1)
 SCALARS = (str, int, float, date)
 NEWLINE = "\n"
 SMALL = 16
-"""Tokens: neighbouring sections under one heading that are shorter stand together, headings and all."""
+"""Sections of fewer tokens are joined with their neighbours under the same heading, including their headings."""
 LEAST_ROOM = 64
-"""Tokens that the text keeps, however long its heading path is."""
+"""Least tokens that a long heading path leaves to the text."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
 
 
 def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
-    """Returns the front matter's values, and the rest; broken front matter is ordinary text."""
+    """Returns the front matter's values, and the text after it; invalid front matter is ordinary text."""
     try:
         facts, body = frontmatter.parse(text)
     except (yaml.YAMLError, ValueError):
@@ -87,7 +87,7 @@ def _sections(body: str, title: str, name: str) -> list[_Section]:
         if token.level != 0 or token.map is None:
             continue
         source = "".join(lines[token.map[0] : token.map[1]])
-        # Definitions of links make no token, and are often a report's list of sources.
+        # The parser makes no token for link definitions, which are often a report's list of sources.
         sections[-1].blocks += _untold(lines[told : token.map[0]])
         told = token.map[1]
         if token.type != "heading_open":
@@ -110,7 +110,7 @@ def _untold(lines: Sequence[str]) -> list[tuple[Token, str]]:
 
 
 def _with_bare_headings(sections: Sequence[_Section]) -> list[_Section]:
-    """Returns the sections; a heading with nothing below it becomes the text of its section."""
+    """Returns the sections; a heading without a text becomes the text of its section."""
     for section, following in itertools.zip_longest(sections, sections[1:]):
         leads = (
             following is not None
@@ -188,7 +188,7 @@ def _split_fence(token: Token, text: str, room: int, counter: TokenCounter) -> l
 
 
 def _repeated(top: str, lines: Sequence[str], bottom: str, room: int, counter: TokenCounter) -> list[str]:
-    """Returns the lines in groups between a repeated top and bottom; without these if they leave no room."""
+    """Returns the lines in groups, each between `top` and `bottom`; without these if they leave no room."""
     inner = room - counter.count(top + bottom)
     if inner < LEAST_ROOM // 2:
         top, bottom, inner = "", "", room

@@ -1,4 +1,4 @@
-"""An ingestion: its options, its state while it goes on, its outcome, and past ones in the log."""
+"""An ingestion: its options, its state, its outcome, and the log of past ingestions."""
 
 import time
 from collections import Counter
@@ -19,9 +19,9 @@ from app.workspaces.workspace import Workspace
 NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED = "new", "changed", "moved", "unchanged", "retired", "failed"
 STATUSES = (NEW, CHANGED, MOVED, UNCHANGED, RETIRED, FAILED)
 MOST_FILES = 2_000
-"""Most files of one ingestion that are logged: more than anybody reads; the counts are of all."""
+"""Most files of one ingestion that the log names; the counts include all files."""
 KEPT = 500
-"""Logged ingestions of a workspace: older ones leave the log as new ones come."""
+"""Ingestions of a workspace that the log keeps; a new one replaces the oldest."""
 LARGEST_PAGE = 200
 OnProgress = Callable[[int, int, str], None]
 """Called with (files done, files found, path)."""
@@ -35,15 +35,15 @@ class FileOutcome:
     status: str
     """One of STATUSES."""
     chunks: int = 0
-    """Live chunks that the file has now; for a retired file, those it had."""
+    """Live chunks of the file now; for a retired file, its live chunks before."""
     stored: int = 0
-    """Chunks that were not known before."""
+    """Number of new chunks."""
     tokens: int = 0
     """Model tokens of the stored chunks."""
     left_out: int = 0
-    """Chunks of machine noise that were not kept."""
+    """Chunks of machine output that were not stored."""
     quarantined: int = 0
-    """Chunks that instruct their reader: stored, never retrieved, shown to people."""
+    """Chunks that instruct their reader: they are stored and shown to people, but never retrieved."""
     reason: str = ""
     """The reason of a failure, and its remedy."""
 
@@ -56,9 +56,9 @@ class Ingestion:
     seconds: float
     dry_run: bool = False
     pending: int = 0
-    """Chunks that were stored without a vector: a worker embeds them, or `priors backfill`."""
+    """Chunks that were stored without a vector: a worker or `priors backfill` embeds them."""
     degraded: str = ""
-    """The reason why they have none."""
+    """The reason why these chunks have no vector."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Ingestion:
 
     @property
     def stored(self) -> int:
-        """Chunks that were not known before."""
+        """Number of new chunks."""
         return sum(outcome.stored for outcome in self.outcomes)
 
     @property
@@ -88,7 +88,7 @@ class Ingestion:
 
     @property
     def left_out(self) -> int:
-        """Chunks of machine noise that were not kept."""
+        """Chunks of machine output that were not stored."""
         return sum(outcome.left_out for outcome in self.outcomes)
 
     @property
@@ -124,19 +124,19 @@ class IngestionState:
     total: int = 0
     """Number of files."""
     known: dict[str, KnownFile] = field(default_factory=dict)
-    """Files by path: the live one, or else the one retired last."""
+    """Files by path: the live file, or else the file that was retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
-    """Live files whose path is empty now, by content: a moved file came from one of them."""
+    """Live files that no longer exist at their path, by content: a moved file came from one of them."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
     """Chunks that need the vector of their new title."""
     pending: int = 0
     """Number of chunks that have no vector yet."""
     degraded: str = ""
-    """The reason why they have none."""
+    """The reason why these chunks have no vector."""
 
     def note(self, outcome: FileOutcome) -> None:
-        """Keep what became of a file, and tell whoever watches."""
+        """Adds the outcome of a file, and reports the progress."""
         self.outcomes.append(outcome)
         self.intake.on_progress(len(self.outcomes), max(self.total, len(self.outcomes)), outcome.path)
 
@@ -151,13 +151,13 @@ class LoggedIngestion:
     counts: Mapping[str, int]
     """Files by status."""
     outcomes: tuple[FileOutcome, ...]
-    """The outcomes of files that were not unchanged, the failed ones first."""
+    """The outcomes of all but the unchanged files, the failed ones first."""
     degraded: str
     """The reason why chunks were stored without vectors."""
 
 
 async def log_ingestion(state: IngestionState) -> Ingestion:
-    """Returns the outcome of all files, and logs it unless there is nothing new in it."""
+    """Returns the outcome of all files; logs it unless all are unchanged or nothing was to be written."""
     intake = state.intake
     ingestion = Ingestion(
         outcomes=tuple(state.outcomes),
@@ -183,10 +183,10 @@ async def log_ingestion(state: IngestionState) -> Ingestion:
 async def list_ingestions(
     database: Database, *, workspace: Workspace, before: UUID | None = None, failed: bool = False, limit: int = 20
 ) -> Sequence[LoggedIngestion]:
-    """Returns past ingestions, newest first: those `before` one, and with `failed` only those with files that failed.
+    """Returns the ingestions before the given one, newest first; with `failed` only those with failed files.
 
     Raises:
-        InvalidInput: a limit out of range.
+        InvalidInput: the limit is out of range.
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")

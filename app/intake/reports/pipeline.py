@@ -1,4 +1,4 @@
-"""Embeds and writes chunks by the window, each window while others are read, embedded or written."""
+"""Embeds and writes windows of chunks; reading, embedding and writing of different windows overlap."""
 
 import asyncio
 from collections import deque
@@ -19,9 +19,9 @@ from app.intake.reports.prepare import Prepared
 from app.memories.memory import MemoryRow
 
 WINDOW = 512
-"""Chunks embedded together, so that there are texts of like length to share a run, and written together."""
+"""Chunks that are embedded and written together: many enough that texts of similar length share a run."""
 FIRST_WINDOW = 128
-"""Chunks of an ingestion's first window: the model has nothing to do before it is chunked."""
+"""Chunks of an ingestion's first window. It is small, because the model is idle until it is chunked."""
 
 NO_VECTORS = Vectors()
 
@@ -43,7 +43,7 @@ class _Embedding(NamedTuple):
 class Pipeline:
     """Embeds one window of chunks while the one before is written and the files of the next are read and chunked.
 
-    The next begins to be embedded before one is done, so that no core waits between them.
+    The embedding of the next window begins before that of the current one ends, so that no core is idle.
     """
 
     def __init__(self, state: IngestionState) -> None:
@@ -51,20 +51,20 @@ class Pipeline:
         self._window: list[Prepared] = []
         self._size = FIRST_WINDOW
         self._embeddings: deque[_Embedding] = deque()
-        """Two at most, the earlier one first."""
+        """At most two windows, the earlier one first."""
         self._vectors = NO_VECTORS
-        """The vectors of the window that is written at this moment."""
+        """The vectors of the window that is being written."""
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, prepared: Prepared) -> None:
-        """Take a file in; a full window is handed on."""
+        """Adds a file; passes a full window on."""
         self._window.append(prepared)
         if sum(len(item.rows) for item in self._window) >= self._size:
             self._size = WINDOW
             await self._hand_on()
 
     async def finish(self) -> None:
-        """Embed and write what is left."""
+        """Embeds and writes the remaining chunks."""
         if self._window:
             await self._hand_on()
         while self._embeddings:
@@ -72,9 +72,9 @@ class Pipeline:
         await _ended(self._writing)
 
     async def abandon(self) -> None:
-        """Embed and write nothing more; the write in progress comes to its end first.
+        """Stops embedding and writing, after the write in progress has ended.
 
-        No task of the pipeline is left once this returns, or is itself cancelled: that cancels the write, too.
+        No task of the pipeline remains when this returns. Cancelling this call also cancels the write.
         """
         for embedding in self._embeddings:
             embedding.vectors.cancel()
@@ -91,7 +91,7 @@ class Pipeline:
             await self._write_next()
 
     async def _write_next(self) -> None:
-        """Start to write the first of the windows that are being embedded, once it is."""
+        """Waits until the first window is embedded, then starts to write it."""
         embedding = self._embeddings[0]
         await _ended(embedding.vectors, self._writing)
         self._embeddings.popleft()
@@ -100,7 +100,7 @@ class Pipeline:
 
 
 async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
-    """Wait for all of them; raise the error of the first that fails. A cancellation here leaves them running."""
+    """Waits for all tasks, or raises the error of the first that fails; does not cancel them."""
     running = [task for task in tasks if task is not None]
     if not running:
         return
@@ -117,7 +117,7 @@ async def vectors_of(
     A text is not embedded again if its vector is stored, was made for the window that is being `written`, or is
     being made for the window before this one, which is still `coming`.
 
-    The model is asked for by each window, because the store may move to another one while a long ingestion goes on.
+    Each window looks up the model, because the store may move to another one during a long ingestion.
     """
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if state.intake.dry_run:

@@ -1,4 +1,4 @@
-"""From a file's bytes to its chunks, and to rows that can be written: all that needs no database. Pure."""
+"""Turns a file's bytes into chunks and rows to write: all the work that needs no database. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,14 +19,15 @@ from app.memories.memory import MemoryRow, NewMemory, Screened
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3
-"""Part of every file's hash: raising it chunks everything again at the next ingestion."""
+"""Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
-"""The model's window of 256, less the two tokens that frame a sequence."""
+"""Tokens of a chunk at most: the model's window of 256 without the two tokens that frame a sequence."""
 TOKEN_CHARACTERS = 16
-"""Characters that count as a token at least; prose has 4 to 5, a padded table 10. A chunk has at most 4,064."""
+"""So many characters count as at least one token. Prose has 4 to 5 a token, a padded table 10. A chunk has at most
+4,064."""
 TITLE_PARTS = 3
-"""Parts of its path that stand for a file without a title: a run's folders say which run it was."""
+"""Number of last path parts that make the title of a file without one: the folders tell which run it was."""
 
 logger = structlog.get_logger()
 
@@ -37,25 +38,25 @@ class Prepared:
 
     uri: str
     title: str
-    """Its path as people know it."""
+    """The path that people see."""
     content_hash: bytes
     rows: tuple[MemoryRow, ...]
-    """One a chunk, without a source yet."""
+    """One row for each chunk, without a source yet."""
     left_out: int = 0
     """Chunks of machine noise that are not stored."""
 
 
 def file_hash(content: bytes, language: str) -> bytes:
-    """Returns the hash that an unchanged file keeps."""
+    """Returns the hash by which an unchanged file is recognised."""
     prefix = f"{CHUNKER_VERSION}:{language}:".encode()
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
 def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCounter, mask: bool = True) -> Prepared:
-    """Chunk a file and make its rows. A chunk in which the injection scan finds something is to be quarantined.
+    """Chunks a file and makes its rows. A chunk with a finding of the injection scan gets a row for quarantine.
 
     Raises:
-        InvalidInput: the content is no report; the message says why.
+        InvalidInput: the content is not a report; the message says why.
     """
     chunks = chunk_report(file.shown, content, counter)
     tags = path_tags(file.shown)
@@ -90,8 +91,8 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
 
 
 def _passed(memory: NewMemory, *, mask: bool) -> Screened:
-    """Screens a chunk; keeps the objection to an instruction only, which quarantines it."""
-    # The source is named at the write; until then the ordinal stands for itself.
+    """Screens a chunk. Of the objections, only that to an instruction counts here; it quarantines the chunk."""
+    # The gate accepts an ordinal only with a source, which is set later, when the row is written.
     result = screened(replace(memory, ordinal=None), mask=mask)
     if result.objection is not None and result.objection.code == INVALID:
         raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
@@ -110,10 +111,10 @@ def chunk_report(
 ) -> list[Chunk]:
     """Returns the chunks of a report: by headings for Markdown, by structure for JSON, as the suffix says.
 
-    Of each chunk, title and text together have at most `max_tokens`. The same bytes give the same chunks.
+    The title and text of a chunk have at most `max_tokens` together. The same bytes give the same chunks.
 
     Raises:
-        InvalidInput: the content is no such document; the message says why and where.
+        InvalidInput: the content is not such a document; the message says why and where.
     """
     text = _decoded(content)
     chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
@@ -130,13 +131,13 @@ def chunk_report(
 
 
 class _Bounded:
-    """Counts tokens, and characters if a token has very many: a word of a thousand letters is one to the model."""
+    """Counts tokens, with a least number for the length: a word of a thousand letters is one token to the model."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
     def count(self, text: str) -> int:
-        """Returns the tokens of the text, or those that its length stands for."""
+        """Returns the tokens of the text, or the least number for its length if that is greater."""
         return self.count_many([text])[0]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
@@ -146,7 +147,7 @@ class _Bounded:
 
 
 def readable(path: PurePosixPath) -> str:
-    """Returns the title of a file that has none of its own."""
+    """Returns the title for a file whose content names none."""
     return "/".join(path.with_suffix("").parts[-TITLE_PARTS:])
 
 

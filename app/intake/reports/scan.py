@@ -1,4 +1,4 @@
-"""Finding and reading report files. Every file that cannot be read is named with its reason; none stops the rest."""
+"""Finds and reads report files. A file that cannot be read is named with its reason, and does not stop the others."""
 
 import os
 import stat
@@ -11,13 +11,14 @@ from app.memories.gate import too_long_uri
 
 SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"
-"""The folder that holds reports and says nothing of them."""
+"""Name of a folder that holds reports; it does not describe them, so it is left out of names."""
 SHOWN_FOLDERS = 2
-"""Folders that a file's name shows at least: which case, which version. More if more lie below the given folder."""
+"""Number of folders that a file's name shows at least, such as case and version; it shows all below the given
+folder."""
 
 
 Folder = tuple[int, int]
-"""A folder's device and inode: the same by whatever path it is reached."""
+"""A folder's device and inode, which identify it regardless of the path that leads to it."""
 
 
 class UnreadableFile(Exception):
@@ -29,9 +30,9 @@ class ReportFile:
     """A file that was found."""
 
     path: Path
-    """Absolute, links resolved: the source's URI."""
+    """The absolute path with links resolved: the source's URI."""
     shown: PurePosixPath
-    """Its path as people know it; its folders become tags."""
+    """The path that people see; its folders become tags."""
 
 
 @dataclass(slots=True)
@@ -40,17 +41,17 @@ class Discovery:
 
     files: dict[Path, ReportFile] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    """Path to reason."""
+    """The reasons by path."""
     roots: list[Path] = field(default_factory=list)
     """The given paths that exist, resolved."""
     walked: set[Folder] = field(default_factory=set)
-    """Folders that are known; links may lead to one by very many ways."""
+    """Folders that were walked; many links may lead to one folder."""
     looped: set[Folder] = field(default_factory=set)
-    """Folders to which a link below them leads back."""
+    """Folders that contain a link back to themselves."""
 
     @contextmanager
     def naming(self, path: Path) -> Iterator[None]:
-        """Notes an error within as this path's failure."""
+        """Notes an error in its block as this path's failure."""
         try:
             yield
         except UnreadableFile as error:
@@ -83,7 +84,7 @@ def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[F
     """Walks each folder once. `below` are the folders between the given one and this one's entries.
 
     Raises:
-        UnreadableFile: it is a folder above itself, and no other link to it was named before.
+        UnreadableFile: the folder is one of those above it, and no other link to it was reported before.
     """
     status = folder.stat()
     identity = status.st_dev, status.st_ino
@@ -117,9 +118,9 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
 
 
 def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
-    """Returns a folder's name for people: the same if it or one above it was given.
+    """Returns a folder's name for people: its last SHOWN_FOLDERS parts, or all parts below the given folder.
 
-    Its path below a folder `reports` if it is in one, else its last names.
+    If it is in a folder `reports`, its name is the path below that.
     """
     if REPORTS in folder.parts:
         place = len(folder.parts) - folder.parts[::-1].index(REPORTS)
@@ -133,7 +134,7 @@ def read(path: Path, *, max_bytes: int) -> bytes:
     """Returns the file's content.
 
     Raises:
-        UnreadableFile: it is no regular file, too large, or cannot be opened.
+        UnreadableFile: it is not a regular file, is too large, or cannot be opened.
     """
     try:
         # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
@@ -160,7 +161,7 @@ def _reason(error: Exception) -> str:
 
 
 def gone(uris: Sequence[str]) -> Iterator[str]:
-    """Yields the paths at which there is no file any more; a path that cannot be read is not gone."""
+    """Yields the paths without a file; a path that cannot be read still counts as a file."""
     for uri in uris:
         try:
             Path(uri).lstat()

@@ -1,4 +1,4 @@
-"""The SQL of ingestion: the chunks that files have, the vectors of their texts, and the log of ingestions."""
+"""The SQL of ingestion: the chunks of files, the vectors of their texts, and the log of ingestions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.memories.memory import MemoryRow, NewMemory, new_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownChunk:
-    """A memory that the file's source has, live or retired."""
+    """A memory of the file's source, live or retired."""
 
     source_id: UUID
     memory_id: UUID
@@ -21,9 +21,9 @@ class KnownChunk:
     ordinal: int
     live: bool
     barred: bool = False
-    """A person deleted it, or it is quarantined: its text stays out for as long as nobody brings it back."""
+    """True if a person deleted it or it is quarantined: its text is not stored again until a person restores it."""
     released: bool = False
-    """A person let it out of quarantine."""
+    """True if a person released it from quarantine."""
 
 
 CHUNKS = """
@@ -88,7 +88,7 @@ async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
 
 
 async def retire(session: Session, source_id: UUID) -> int:
-    """Take a deleted file's chunks out of retrieval; returns how many there were."""
+    """Takes a deleted file's chunks out of retrieval; returns their number."""
     await sources.retire_file(session, source_id)
     chunks = await known_chunks(session, [source_id])
     return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
@@ -102,12 +102,12 @@ async def known_vectors(session: Session, model: StoredModel, rows: Sequence[Mem
 
 
 async def log_ingestion(session: Session, values: Mapping[str, object], *, kept: int) -> None:
-    """Keep an ingestion, given by its columns, and forget all but the latest `kept`."""
+    """Stores an ingestion, given by its columns, and deletes all but the latest `kept`."""
     await session.execute(LOG, {"ingestion_id": new_id(), **values})
     await session.execute(FORGET, {"kept": kept})
 
 
 async def logged_ingestions(session: Session, *, before: UUID | None, failed: bool, limit: int) -> Sequence[Row]:
-    """Returns past ingestions, newest first: those before one, and with `failed` only those with files that failed."""
+    """Returns the ingestions before the given one, newest first; with `failed` only those with failed files."""
     values = {"before": before, "failed": failed, "limit": limit}
     return await session.rows(LOGGED, values)

@@ -51,7 +51,7 @@ class Edge(NamedTuple):
     """The seed's number."""
     relation: str
     direction: str
-    """`out` where the memory mentions, is derived from … the seed; else `in`."""
+    """`out` if the memory mentions, is derived from … the seed; else `in`."""
     weight: float
     """The link's, above 0, at most 1."""
     degree: float
@@ -76,7 +76,7 @@ class Evidence(NamedTuple):
     """Identifies the source: an arbitrary number that all memories of one source share."""
     ordinal: int | None
     named: bool = False
-    """True where the query names its title."""
+    """True if the query names its title."""
     dated: float = 0.0
     """Fit of its moment to the time that the query names, 0 to 1."""
     seed: int | None = None
@@ -126,7 +126,7 @@ class Relevances:
     answer needs the best of hundreds."""
 
     def __init__(self, columns: Iterable[Sequence[Any]]) -> None:
-        """Take the first of Relevance's fields, in their order, each as the values of all memories."""
+        """Takes the first of Relevance's fields, in their order, each as the values of all memories."""
         self._columns = tuple(columns)
 
     @property

@@ -31,11 +31,11 @@ class Candidate(NamedTuple):
     quality: int
     happened_at: datetime
     similarity: float | None
-    """Cosine similarity, -1 to 1; None where it has no vector."""
+    """Cosine similarity, -1 to 1; None if it has no vector."""
     bm25: float
     """BM25 score; 0 where it has none of the query's terms."""
     seed: int | None = None
-    """Its number among the best of the arms, whose links count; None where it is none of them."""
+    """Its number among the best of the arms, whose links count; None if it is none of them."""
     edges: Sequence[Sequence[Any]] | None = None
     """Its links with seeds, each with the fields of an Edge."""
 

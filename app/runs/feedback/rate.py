@@ -29,7 +29,7 @@ async def rate(
     idempotency_key: str | None = None,
     mask: bool = True,
 ) -> Rated:
-    """Append a rating to the log and move the memory's quality with it, in one transaction.
+    """Appends a rating to the log and move the memory's quality with it, in one transaction.
 
     A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
 
@@ -57,7 +57,7 @@ def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
 
 
 def _check_same(known: Rating, sent: Entry) -> None:
-    """Raises InvalidInput where a key is used for another rating than the first time."""
+    """Raises InvalidInput if a key is used for another rating than the first time."""
     if known.memory_id != sent.memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
     if (known.rating, known.comment, known.run_id) != (sent.rating, sent.comment, sent.run_id):
@@ -65,7 +65,7 @@ def _check_same(known: Rating, sent: Entry) -> None:
 
 
 async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: UUID) -> Rated:
-    """Take a rating back: an entry of the log says so, and the quality is what the rest replays to. Twice is once.
+    """Takes a rating back: an entry of the log says so, and the quality is what the rest replays to. Twice is once.
 
     Raises:
         NotFound: the workspace has no such rating.

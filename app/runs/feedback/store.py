@@ -131,7 +131,7 @@ WHERE f.workspace_id = gone.workspace_id AND f.memory_id = gone.memory_id
 
 
 async def append(session: Session, entry: Entry) -> None:
-    """Add an entry to the log.
+    """Adds an entry to the log.
 
     Raises:
         InvalidInput: the key was used for another memory in this moment.
@@ -160,7 +160,7 @@ async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
 
 
 async def set_quality(session: Session, memory_id: UUID) -> int:
-    """Make the memory's quality what its log replays to; returns it."""
+    """Makes the memory's quality what its log replays to; returns it."""
     ratings = await ratings_of(session, memory_id)
     quality = replayed([rating.rating for rating in ratings if rating.undone_at is None])
     await changes.set_quality(session, memory_id, quality)
@@ -189,6 +189,6 @@ async def keyed(session: Session, memory_id: UUID, prefix: str) -> dict[str, int
 
 
 async def forget_of_all(session: Session, memories: Sequence[tuple[int, UUID]]) -> None:
-    """Remove the ratings of memories, given by workspace and id, that were destroyed but for their place."""
+    """Removes the ratings of memories, given by workspace and id, that were destroyed but for their place."""
     workspaces, ids = [item[0] for item in memories], [item[1] for item in memories]
     await session.execute(FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})

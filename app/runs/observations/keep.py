@@ -48,7 +48,7 @@ class Made:
 
 
 async def keep(session: Session, workspace: Workspace, asked: Asked, made: Made) -> Recorded:
-    """Store what was made, join it to what says the same, or refuse it; returns what became of it."""
+    """Stores what was made, join it to what says the same, or refuse it; returns what became of it."""
     told = made.told
     if told is None:
         reason = ECHO if made.used else BOILERPLATE_ONLY

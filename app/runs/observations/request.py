@@ -45,7 +45,7 @@ class Compressor:
 
 
 async def request_observation(database: Database, *, workspace: Workspace, outcome: Outcome, mask: bool = True) -> UUID:
-    """Keep an outcome and ask a worker to compress it; returns the observation's id.
+    """Keeps an outcome and ask a worker to compress it; returns the observation's id.
 
     A run has one for each of its tasks, however often it is sent. Another output of a run is compressed anew, and what
     was made of the earlier one gives way to it.
@@ -68,7 +68,7 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
 
 
 def _check(outcome: Outcome) -> None:
-    """Raise InvalidInput where a field cannot be taken; an outcome is checked as the run that it is of."""
+    """Raises InvalidInput if a field cannot be taken; an outcome is checked as the run that it is of."""
     shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
     check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
     check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
@@ -76,7 +76,7 @@ def _check(outcome: Outcome) -> None:
 
 
 async def ask_worker(session: Session, observation_id: UUID) -> None:
-    """Ask a worker to compress it."""
+    """Asks a worker to compress it."""
     lock, workspace_id = f"{COMPRESS}:{observation_id}", session.workspace_id
     await session.enqueue(COMPRESS, lock=lock, workspace_id=workspace_id, observation_id=str(observation_id))
 
@@ -104,7 +104,7 @@ async def asked_for(session: Session, workspace: Workspace, observation_id: UUID
 
 
 async def ask_again(database: Database, across: Across) -> int:
-    """Ask a worker for what no job was left for: after a restored backup, or a worker that was killed.
+    """Asks a worker for what no job was left for: after a restored backup, or a worker that was killed.
 
     What has failed MOST_FAILURES times is left alone; its request stays, and `?wait=true` tries it again. Returns how
     many were asked for.
@@ -124,7 +124,7 @@ async def ask_again(database: Database, across: Across) -> int:
 async def learn_issues(
     database: Database, counter: TokenCounter, *, workspace: Workspace, evaluator: str, run: Run
 ) -> int:
-    """Make the evaluator's issues among the facts of the run's observations those that they have by now.
+    """Makes the evaluator's issues among the facts of the run's observations those that they have by now.
 
     Those are the issues of every run that says it, and what the observation was asked for with. An observation keeps
     its id, ratings and all else that it says; an issue that instructs its reader is left out. Returns how many

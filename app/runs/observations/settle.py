@@ -44,9 +44,9 @@ class BeingCompressed(Unavailable):
 async def leased(
     database: Database, workspace: Workspace, observation_id: UUID, *, seconds: float = LEASE_SECONDS
 ) -> AsyncIterator[bool]:
-    """Let nobody else compress an observation until this ends, or the process is killed.
+    """Lets nobody else compress an observation until this ends, or the process is killed.
 
-    Yields False where somebody else compresses it, or where it is made already.
+    Yields False if somebody else compresses it, or where it is made already.
     """
     maker = uuid4()
 
@@ -79,7 +79,7 @@ async def _renew(take: Callable[[], Awaitable[bool]], pause: float) -> None:
 async def compress_pending(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:
-    """Compress what was asked for, and store it, once: however often and by however many this is called.
+    """Compresses what was asked for, and store it, once: however often and by however many this is called.
 
     What is said of it meanwhile counts: another output, a score or the evaluator's issues make it compressed anew.
 
@@ -112,7 +112,7 @@ async def _made_by_another(database: Database, workspace: Workspace, observation
 async def compress_requested(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:
-    """Compress now what was asked for, whether or not a worker is about to; where one does, wait for it.
+    """Compresses now what was asked for, whether or not a worker is about to; where one does, wait for it.
 
     Raises:
         NotFound: nothing was asked for under this id in this workspace.
@@ -195,7 +195,7 @@ def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
 
 
 async def _kept(database: Database, workspace: Workspace, asked: _Asked, made: Made) -> Recorded | None:
-    """Keeps what was made; returns None where what was asked for has changed since, and is to be compressed anew."""
+    """Keeps what was made; returns None if what was asked for has changed since, and is to be compressed anew."""
     run_id, observation_id = asked.asked.run_id, asked.asked.recorded.observation_id
     async with database.session(workspace) as session:
         if run_id is not None:

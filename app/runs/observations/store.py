@@ -158,7 +158,7 @@ class Asked:
     run_id: str | None
     request: Outcome
     moved_on: bool
-    """True where the run has another output by now: its judgement is of that one; the request has the one of this."""
+    """True if the run has another output by now: its judgement is of that one; the request has the one of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class Held:
 
 
 async def ask(session: Session, outcome: Outcome) -> UUID:
-    """Keep what is to be compressed; returns the observation's id, for a run's task always the same.
+    """Keeps what is to be compressed; returns the observation's id, for a run's task always the same.
 
     What the run said earlier of this task stays, with the judgement that it had.
     """
@@ -232,18 +232,18 @@ async def free_id(session: Session, wanted: UUID) -> UUID:
 
 
 async def finish(session: Session, recorded: Recorded) -> None:
-    """Note what became of a compression."""
+    """Notes what became of a compression."""
     await session.execute(FINISH, asdict(recorded))
 
 
 async def take_lease(session: Session, observation_id: UUID, maker: UUID, seconds: float) -> bool:
-    """Let `maker` alone compress it for so many seconds; returns False where another does, or where it is made."""
+    """Lets `maker` alone compress it for so many seconds; returns False if another does, or where it is made."""
     values = {"observation_id": observation_id, "maker": maker, "seconds": seconds}
     return await session.row(TAKE_LEASE, values) is not None
 
 
 async def end_lease(session: Session, observation_id: UUID, maker: UUID) -> None:
-    """Let others compress it, if `maker` has the lease."""
+    """Lets others compress it, if `maker` has the lease."""
     await session.execute(END_LEASE, {"observation_id": observation_id, "maker": maker})
 
 
