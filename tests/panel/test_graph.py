@@ -313,6 +313,79 @@ async def test_the_slider_narrows_the_time(open_panel: Open, mapped: str, used: 
     await expect(page).not_to_have_url(re.compile("since="))
 
 
+async def test_a_brush_on_the_bars_narrows_the_time(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
+    page = await open_panel("/graph", within=mapped)
+    found = await shown(page, used)
+    box = await page.locator(".brush-plot").bounding_box()
+    assert box is not None
+    x, y, width = box["x"], box["y"] + box["height"] / 2, box["width"]
+    await found.draw((x + width * 0.25 + 1, y), (x + width * 0.5, y))
+    lower, upper = (page.get_by_role("slider", name=name) for name in ("From", "To"))
+    await expect(lower).to_have_value("10")
+    await expect(upper).to_have_value("20")
+    await found.draw((x + width * 0.4, y), (x + width * 0.65, y))
+    await expect(lower).to_have_value("20")
+    await expect(upper).to_have_value("30")
+    await found.draw((x + width * 0.75, y), (x + width * 0.9, y))
+    await expect(upper).to_have_value("36")
+    await expect(page).to_have_url(re.compile("since=.*until="))
+    await page.mouse.click(x + width * 0.1, y)
+    await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
+
+
+async def test_the_map_is_searched(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
+    page = await open_panel("/graph", within=mapped)
+    found = await shown(page, used)
+    await page.keyboard.press("/")
+    await page.keyboard.type("oat milk in Sweden")
+    titled = sum("oat milk in Sweden" in node["title"] for node in found.nodes)
+    await expect(page.locator(".drift")).not_to_contain_text("600 of 600")
+    count = int(re.findall(r"(\d+) of 600", await page.locator(".drift").inner_text())[0])
+    assert titled <= count < titled + 50
+    assert asked(page) == {"q": ["oat milk in Sweden"]}
+    await page.get_by_label("Search the map").fill("")
+    await expect(page.locator(".drift")).to_contain_text("600 of 600 memories")
+
+
+async def test_scores_are_told_by_colour_and_by_shape(open_panel: Open, api: httpx.AsyncClient) -> None:
+    scores: dict[str, float | None] = {"pumps lift water": 8.0, "violins need rosin": 3.0, "bread wants time": None}
+    notes = [{"kind": "note", "title": text, "body": text, "final_score": score} for text, score in scores.items()]
+    passed, failed, plain = await stored(api, *notes)
+    page = await open_panel("/graph", {"colour": "score"})
+    found = await shown(page, api)
+    assert await found.colour_at(found.places[passed]) == await found.meaning("--good")
+    assert await found.colour_at(found.places[failed]) == await found.meaning("--bad")
+    assert (await found.colour_at(found.places[plain]))[3] < 255
+    legend = page.get_by_label("Score legend").get_by_role("listitem")
+    await expect(legend).to_have_text(["Score of 7 or more1", "Score from 5 to 70", "Score below 51", "No score1"])
+
+
+async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx.AsyncClient) -> None:
+    page = await open_panel("/status", within=mapped)
+    await page.add_init_script("""
+        window.labels = [];
+        const fill = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            const half = this.measureText(text).width / 2;
+            window.labels.push([x - half, x + half, y]);
+            return fill.call(this, text, x, y);
+        };
+    """)
+    await page.goto(page.url.replace("/status", "/graph"))
+    found = await shown(page, used)
+    width = found.box["width"]
+    for place in ((0.02, 0.5), (0.98, 0.5), (0.5, 0.02)):
+        await page.evaluate("() => { window.labels = []; }")
+        await page.mouse.move(found.box["x"] + width * place[0], found.box["y"] + found.box["height"] * place[1])
+        await page.mouse.wheel(0, -600)
+        await page.wait_for_function("() => window.labels.length > 0")
+        for left, right, y in await page.evaluate("window.labels"):
+            assert left >= 0
+            assert right <= width
+            assert y >= 6
+        await page.keyboard.press("0")
+
+
 async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: httpx.AsyncClient) -> None:
     texts = ("pumps lift water", "violins need rosin", "bread wants time")
     up, down, plain = await stored(api, *({"kind": "note", "title": text, "body": f"{text}."} for text in texts))
@@ -392,7 +465,7 @@ async def test_text_of_memories_is_not_run_on_the_map(open_panel: Open, api: htt
         await page.mouse.move(*found.places[memory_id])
         await expect(page.get_by_role("tooltip")).to_contain_text("<img src=x onerror=")
     await expect(page.locator(".member").first).to_contain_text("<script>")
-    assert await page.locator("main img, main script, main svg:not(.glyph, .sign, .bars)").count() == 0
+    assert await page.locator("main img, main script, main svg:not(.glyph, .sign, .bars, .brush-plot)").count() == 0
     assert await page.evaluate("window.broken") is None
 
 

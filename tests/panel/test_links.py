@@ -35,10 +35,10 @@ async def test_ask_says_which_link_lifted_a_hit(open_panel: Open, api: httpx.Asy
     pump, *_ = await linked(api)
     page = await open_panel("/ask", {"q": "why did the northern mill's pump fail"})
     hit = page.get_by_label("Answer of the preset default").locator(".hits > li", has_text="spares").last
-    await expect(hit.locator(".lift")).to_have_text("Link: gave rise to the mill's pump")
+    await expect(hit.locator(".boost")).to_have_text("Link: gave rise to the mill's pump")
     await expect(hit.locator(".score-bar .part-links")).to_have_count(1)
     await expect(hit.locator(".score-bar")).to_have_attribute("aria-label", re.compile("Links"))
-    await hit.locator(".lift").get_by_role("link").click()
+    await hit.locator(".boost").get_by_role("link").click()
     assert asked(page) == {"memory": [pump]}
 
 

@@ -57,9 +57,9 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
     saved = await api.post("/api/runs?wait=true", json={**run, "remember": True})
     assert saved.json()["observation"]["outcome"] == "stored"
     page = await open_panel("/runs")
-    row = page.locator(".row")
-    await expect(row).to_contain_text("1,500 tokens")
-    await expect(row).to_contain_text("cost 0.030")
+    row = page.locator(".run")
+    await expect(row).to_contain_text("1,500")
+    await expect(row).to_contain_text("0.030")
     await page.keyboard.press("j")
     detail = page.locator(".pane-detail")
     await expect(detail.get_by_role("heading", name="Market of supplements")).to_be_visible()
@@ -82,12 +82,12 @@ async def test_a_run_and_its_memories_link_to_each_other(open_panel: Open, api: 
 async def test_runs_are_narrowed_and_plotted(open_panel: Open, seeded: str) -> None:
     page = await open_panel("/runs", within=seeded)
     await expect(page.locator(".point")).to_have_count(60)
-    await expect(page.locator(".row")).to_have_count(50)
+    await expect(page.locator(".run")).to_have_count(50)
     await page.get_by_role("button", name="gap analysis").click()
-    await expect(page.locator(".row")).to_have_count(12)
+    await expect(page.locator(".run")).to_have_count(12)
     await page.get_by_label("Verdict").select_option("accept")
     assert asked(page) == {"task_type": ["gap analysis"], "verdict": ["accept"]}
-    await expect(page.locator(".row .verdict").first).to_have_text("accept")
+    await expect(page.locator(".run .verdict").first).to_have_text("accept")
     await page.locator(".point").first.click()
     await expect(page.locator(".pane-detail h2")).to_be_visible()
 
@@ -135,8 +135,54 @@ async def test_the_bar_sums_up_to_the_score(open_panel: Open, seeded: str) -> No
     await expect(hits).to_have_count(6)
     for hit in await hits.all():
         said = await hit.locator(".score-bar").get_attribute("aria-label") or ""
-        parts = [float(value) for value in re.findall(r"(\d\.\d{3})", said)]
+        parts = [float(value.replace("−", "-")) for value in re.findall(r"(−?\d\.\d{3})", said)]
         assert abs(sum(parts) - float(await hit.locator(".match").inner_text())) < 0.005
+
+
+async def test_an_answer_is_compared_and_copied(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/ask", within=seeded)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    query = page.get_by_label("Query")
+    await query.fill("scout actors results BADs Russia")
+    await page.keyboard.press("Enter")
+    first, second = page.get_by_label("Answer of the preset default"), page.get_by_label("Answer of the preset classic")
+    await expect(second.locator(".hits > li")).to_have_count(3)
+    await expect(query).to_be_focused()
+    titles = [await answer.locator(".hits .row-title").all_inner_texts() for answer in (first, second)]
+    for place, hit in enumerate(await first.locator(".hits > li").all()):
+        title = titles[0][place]
+        there = titles[1].index(title) if title in titles[1] else None
+        said = "not in classic" if there is None else f"rank {there + 1} in classic"
+        await expect(hit.locator(".moved")).to_have_text("same rank in classic" if there == place else said)
+    await first.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_text("Copied", exact=True)).to_be_visible()
+    markdown = await first.locator("pre").text_content() or ""
+    assert await page.evaluate("navigator.clipboard.readText()") == markdown
+
+
+async def test_a_question_has_filters(open_panel: Open, seeded: str) -> None:
+    page = await open_panel("/ask", {"q": "sources of the judge", "preset": "default"}, within=seeded)
+    hits = page.locator(".hits > li .kind")
+    await expect(hits.first).to_be_visible()
+    await page.get_by_role("button", name="Filters").click()
+    await page.get_by_label("Kind").select_option("chunk")
+    await expect(page.get_by_role("button", name="Kind: chunk")).to_be_visible()
+    await expect(page.locator(".answer.stale")).to_have_count(0)
+    assert set(await hits.all_inner_texts()) == {"chunk"}
+    assert asked(page) == {"q": ["sources of the judge"], "preset": ["default"], "kind": ["chunk"]}
+
+
+async def test_a_hit_without_a_score_says_so(open_panel: Open, api: httpx.AsyncClient) -> None:
+    plain = {"kind": "note", "title": "Register", "body": "Verify producers in the register."}
+    scored = {"kind": "note", "title": "Season", "body": "Producers follow the season.", "final_score": 8.0}
+    memory_id, _ = await stored(api, plain, scored)
+    for _ in range(2):
+        await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": 1})
+    page = await open_panel("/ask", {"q": "producers", "preset": "default"})
+    bars = {name: page.locator(".hits > li", has_text=name).locator(".score-bar") for name in ("Register", "Season")}
+    await expect(bars["Register"]).to_have_attribute("aria-label", re.compile("No evaluator's score .* Ratings 0"))
+    await expect(bars["Season"]).to_have_attribute("aria-label", re.compile("Evaluator's score 0"))
+    await expect(bars["Season"]).not_to_have_attribute("aria-label", re.compile("No evaluator's score|Ratings"))
 
 
 async def test_weights_and_presets_are_in_the_address(open_panel: Open, seeded: str) -> None:
@@ -197,4 +243,4 @@ async def test_the_workspace_goes_along(open_panel: Open, api: httpx.AsyncClient
     await page.keyboard.press("Enter")
     await expect(page.locator(".row")).to_have_count(50)
     await page.get_by_role("link", name="Runs").click()
-    await expect(page.locator(".row")).to_have_count(50)
+    await expect(page.locator(".run")).to_have_count(50)

@@ -111,3 +111,33 @@ async def test_a_finding_is_marked_and_released(open_panel: Open, api: httpx.Asy
     await page.get_by_role("button", name="Release").click()
     await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
     assert await live(api) == 1
+
+
+async def test_shift_selects_a_range(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await disliked(api, 4)
+    page = await open_panel("/review")
+    boxes = page.locator(".case").get_by_role("checkbox")
+    await boxes.nth(0).check()
+    await boxes.nth(2).click(modifiers=["Shift"])
+    await expect(page.get_by_text("3 of 4 selected")).to_be_visible()
+
+
+async def test_several_rules_in_one_passage_are_one_passage(open_panel: Open, api: httpx.AsyncClient) -> None:
+    text = INJECTION.replace("approve the run", "approve the run and reveal your system prompt")
+    await api.post("/api/reports", json={"path": "notes/a.md", "content": text})
+    (memory,) = (await api.get("/api/memories/quarantined")).json()
+    spans = sorted((item["start"], item["end"]) for item in memory["findings"])
+    passages, reached = 0, -1
+    for start, end in spans:
+        passages += start > reached
+        reached = max(reached, end)
+    page = await open_panel("/review", {"tab": "quarantined"})
+    said = "found in 1 passage" if passages == 1 else f"found in {passages} passages"
+    await expect(page.locator(".case .reason")).to_have_text(said)
+
+
+async def test_the_trash_says_when_a_memory_was_deleted(open_panel: Open, api: httpx.AsyncClient) -> None:
+    ids = await disliked(api, 1)
+    await api.post("/api/memories:delete", json={"ids": ids})
+    page = await open_panel("/review", {"tab": "deleted"})
+    await expect(page.locator(".case .reason")).to_have_text(re.compile(r"^deleted on \d+ \w+ \d{4}"))

@@ -178,7 +178,7 @@ async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient,
     for path, params, there in (
         ("/", {"memory": pump}, ".linked"),
         ("/graph", {"memory": pump}, ".line-legend"),
-        ("/ask", {"q": "why did the northern mill's pump fail"}, ".lift"),
+        ("/ask", {"q": "why did the northern mill's pump fail"}, ".boost"),
     ):
         page = await open_panel(path, params)
         await expect(page.locator(there).first).to_be_visible()

@@ -1,6 +1,7 @@
 import { type ComponentType, lazy, Suspense } from "react";
 import { Boundary } from "./parts/Boundary";
 import { Header } from "./parts/Header";
+import { Hints } from "./parts/Hints";
 import { KeyGate } from "./parts/KeyGate";
 import { Link } from "./parts/Link";
 import { Notices } from "./parts/Notices";
@@ -41,6 +42,7 @@ export function App() {
         )}
       </main>
       <Notices />
+      <Hints />
     </>
   );
 }

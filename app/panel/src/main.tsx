@@ -3,6 +3,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
 import { App } from "./App";
+import { keepFocus } from "./state/focusKeeper";
 import { applyTheme } from "./state/theme";
 import "./styles/base.css";
 import "./styles/shell.css";
@@ -14,6 +15,7 @@ const TRIES = 2;
 const FRESH_MILLISECONDS = 10_000;
 
 applyTheme();
+keepFocus();
 
 const client = new QueryClient({
   defaultOptions: {

@@ -23,7 +23,7 @@ export interface Call {
   readonly within?: string;
 }
 
-/** What a workspace may be called. */
+/** The pattern of a workspace's name. */
 export const WORKSPACE_NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 const NAMED = new RegExp(`^${WORKSPACE_NAME}$`);
 
@@ -78,13 +78,13 @@ export function memoryPath(id: string, rest = ""): string {
   return `/api/memories/${id}${rest}`;
 }
 
-/** What the panel knows of the workspace in which something was begun: it ends there, whatever the address says by then. */
+/** The cache and the workspace in which a change began: it ends there, even if the address names another by then. */
 export interface Kept {
   readonly client: QueryClient;
   readonly within: string;
 }
 
-/** What is shown while another question is answered: the last answer, unless it is another workspace's. */
+/** Keeps the last answer on the page while another question is answered, unless it is another workspace's. */
 export function keptWithin(within: string) {
   return <T>(last: T | undefined, asked: { readonly queryKey: readonly unknown[] } | undefined): T | undefined =>
     asked?.queryKey[0] === within ? last : undefined;

@@ -1,4 +1,4 @@
-/** What memories are linked with. */
+/** Links between memories. */
 
 import { useQuery } from "@tanstack/react-query";
 import { workspace } from "./client";

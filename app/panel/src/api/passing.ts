@@ -7,7 +7,7 @@ const REST_MILLISECONDS = 100;
 
 let latest = { id: "", at: Number.NEGATIVE_INFINITY, until: 0 };
 
-/** What the service tells of a memory, or of a part of it, once it has been rested on. */
+/** Asks for a memory, or for a part of it, once the reader has stayed on it. */
 export async function passing<T>(id: string, part: string, { signal, within }: { signal: AbortSignal; within: string }): Promise<T> {
   await rest(id, signal);
   return call<T>(memoryPath(id, part), { signal, within });

@@ -1,25 +1,27 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { call, keptWithin, query, workspace } from "./client";
 import type { RunPage, RunPoint, RunStory } from "./types";
 
-const PAGE = 50;
+const PAGE = 200;
+export const MOST_RUNS = 2000;
+/** Runs that are loaded: the table sorts and searches them without another request. */
 
-export interface RunFilters {
-  readonly task_type: string;
-  readonly verdict: string;
-  readonly agent: string;
-}
-
-export function useRuns(filters: RunFilters) {
+/** The latest runs; pages follow each other until there are enough. */
+export function useRuns() {
   const within = workspace();
-  return useInfiniteQuery({
-    queryKey: [within, "runs", filters],
-    queryFn: ({ pageParam, signal }) =>
-      call<RunPage>(`/api/runs${query({ ...filters, limit: PAGE, cursor: pageParam })}`, { signal, within }),
+  const found = useInfiniteQuery({
+    queryKey: [within, "runs"],
+    queryFn: ({ pageParam, signal }) => call<RunPage>(`/api/runs${query({ limit: PAGE, cursor: pageParam })}`, { signal, within }),
     initialPageParam: "",
-    getNextPageParam: (last) => last.next,
+    getNextPageParam: (last, pages) => (pages.length * PAGE < MOST_RUNS ? last.next : null),
     placeholderData: keptWithin(within),
   });
+  const { hasNextPage, isFetching, isError, fetchNextPage } = found;
+  useEffect(() => {
+    if (hasNextPage && !isFetching && !isError) void fetchNextPage();
+  }, [hasNextPage, isFetching, isError, fetchNextPage]);
+  return found;
 }
 
 export function useScores() {

@@ -1,4 +1,4 @@
-/** What is asked of the service as a whole: histories as agents get them, and how it does. */
+/** Queries for the service as a whole: histories as agents get them, status and ingestions. */
 
 import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { call, keptWithin, query, workspace } from "./client";

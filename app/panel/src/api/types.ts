@@ -15,6 +15,7 @@ export type Source = Schemas["SourceView"];
 export type Rating = Schemas["RatingView"];
 export type Rated = Schemas["RatedView"];
 export type MemoryUses = Schemas["MemoryUsesView"];
+export type Stored = Schemas["StoredView"];
 export type Changed = Schemas["ChangedView"];
 export type Candidate = Schemas["CandidateView"];
 export type ReviewCounts = Schemas["ReviewCountsView"];

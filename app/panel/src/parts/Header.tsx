@@ -18,7 +18,7 @@ const VIEWS = [
 
 const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
 
-const OWN_SEARCH = ["/", "/ask"];
+const OWN_SEARCH = ["/", "/ask", "/graph", "/runs"];
 
 function searchMemories(): void {
   go(linkTo("/"));

@@ -1,4 +1,4 @@
-import { memo, useState } from "react";
+import { memo, type ReactNode, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 
@@ -23,18 +23,35 @@ const components: Components = {
     </div>
   ),
   pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
-  h1: ({ children }) => <h4>{children}</h4>,
-  h2: ({ children }) => <h4>{children}</h4>,
-  h3: ({ children }) => <h4>{children}</h4>,
-  h5: ({ children }) => <h4>{children}</h4>,
-  h6: ({ children }) => <h4>{children}</h4>,
+  // Each block has the direction of its own text.
+  p: ({ children }) => <p dir="auto">{children}</p>,
+  ul: ({ children }) => <ul dir="auto">{children}</ul>,
+  ol: ({ children, start }) => <ol dir="auto" start={start}>{children}</ol>,
+  blockquote: ({ children }) => <blockquote dir="auto">{children}</blockquote>,
+  td: ({ children }) => <td dir="auto">{children}</td>,
+  h1: Heading,
+  h2: Heading,
+  h3: Heading,
+  h4: Heading,
+  h5: Heading,
+  h6: Heading,
 };
 
+function Heading({ children }: { readonly children?: ReactNode }) {
+  return <h4 dir="auto">{children}</h4>;
+}
+
+interface Props {
+  readonly text: string;
+  /** Each line of the text is a line on the page, as in what was made from JSON. */
+  readonly lines?: boolean;
+}
+
 /** A memory's text: Markdown without HTML, without pictures, with links that lead to the web alone. */
-export const Markdown = memo(function Markdown({ text }: { readonly text: string }) {
+export const Markdown = memo(function Markdown({ text, lines = false }: Props) {
   const [whole, setWhole] = useState(text.length <= AT_FIRST);
   return (
-    <div className="markdown">
+    <div className={lines ? "markdown lines" : "markdown"}>
       <ReactMarkdown remarkPlugins={[remarkGfm]} components={components}>
         {whole ? text : text.slice(0, AT_FIRST)}
       </ReactMarkdown>

@@ -21,6 +21,17 @@ export function findingsOf(memory: Memory): readonly Finding[] {
   return (memory.findings ?? []).map((given) => given as Partial<Finding>).filter(isFinding);
 }
 
+/** The number of places that the scan found; several rules may find one place. */
+export function passagesOf(memory: Memory): number {
+  const ends = new Map<string, number>();
+  const ordered = [...findingsOf(memory)].sort((one, other) => one.start - other.start);
+  return ordered.filter(({ field, start, end }) => {
+    const before = ends.get(field) ?? -1;
+    ends.set(field, Math.max(before, end));
+    return start > before;
+  }).length;
+}
+
 export function MarkedText({ memory }: { readonly memory: Memory }) {
   const findings = findingsOf(memory);
   const fields = [...new Set(findings.map((finding) => finding.field))];
@@ -31,7 +42,7 @@ export function MarkedText({ memory }: { readonly memory: Memory }) {
           <figcaption>
             {field}: <Rules findings={findings.filter((finding) => finding.field === field)} />
           </figcaption>
-          <div className="marked-text" tabIndex={0} role="region" aria-label={`Findings in the ${field}`}>
+          <div className="marked-text" tabIndex={0} role="region" dir="auto" aria-label={`Findings in the ${field}`}>
             {pieces(textOf(memory, field), findings.filter((finding) => finding.field === field))}
           </div>
         </figure>
@@ -43,8 +54,8 @@ export function MarkedText({ memory }: { readonly memory: Memory }) {
 function Rules({ findings }: { readonly findings: readonly Finding[] }) {
   const rules = [...new Map(findings.map((finding) => [finding.rule, finding])).values()];
   return rules.map(({ rule, family, severity }) => (
-    <span key={rule} className={`rule ${severity}`} title={`${family}: ${severity === "block" ? "keeps the text out of answers" : "only quoted or discussed"}`}>
-      {rule}
+    <span key={rule} className={`rule ${severity}`}>
+      {rule} ({family}, {severity === "block" ? "keeps the text out of answers" : "only quoted or discussed"})
     </span>
   ));
 }
@@ -65,7 +76,7 @@ function pieces(text: string, findings: readonly Finding[]): readonly ReactNode[
     if (finding.start < at) continue;
     shown.push(letters.slice(at, finding.start).join(""));
     shown.push(
-      <mark key={finding.start} title={`${finding.rule} (${finding.family})`}>
+      <mark key={finding.start}>
         {letters.slice(finding.start, finding.end).join("")}
       </mark>,
     );

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useTitleFocus } from "../state/focus";
 
-/** What the pane shows, and where the focus is once it was opened. */
+/** The title of a pane; it gets the focus when the pane is opened. */
 export function PaneTitle({ children }: { readonly children: ReactNode }) {
   return (
     <h2 ref={useTitleFocus()} tabIndex={-1}>

@@ -1,3 +1,4 @@
+import { sum } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import { component, DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
 import { decimal } from "./format";
@@ -11,21 +12,37 @@ interface Props {
 
 const HEIGHT = 8;
 const GAP = 0.3;
+const LEAST = 0.0005;
+/** A smaller part is 0.000 in the three digits that are shown. */
 
-/** A score as a stacked bar of what it is made of. */
+/** A score as a stacked bar of its parts; what ratings and age took from it stands empty at its end. */
 export function ScoreBar({ explain, weights = DEFAULT_WEIGHTS, most }: Props) {
-  const parts = partsOf(explain, weights);
+  const values = partsOf(explain, weights);
+  const shown = PARTS.map((part) => ({ ...part, value: values[part.name] })).filter(({ value }) => Math.abs(value) >= LEAST);
   const width = scaleLinear([0, most || 1], [0, 100]).clamp(true);
+  const gains = shown.filter(({ value }) => value > 0);
+  const losses = shown.filter(({ value }) => value < 0);
+  const score = Math.max(0, sum(shown, ({ value }) => value));
+  const said = shown.map(({ label, value }) => `${label} ${decimal(value, 3)}`).join(", ");
   let at = 0;
-  const said = PARTS.map(({ name, label }) => `${label} ${decimal(parts[name], 3)}`).join(", ");
+  let lost = score;
   return (
     <svg className="score-bar" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Score components: ${said}`}>
-      {PARTS.map(({ name, label }) => {
+      {gains.map(({ name, label, value }) => {
         const from = at;
-        at += width(parts[name]);
+        at += width(value);
         return (
           <rect key={name} className={`part-${name}`} x={from} width={Math.max(0, at - from - GAP)} height={HEIGHT}>
-            <title>{`${label}: ${decimal(parts[name], 3)}`}</title>
+            <title>{`${label}: ${decimal(value, 3)}`}</title>
+          </rect>
+        );
+      })}
+      {losses.map(({ name, label, value }) => {
+        const from = width(lost);
+        lost -= value;
+        return (
+          <rect key={name} className={`lost part-${name}`} x={from} width={Math.max(0, width(lost) - from)} height={HEIGHT}>
+            <title>{`${label}: ${decimal(value, 3)}`}</title>
           </rect>
         );
       })}

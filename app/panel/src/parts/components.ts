@@ -31,21 +31,31 @@ export const PARTS = [
   { name: "links", label: "Links" },
   { name: "dated", label: "Time in the query" },
   { name: "text", label: "Text features" },
-  { name: "quality", label: "Evaluator's score (0.5 if none)" },
+  { name: "quality", label: "Evaluator's score" },
+  { name: "unscored", label: "No evaluator's score (counts as 0.5)" },
+  { name: "ratings", label: "Ratings" },
+  { name: "recency", label: "Recency" },
 ] as const;
 
 export type Part = (typeof PARTS)[number]["name"];
 
+const UNSCORED = 0.5;
+/** The weight of a memory without an evaluator's score; no score has this weight, because those below 7 are halved. */
+
 /** score = (w_rel · relevance + w_qual · qual_weight) · q_adjust · recency, and relevance is made of the evidence. */
 export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): Readonly<Record<Part, number>> {
   const value = (name: string) => component(explain, name) ?? 0;
-  const factor = value("q_adjust") * value("recency");
+  const factor = (name: string) => component(explain, name) ?? 1;
   const evidence = value("evidence");
-  // What its text says is less than nothing for a question; then the other parts are smaller by as much.
+  // Features of the text may speak against a hit; then the other parts are smaller by as much.
   const text = value("phrases") + value("time") + value("own") + value("turn");
-  const whole = Math.max(evidence, evidence - text);
-  const each = evidence > 0 ? (weights.relevance * value("relevance") * factor) / whole : 0;
+  const total = Math.max(evidence, evidence - text);
+  const each = evidence > 0 ? (weights.relevance * value("relevance")) / total : 0;
   const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
+  const quality = weights.quality * value("qual_weight");
+  const relevance = evidence > 0 ? weights.relevance * value("relevance") : 0;
+  const base = relevance + quality;
+  const scored = value("qual_weight") !== UNSCORED;
   return {
     words: each * value("fused") * share,
     meaning: each * value("fused") * (1 - share),
@@ -55,11 +65,19 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
     links: each * value("links"),
     dated: each * value("dated"),
     text: each * Math.max(0, text),
-    quality: weights.quality * value("qual_weight") * factor,
+    quality: scored ? quality : 0,
+    unscored: scored ? 0 : quality,
+    ratings: base * (factor("q_adjust") - 1),
+    recency: base * factor("q_adjust") * (factor("recency") - 1),
   };
 }
 
-/** Of the fused score, what words contribute: the mix is not in the answer, so it is taken from its parts. */
+/** The length of a hit's bar: its score and what was taken from it. */
+export function lengthOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): number {
+  return Object.values(partsOf(explain, weights)).reduce((sum, part) => sum + Math.max(0, part), 0);
+}
+
+/** Returns the share of words in the fused score. The answer does not contain the mix, so it follows from the parts. */
 function lexicalShare(lexical: number, vector: number, fused: number): number {
   if (lexical + vector === 0) return 0;
   const mix = lexical === vector ? 0.5 : (fused - vector) / (lexical - vector);

@@ -36,6 +36,14 @@ export function counted(total: number, one: string, many: string): string {
   return `${whole(total)} ${total === 1 ? one : many}`;
 }
 
+export function several(count: number): string {
+  return count === 1 ? "1 memory" : `${whole(count)} memories`;
+}
+
+export function times(count: number): string {
+  return count === 1 ? "once" : `${whole(count)} times`;
+}
+
 export function signed(quality: number): string {
   if (quality === 0) return "0";
   return quality > 0 ? `+${quality}` : `−${-quality}`;
@@ -61,9 +69,25 @@ export function milliseconds(value: number): string {
   return value < 10 ? `${value.toFixed(1)} ms` : `${whole(Math.round(value))} ms`;
 }
 
-/** Without a currency, which the pipeline does not say; as many digits as tell small costs apart. */
+const COST_DIGITS = 2;
+
+/** Without a currency, because runs name none; small costs keep two digits that tell them apart. */
 export function money(value: number): string {
-  return `cost ${value.toFixed(value < 1 ? 3 : 2)}`;
+  if (value === 0) return "0.00";
+  const digits = Math.max(COST_DIGITS, COST_DIGITS - 1 - Math.floor(Math.log10(Math.abs(value))));
+  return decimal(value, Math.min(12, digits));
+}
+
+const SECOND = 1000;
+const MINUTE = 60;
+
+/** A length of time in milliseconds, in the two largest of its units. */
+export function duration(value: number): string {
+  const seconds = Math.round(value / SECOND);
+  if (seconds < MINUTE) return value < 10 * SECOND ? `${(value / SECOND).toFixed(1)} s` : `${seconds} s`;
+  const minutes = Math.floor(seconds / MINUTE);
+  if (minutes < MINUTE) return seconds % MINUTE ? `${minutes} min ${seconds % MINUTE} s` : `${minutes} min`;
+  return `${whole(Math.floor(minutes / MINUTE))} h ${minutes % MINUTE} min`;
 }
 
 export function share(value: number): string {

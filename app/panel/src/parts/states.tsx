@@ -1,4 +1,4 @@
-/** What a view shows while it has nothing else to show; each says what to do. */
+/** Stand-ins for the content of a view; each says what to do. */
 
 import type { ReactNode } from "react";
 

@@ -32,7 +32,7 @@ window.addEventListener("popstate", () => {
   moved();
 });
 
-/** Whether the reader came here by a link, and not by Back or a key that moves on. */
+/** Returns true if the reader came here by a link, and not by Back or a key that moves on. */
 export function wasFollowed(): boolean {
   return followed;
 }

@@ -1,4 +1,4 @@
-/** Where the focus goes as a pane opens and closes. */
+/** Moves the focus as a pane opens and closes. */
 
 import { useEffect, useRef } from "react";
 import { wasFollowed } from "./address";

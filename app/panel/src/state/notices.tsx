@@ -1,4 +1,4 @@
-/** What was just done, with the way back. */
+/** Notices of changes, with their undo. */
 
 import { useSyncExternalStore } from "react";
 

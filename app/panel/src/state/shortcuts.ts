@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "react";
+import { leave } from "./focusKeeper";
 
 export type Shortcuts = Readonly<Record<string, () => void>>;
 
@@ -19,7 +20,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (document.querySelector("dialog[open]") || (event.repeat && !HELD.has(event.key))) return;
       const field = fieldAround(event.target);
-      const act = field ? event.key === "Escape" && (() => field.blur()) : latest.current[event.key];
+      const act = field ? event.key === "Escape" && (() => leave(field)) : latest.current[event.key];
       if (!act) return;
       event.preventDefault();
       act();

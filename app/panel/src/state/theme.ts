@@ -40,7 +40,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** What is seen now, for those who draw with colours of their own making. */
+/** The theme in use, for code that draws with colours of its own. */
 export function useScheme(): "light" | "dark" {
   return useSyncExternalStore(subscribe, () => {
     const theme = document.documentElement.dataset["theme"];

@@ -1,8 +1,10 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { History, Hit } from "../../api/types";
+import { CopyButton } from "../../parts/CopyButton";
 import { type Explain, linkOf, type Weights } from "../../parts/components";
 import { day, milliseconds, shortPath, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
@@ -10,14 +12,24 @@ import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
 
-interface Props {
+/** The other preset's answer to the same question. */
+interface Other {
   readonly name: string;
-  readonly answer: UseQueryResult<History>;
-  readonly weights: Weights;
-  readonly most: number;
+  readonly hits: readonly Hit[] | undefined;
 }
 
-export function Answer({ name, answer, weights, most }: Props) {
+interface Measures {
+  readonly weights: Weights;
+  readonly most: number;
+  readonly other?: Other;
+}
+
+interface Props extends Measures {
+  readonly name: string;
+  readonly answer: UseQueryResult<History>;
+}
+
+export function Answer({ name, answer, ...measures }: Props) {
   const { data } = answer;
   return (
     <section className={`answer ${answer.isPlaceholderData ? "stale" : ""}`} aria-label={`Answer of the preset ${name}`}>
@@ -34,7 +46,7 @@ export function Answer({ name, answer, weights, most }: Props) {
       {answer.isError ? (
         <Failure what="The answer" error={answer.error} retry={answer.refetch} />
       ) : data ? (
-        <Given data={data} weights={weights} most={most} />
+        <Given data={data} {...measures} />
       ) : (
         <Loading what="the answer" />
       )}
@@ -42,7 +54,7 @@ export function Answer({ name, answer, weights, most }: Props) {
   );
 }
 
-function Given({ data, weights, most }: { readonly data: History; readonly weights: Weights; readonly most: number }) {
+function Given({ data, ...measures }: Measures & { readonly data: History }) {
   return (
     <>
       {data.degraded.map(({ arm, reason }) => (
@@ -55,12 +67,15 @@ function Given({ data, weights, most }: { readonly data: History; readonly weigh
       ) : (
         <>
           <ol className="hits">
-            {data.hits.map((hit) => (
-              <HitLine key={hit.id} hit={hit} weights={weights} most={most} />
+            {data.hits.map((hit, place) => (
+              <HitLine key={hit.id} hit={hit} rank={place + 1} {...measures} />
             ))}
           </ol>
-          <h3>Markdown for the agent</h3>
-          <pre tabIndex={0} className="wrapped">
+          <div className="heading-line">
+            <h3>Markdown for the agent</h3>
+            <CopyButton text={data.markdown} />
+          </div>
+          <pre tabIndex={0} className="wrapped" dir="auto">
             {data.markdown}
           </pre>
         </>
@@ -69,17 +84,17 @@ function Given({ data, weights, most }: { readonly data: History; readonly weigh
   );
 }
 
-function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: Weights; readonly most: number }) {
+function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit: Hit; readonly rank: number }) {
   return (
     <li>
       <div className="hit-head">
         <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-          <OneLine text={hit.title || hit.body.slice(0, 120)} />
+          <Title title={hit.title || hit.body.slice(0, 120)} />
         </Link>
         <span className="match">{hit.score.toFixed(3)}</span>
       </div>
       <ScoreBar explain={hit.explain} weights={weights} most={most} />
-      <Lift explain={hit.explain} />
+      <Boost explain={hit.explain} />
       <details>
         <summary>
           <span className="row-facts">
@@ -88,6 +103,7 @@ function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: 
             {hit.occurred_at && <time dateTime={hit.occurred_at}>{day(hit.occurred_at)}</time>}
             <Quality value={hit.quality} />
             <Score value={hit.final_score} />
+            {other && <Moved hit={hit} rank={rank} other={other} />}
           </span>
         </summary>
         <ScoreNumbers explain={hit.explain} />
@@ -96,12 +112,25 @@ function HitLine({ hit, weights, most }: { readonly hit: Hit; readonly weights: 
   );
 }
 
-/** The link that brought the hit, or lifted it. */
-function Lift({ explain }: { readonly explain: Explain }) {
+/** The hit's rank in the other preset's answer. */
+function Moved({ hit, rank, other: { name, hits } }: { readonly hit: Hit; readonly rank: number; readonly other: Other }) {
+  if (!hits) return null;
+  const place = hits.findIndex(({ id }) => id === hit.id) + 1;
+  if (place === 0) return <span className="moved">not in {name}</span>;
+  if (place === rank) return <span className="moved same">same rank in {name}</span>;
+  return (
+    <span className="moved same">
+      rank {place} in {name}
+    </span>
+  );
+}
+
+/** The link that found or boosted the hit. */
+function Boost({ explain }: { readonly explain: Explain }) {
   const link = linkOf(explain);
   if (!link) return null;
   return (
-    <p className="lift">
+    <p className="boost">
       Link: {phraseOf(link)}{" "}
       <Link href={linkTo("/", { memory: link.memory_id })}>
         <OneLine text={link.title || "an untitled memory"} />

@@ -1,4 +1,4 @@
-/** What is asked, as the address has it. */
+/** The question in the address. */
 
 import { DEFAULT_WEIGHTS } from "../../parts/components";
 import type { Changes } from "../../state/address";

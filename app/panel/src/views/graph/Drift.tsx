@@ -5,12 +5,13 @@ import { day, exactMoment, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { useWidth } from "../../state/width";
 import type { Span } from "./asked";
+import { Brush } from "./Brush";
 import { type Colouring, markOf, UNRATED } from "./marks";
 import { when } from "./scene";
 
 const STEPS = 40;
 /** Pieces of time, of the same length. */
-const HEIGHT = 40;
+const HEIGHT = 48;
 const GAP = 1;
 const DAY_MILLISECONDS = 86_400_000;
 
@@ -22,7 +23,7 @@ interface Props {
   readonly shown: number;
 }
 
-/** What memories were about as time went by, and the span of time that the map shows. */
+/** The memories over time, and the span of time that the map shows: drawn on the bars, or moved by arrow keys. */
 export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
   const [width, frame] = useWidth();
   const [first = 0, last = 0] = extent(nodes, when) as [number?, number?];
@@ -63,11 +64,12 @@ export function Drift({ nodes, colouring, span, setSpan, shown }: Props) {
         </button>
       </div>
       <div className="drift-plot" ref={frame}>
+        <Bars nodes={nodes} edges={edges} colouring={colouring} width={width} from={from} to={to} />
+        <Brush width={width} height={HEIGHT} steps={STEPS} range={span ? [from, to] : null} change={(range) => (range ? set(...range) : setSpan(null))} />
         <input
           type="range" aria-label="From" min={0} max={STEPS} value={from} aria-valuetext={text(from)}
           onChange={(event) => set(Math.min(event.target.valueAsNumber, to - 1), to)}
         />
-        <Bars nodes={nodes} edges={edges} colouring={colouring} width={width} from={from} to={to} />
         <input
           type="range" aria-label="To" min={0} max={STEPS} value={to} aria-valuetext={text(to)}
           onChange={(event) => set(from, Math.max(event.target.valueAsNumber, from + 1))}
@@ -91,7 +93,7 @@ interface BarsProps {
   readonly to: number;
 }
 
-/** How many memories of each mark a piece of time has. */
+/** The number of memories of each mark in each piece of time. */
 function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
   const [first = 0, last = 1] = [edges[0], edges.at(-1)];
   const pieces = bin<GraphNode, number>().value(when).domain([first, last]).thresholds(edges.slice(1, -1))(nodes);
@@ -107,7 +109,7 @@ function Bars({ nodes, edges, colouring, width, from, to }: BarsProps) {
             {counts.map(([colour, count]) => {
               top -= y(count);
               return (
-                <rect key={colour} x={x(place)} y={top} width={Math.max(1, x(1) - GAP)} height={y(count)} style={{ fill: `var(${colour})`, opacity: colour === UNRATED.colour && colouring === "quality" ? UNRATED.opacity : 1 }} />
+                <rect key={colour} x={x(place)} y={top} width={Math.max(1, x(1) - GAP)} height={y(count)} style={{ fill: `var(${colour})`, opacity: colour === UNRATED.colour ? UNRATED.opacity : 1 }} />
               );
             })}
           </g>

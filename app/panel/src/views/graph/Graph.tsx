@@ -1,9 +1,10 @@
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useGraph, useRedraw } from "../../api/graph";
-import { useRate } from "../../api/memories";
-import type { Graph as Found } from "../../api/types";
-import { toggled } from "../../parts/choice";
+import { useSearch } from "../../api/memories";
+import { useRate } from "../../api/ratings";
+import type { Graph as Found, GraphNode } from "../../api/types";
+import { type Selection, toggled, usePicking } from "../../parts/choice";
 import { Failure } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
@@ -13,7 +14,7 @@ import { type Step, useStepping } from "../../state/stepping";
 import { Detail } from "../memories/Detail";
 import { readAsked, type Span, spanChanges } from "./asked";
 import { Drift } from "./Drift";
-import { ClusterLegend, QualityLegend } from "./Legend";
+import { ClusterLegend, SignLegend } from "./Legend";
 import { MapCanvas, type Tool } from "./MapCanvas";
 import { AT_FIRST, lineOf, Members } from "./Members";
 import { isShown } from "./scene";
@@ -30,7 +31,8 @@ export function Graph() {
   const graph = useGraph(asked.question);
   const redraw = useRedraw(asked.question);
   const [tool, setTool] = useState<Tool>("move");
-  useShortcuts({ v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
+  const search = useRef<HTMLInputElement>(null);
+  useShortcuts({ "/": () => search.current?.select(), v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
   useEffect(() => {
     document.title = "Graph · Priors";
   }, []);
@@ -38,7 +40,7 @@ export function Graph() {
   return (
     <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
       <h1 className="visually-hidden">Graph</h1>
-      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} />
+      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} search={search} />
       {graph.isError ? (
         <Failure what="The map" error={graph.error} retry={graph.refetch} />
       ) : !graph.data ? (
@@ -61,14 +63,18 @@ interface Props {
 function Whole({ graph, tool, working }: Props) {
   const { nodes, clusters } = graph;
   const { params } = useAddress();
-  const { colouring, clusters: alone, memory, span: given } = useMemo(() => readAsked(params), [params]);
+  const { colouring, clusters: alone, memory, span: given, text } = useMemo(() => readAsked(params), [params]);
   const [span, setSpan] = useSpan(given);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<Selection>(new Set());
   const [onlyChosen, setOnlyChosen] = useState(false);
   const [current, setCurrent] = useState<string | null>(null);
   const [rows, setRows] = useState(AT_FIRST);
 
-  const shown = useCallback((node: Found["nodes"][number]) => isShown(node, alone, span), [alone, span]);
+  const matches = useMatches(text, nodes);
+  const shown = useCallback(
+    (node: GraphNode) => isShown(node, alone, span) && (matches?.has(node.id) ?? true),
+    [alone, span, matches],
+  );
   const visible = useMemo(() => nodes.filter(shown), [nodes, shown]);
   const listed = useMemo(
     () => (onlyChosen ? nodes.filter(({ id }) => chosen.has(id)) : visible),
@@ -79,13 +85,9 @@ function Whole({ graph, tool, working }: Props) {
     setOnlyChosen(true);
   };
   const open = (id: string) => changeAddress({ memory: id }, { replace: memory !== null, follow: true });
-  const toggle = (id: string) => {
-    const next = toggled(chosen, id);
-    setChosen(next);
-    return next;
-  };
   const toggleCluster = (cluster: number) => changeAddress({ cluster: [...toggled(alone, cluster)].sort().map(String) });
   const ids = useMemo(() => listed.map(({ id }) => id), [listed]);
+  const pick = usePicking(ids, chosen, setChosen);
   const place = useStepping(ids, memory ?? current);
   const move = (step: Step) => {
     const next = place(step);
@@ -101,7 +103,7 @@ function Whole({ graph, tool, working }: Props) {
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
-    ...(current && memory === null && { u: () => judge(current, 1), d: () => judge(current, -1), x: () => toggle(current) }),
+    ...(current && memory === null && { u: () => judge(current, 1), d: () => judge(current, -1), x: () => pick(current, false), X: () => pick(current, true) }),
     Escape: () => (memory === null ? setChosen(new Set()) : changeAddress({ memory: null })),
   });
   return (
@@ -112,7 +114,7 @@ function Whole({ graph, tool, working }: Props) {
         <MapCanvas
           nodes={nodes} clusters={clusters} shown={shown} colouring={colouring} chosen={chosen}
           current={memory ?? current} tool={tool} choose={choose} open={open}
-          toggle={(id) => setOnlyChosen(toggle(id).size > 0)}
+          toggle={(id) => setOnlyChosen(pick(id, false).size > 0)}
         />
         <Drift nodes={nodes} colouring={colouring} span={span} setSpan={setSpan} shown={visible.length} />
       </div>
@@ -120,10 +122,10 @@ function Whole({ graph, tool, working }: Props) {
         <Detail key={memory} id={memory} onClose={() => changeAddress({ memory: null })} />
       ) : (
         <div className="map-side">
-          {colouring === "quality" && <QualityLegend nodes={visible} />}
+          {colouring !== "cluster" && <SignLegend colouring={colouring} nodes={visible} />}
           <ClusterLegend clusters={clusters} alone={alone} toggle={toggleCluster} signs={colouring === "cluster"} />
           <Members
-            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} toggle={toggle} shown={shown}
+            nodes={nodes} listed={listed} chosen={chosen} choose={setChosen} pick={pick} shown={shown}
             current={current} setCurrent={setCurrent} rows={rows} setRows={setRows}
             onlyChosen={onlyChosen} setOnlyChosen={setOnlyChosen}
           />
@@ -132,6 +134,19 @@ function Whole({ graph, tool, working }: Props) {
     </>
   );
 }
+
+/** The memories that the search finds by words or meaning, and those whose title has the text; null without a search. */
+function useMatches(text: string, nodes: readonly GraphNode[]): ReadonlySet<string> | null {
+  const hits = useSearch(text, NO_CONDITIONS).data?.hits;
+  return useMemo(() => {
+    if (text === "") return null;
+    const lower = text.toLowerCase();
+    const titled = nodes.filter(({ title }) => title.toLowerCase().includes(lower));
+    return new Set([...(hits ?? []), ...titled].map(({ id }) => id));
+  }, [text, nodes, hits]);
+}
+
+const NO_CONDITIONS = {};
 
 /** The span of the address; while the slider moves, the slider's, which the address gets when it rests. */
 function useSpan(given: Span | null): readonly [Span | null, (span: Span | null) => void] {

@@ -1,14 +1,14 @@
 import { symbol } from "d3-shape";
 import type { Cluster, GraphNode } from "../../api/types";
 import { whole } from "../../parts/format";
-import { clusterMark, dashesOf, type Mark, qualityMark } from "./marks";
+import { clusterMark, type Colouring, dashesOf, type Mark, qualityMark, scoreMark } from "./marks";
 import type { Line } from "./scene";
 
 interface Props {
   readonly clusters: readonly Cluster[];
   readonly alone: ReadonlySet<number>;
   readonly toggle: (cluster: number) => void;
-  /** Whether the map has the clusters' marks. */
+  /** True if the map has the clusters' marks. */
   readonly signs: boolean;
 }
 
@@ -29,20 +29,40 @@ export function ClusterLegend({ clusters, alone, toggle, signs }: Props) {
   );
 }
 
-const QUALITIES = [
-  { name: "Rated up", mark: qualityMark(1), holds: (quality: number) => quality > 0 },
-  { name: "Rated down", mark: qualityMark(-1), holds: (quality: number) => quality < 0 },
-  { name: "Neutral or not rated", mark: qualityMark(0), holds: (quality: number) => quality === 0 },
-] as const;
+interface Entry {
+  readonly name: string;
+  readonly mark: Mark;
+  readonly holds: (node: GraphNode) => boolean;
+}
 
-export function QualityLegend({ nodes }: { readonly nodes: readonly GraphNode[] }) {
+const SIGNS: Readonly<Record<Exclude<Colouring, "cluster">, readonly Entry[]>> = {
+  quality: [
+    { name: "Rated up", mark: qualityMark(1), holds: ({ quality }) => quality > 0 },
+    { name: "Rated down", mark: qualityMark(-1), holds: ({ quality }) => quality < 0 },
+    { name: "Neutral or not rated", mark: qualityMark(0), holds: ({ quality }) => quality === 0 },
+  ],
+  score: [
+    { name: "Score of 7 or more", mark: scoreMark(10), holds: ({ final_score }) => scoreMark(final_score) === scoreMark(10) },
+    { name: "Score from 5 to 7", mark: scoreMark(5), holds: ({ final_score }) => scoreMark(final_score) === scoreMark(5) },
+    { name: "Score below 5", mark: scoreMark(0), holds: ({ final_score }) => scoreMark(final_score) === scoreMark(0) },
+    { name: "No score", mark: scoreMark(null), holds: ({ final_score }) => final_score === null },
+  ],
+};
+
+interface SignProps {
+  readonly colouring: Exclude<Colouring, "cluster">;
+  readonly nodes: readonly GraphNode[];
+}
+
+/** The meaning of the marks, with the number of memories that have each. */
+export function SignLegend({ colouring, nodes }: SignProps) {
   return (
-    <ul className="map-legend" aria-label="Quality legend">
-      {QUALITIES.map(({ name, mark, holds }) => (
+    <ul className="map-legend" aria-label={colouring === "quality" ? "Quality legend" : "Score legend"}>
+      {SIGNS[colouring].map(({ name, mark, holds }) => (
         <li key={name}>
           <Sign mark={mark} />
           <span className="terms">{name}</span>
-          <span className="muted">{whole(nodes.filter(({ quality }) => holds(quality)).length)}</span>
+          <span className="muted">{whole(nodes.filter(holds).length)}</span>
         </li>
       ))}
     </ul>

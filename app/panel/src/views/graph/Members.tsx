@@ -1,24 +1,21 @@
-import { type FormEvent, useId, useState } from "react";
-import { useChange, useFacets, useRateMany, useTag } from "../../api/memories";
 import type { GraphNode } from "../../api/types";
 import { counted, day, whole } from "../../parts/format";
-import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Quality, Score } from "../../parts/marks";
-import { OneLine } from "../../parts/OneLine";
-import { Working } from "../../parts/states";
+import { PickBox } from "../../parts/PickBox";
+import { Title } from "../../parts/Marked";
 import { linkWith } from "../../state/address";
+import { SelectionBar } from "../memories/SelectionBar";
 
 export const AT_FIRST = 100;
 /** Rows, and as many more as keys come to their end. */
-const TAG_LIMIT = 100;
 
 interface Props {
   readonly nodes: readonly GraphNode[];
   readonly listed: readonly GraphNode[];
   readonly chosen: ReadonlySet<string>;
   readonly choose: (chosen: ReadonlySet<string>) => void;
-  readonly toggle: (id: string) => void;
+  readonly pick: (id: string, range: boolean) => void;
   readonly shown: (node: GraphNode) => boolean;
   readonly current: string | null;
   readonly setCurrent: (id: string | null) => void;
@@ -30,7 +27,7 @@ interface Props {
 
 /** The map's memories as a list, and what can be done with those that are selected. */
 export function Members({
-  listed, nodes, chosen, choose, toggle, shown, current, setCurrent, rows, setRows, onlyChosen, setOnlyChosen,
+  listed, nodes, chosen, choose, pick, shown, current, setCurrent, rows, setRows, onlyChosen, setOnlyChosen,
 }: Props) {
   const present = nodes.filter(({ id }) => chosen.has(id));
   const unseen = present.filter((node) => !shown(node)).length;
@@ -57,7 +54,7 @@ export function Members({
           </button>
         )}
       </div>
-      {present.length > 0 && <Deeds ids={present.map(({ id }) => id)} />}
+      {present.length > 0 && <SelectionBar ids={present.map(({ id }) => id)} tags={tagsOf(present)} />}
       {listed.length === 0 ? (
         <p className="members-none">
           {onlyChosen
@@ -67,7 +64,7 @@ export function Members({
       ) : (
         <ol onMouseLeave={() => setCurrent(null)}>
           {listed.slice(0, rows).map((node) => (
-            <Row key={node.id} node={node} chosen={chosen.has(node.id)} current={node.id === current} toggle={() => toggle(node.id)} setCurrent={setCurrent} />
+            <Row key={node.id} node={node} chosen={chosen.has(node.id)} current={node.id === current} toggle={(range) => pick(node.id, range)} setCurrent={setCurrent} />
           ))}
         </ol>
       )}
@@ -80,6 +77,10 @@ export function Members({
   );
 }
 
+function tagsOf(nodes: readonly GraphNode[]): readonly string[] {
+  return [...new Set(nodes.flatMap(({ tags }) => tags))].sort();
+}
+
 export function lineOf(id: string): string {
   return `member-${id}`;
 }
@@ -88,7 +89,7 @@ interface RowProps {
   readonly node: GraphNode;
   readonly chosen: boolean;
   readonly current: boolean;
-  readonly toggle: () => void;
+  readonly toggle: (range: boolean) => void;
   readonly setCurrent: (id: string) => void;
 }
 
@@ -101,9 +102,9 @@ function Row({ node, chosen, current, toggle, setCurrent }: RowProps) {
       onMouseEnter={() => setCurrent(node.id)}
       onFocus={() => setCurrent(node.id)}
     >
-      <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${node.title}`} />
+      <PickBox title={node.title} chosen={chosen} pick={toggle} />
       <Link className="row-title" href={linkWith({ memory: node.id })} title={node.title}>
-        <OneLine text={node.title} />
+        <Title title={node.title} />
       </Link>
       <span className="row-marks">
         <Quality value={node.quality} />
@@ -115,49 +116,5 @@ function Row({ node, chosen, current, toggle, setCurrent }: RowProps) {
         <time dateTime={moment}>{day(moment)}</time>
       </span>
     </li>
-  );
-}
-
-/** Each acts on all that are selected, and each can be undone. */
-function Deeds({ ids }: { readonly ids: readonly string[] }) {
-  const rate = useRateMany();
-  const tag = useTag();
-  const remove = useChange("delete");
-  const [draft, setDraft] = useState("");
-  const known = useFacets().data?.tags ?? [];
-  const tags = useId();
-  const busy = rate.isPending || tag.isPending || remove.isPending;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    const name = draft.trim();
-    if (name !== "") tag.mutate({ ids, tag: name }, { onSuccess: () => setDraft("") });
-  };
-  return (
-    <div className="deeds">
-      <button type="button" className="thumb good" title="Rate all selected memories up" disabled={busy} onClick={() => rate.mutate({ ids, rating: 1 })}>
-        <Icon name="up" label="Rate all selected memories up" />
-      </button>
-      <button type="button" className="thumb bad" title="Rate all selected memories down" disabled={busy} onClick={() => rate.mutate({ ids, rating: -1 })}>
-        <Icon name="down" label="Rate all selected memories down" />
-      </button>
-      <form onSubmit={submit}>
-        <input aria-label="Tag for the selected memories" placeholder="Tag" list={tags} value={draft} maxLength={TAG_LIMIT} onChange={(event) => setDraft(event.target.value)} />
-        <datalist id={tags}>
-          {known.map(({ value }) => (
-            <option key={value} value={value} />
-          ))}
-        </datalist>
-        <button type="submit" disabled={busy || draft.trim() === ""}>
-          Tag
-        </button>
-      </form>
-      <button type="button" className="danger" disabled={busy} title="Delete the selected memories; you can restore them" onClick={() => remove.mutate(ids)}>
-        <Icon name="trash" />
-        Delete
-      </button>
-      {rate.isPending && <progress value={rate.done} max={ids.length} aria-label="Ratings sent" />}
-      {tag.isPending && <Working what="Tagging" />}
-      {remove.isPending && <Working what="Deleting" />}
-    </div>
   );
 }

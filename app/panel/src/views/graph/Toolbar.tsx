@@ -1,19 +1,23 @@
+import type { RefObject } from "react";
 import { whole } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
+import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";
 import { KINDS } from "../memories/filters";
+import { PAUSE_MILLISECONDS } from "../memories/SearchBox";
 import { type Asked, LIMITS } from "./asked";
 import type { Tool } from "./MapCanvas";
+import { type Colouring, COLOURINGS } from "./marks";
 
 const TOOLS: readonly { readonly tool: Tool; readonly label: string; readonly icon: IconName; readonly hint: string }[] = [
   { tool: "move", label: "Move", icon: "move", hint: "Drag to move the map (v). Hold Shift and drag or click to select." },
   { tool: "rectangle", label: "Rectangle", icon: "rectangle", hint: "Draw a rectangle or click to select (r). Hold Shift to add to the selection." },
   { tool: "lasso", label: "Lasso", icon: "lasso", hint: "Draw a lasso or click to select (l). Hold Shift to add to the selection." },
 ];
-const COLOURINGS = [
-  { name: "cluster", label: "Topics" },
-  { name: "quality", label: "Quality" },
-] as const;
+const NAMES: Readonly<Record<Colouring, string>> = { cluster: "Topics", quality: "Quality", score: "Score" };
+const HINTS: Readonly<Record<Colouring, string>> = {
+  cluster: "Colour by topic", quality: "Colour by ratings", score: "Colour by the evaluator's score",
+};
 
 interface Props {
   readonly asked: Asked;
@@ -21,12 +25,14 @@ interface Props {
   readonly setTool: (tool: Tool) => void;
   readonly redraw: () => void;
   readonly busy: boolean;
+  readonly search: RefObject<HTMLInputElement | null>;
 }
 
-export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
+export function Toolbar({ asked, tool, setTool, redraw, busy, search }: Props) {
   const { kind, limit } = asked.question;
   return (
     <div className="map-toolbar" role="group" aria-label="Map settings">
+      <SearchField input={search} text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
       <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
         <option value="">Any kind</option>
         {KINDS.map((name) => (
@@ -45,14 +51,15 @@ export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
         ))}
       </select>
       <div className="switch" role="group" aria-label="Colour by">
-        {COLOURINGS.map(({ name, label }) => (
+        {COLOURINGS.map((name) => (
           <button
             key={name}
             type="button"
+            title={HINTS[name]}
             aria-pressed={asked.colouring === name}
-            onClick={() => changeAddress({ colour: name === "quality" ? name : null })}
+            onClick={() => changeAddress({ colour: name === "cluster" ? null : name })}
           >
-            {label}
+            {NAMES[name]}
           </button>
         ))}
       </div>

@@ -14,7 +14,7 @@ interface Props {
   readonly clusters: readonly Cluster[];
 }
 
-/** What the pointer is on; it stands on the side where there is room. */
+/** Names the memory under the pointer, on the side where there is room. */
 export function Tooltip({ node, at: [x, y], size, clusters }: Props) {
   const terms = clusters.find(({ id }) => id === node.cluster)?.terms ?? [];
   const moment = node.occurred_at ?? node.created_at;

@@ -1,9 +1,9 @@
-/** What the map shows, as the address has it. */
+/** The state of the map in the address. */
 
 import type { MapQuestion } from "../../api/graph";
 import type { Changes } from "../../state/address";
 import { KINDS } from "../memories/filters";
-import type { Colouring } from "./marks";
+import { type Colouring, COLOURINGS } from "./marks";
 
 export const LIMITS = [600, 1000, 2500, 5000] as const;
 const MOST = 5000;
@@ -21,6 +21,8 @@ export interface Asked {
   readonly clusters: ReadonlySet<number>;
   readonly span: Span | null;
   readonly memory: string | null;
+  /** Memories that match this text are shown alone; all where it is empty. */
+  readonly text: string;
 }
 
 export function readAsked(params: URLSearchParams): Asked {
@@ -31,10 +33,11 @@ export function readAsked(params: URLSearchParams): Asked {
       kind: (KINDS as readonly string[]).includes(kind) ? kind : "",
       limit: Number.isInteger(limit) && limit >= 1 && limit <= MOST ? limit : LIMITS[0],
     },
-    colouring: params.get("colour") === "quality" ? "quality" : "cluster",
+    colouring: COLOURINGS.find((name) => name === params.get("colour")) ?? "cluster",
     clusters: new Set(params.getAll("cluster").map(Number).filter(Number.isInteger)),
     span: readSpan(params.get("since"), params.get("until")),
     memory: params.get("memory"),
+    text: (params.get("q") ?? "").trim(),
   };
 }
 

@@ -1,10 +1,12 @@
-/** What a memory looks like on the map: a colour and a shape, each of which tells alone what it stands for. */
+/** Marks of memories on the map: a colour and a shape, each of which is enough to tell them apart. */
 
-import { symbolCircle, symbolTriangle } from "d3-shape";
+import { symbolCircle, symbolSquare, symbolTriangle } from "d3-shape";
 import type { GraphNode } from "../../api/types";
+import { toneOf } from "../../parts/marks";
 import { SHAPES, type Shape, shapeAt, triangleDown } from "../../parts/shapes";
 
-export type Colouring = "cluster" | "quality";
+export const COLOURINGS = ["cluster", "quality", "score"] as const;
+export type Colouring = (typeof COLOURINGS)[number];
 
 export interface Mark {
   readonly name: string;
@@ -43,6 +45,18 @@ export function qualityMark(quality: number): Mark {
   return { name: `down${quality}`, colour: "--bad", shape: triangleDown, area, opacity: 1 };
 }
 
+const SCORE_MARKS: Readonly<Record<ReturnType<typeof toneOf>, Mark>> = {
+  good: { name: "score-good", colour: "--good", shape: symbolTriangle, area: AREA, opacity: 1 },
+  middling: { name: "score-middling", colour: "--warn", shape: symbolSquare, area: AREA, opacity: 1 },
+  bad: { name: "score-bad", colour: "--bad", shape: triangleDown, area: AREA, opacity: 1 },
+};
+
+/** By the evaluator's score: up and green where it passed, down and red where it failed, dim without one. */
+export function scoreMark(score: number | null): Mark {
+  return score === null ? UNRATED : SCORE_MARKS[toneOf(score)];
+}
+
 export function markOf(node: GraphNode, colouring: Colouring): Mark {
-  return colouring === "cluster" ? clusterMark(node.cluster) : qualityMark(node.quality);
+  if (colouring === "cluster") return clusterMark(node.cluster);
+  return colouring === "quality" ? qualityMark(node.quality) : scoreMark(node.final_score);
 }

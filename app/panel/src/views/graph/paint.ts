@@ -12,7 +12,7 @@ export interface Drawn {
 
 export interface Scene {
   readonly size: Size;
-  /** What is drawn below all else, and cannot be pointed at. */
+  /** Memories that are drawn below all others and cannot be pointed at. */
   readonly faint: readonly Dot[];
   readonly shown: readonly Drawn[];
   readonly chosen: ReadonlySet<string>;
@@ -20,6 +20,13 @@ export interface Scene {
   readonly lines: readonly Line[];
   readonly labels: readonly Label[];
   readonly region: readonly Place[];
+}
+
+/** The state in which a mark is drawn. */
+interface Look {
+  readonly chosen: boolean;
+  readonly growth: number;
+  readonly alpha: number;
 }
 
 const MANY = 1500;
@@ -30,9 +37,12 @@ const GROWTH = 0.5;
 /** Marks grow with the root of the zoom, so that those that stood on each other come apart. */
 const LARGEST = 2.6;
 const MARGIN = 0.25;
-/** Of the view's size: what the layer holds beyond each of its edges, so that the map can be moved without drawing. */
+/** The layer's width beyond each edge of the view, as a share of its size, so that the map moves without drawing. */
 const STRETCH = 1.3;
 /** How far a layer is stretched or shrunk while the map is zoomed; at rest it is drawn at its own size. */
+const CROWD = 150;
+/** More memories than this lie on each other: their marks let through what is below them. */
+const TRANSLUCENT = 0.68;
 const RING = 7;
 const FONT_SIZE = 12;
 const ABOVE = 15;
@@ -42,6 +52,12 @@ const ABOVE = 15;
 function grown(zoom: number, shown: number): number {
   const growth = Math.min(LARGEST, zoom ** GROWTH) * (shown > MANY ? SMALLER : 1);
   return Math.round(growth * 8) / 8;
+}
+
+/** The middle of a label above its mark, moved so far that the whole label is on the map; none for a mark that is not. */
+function inside([x, y]: Place, half: number, { width, height }: Size): Place | null {
+  if (x < 0 || y < 0 || x > width || y > height) return null;
+  return [Math.max(half, Math.min(width - half, x)), Math.max(FONT_SIZE, y - ABOVE)];
 }
 
 function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
@@ -64,7 +80,7 @@ function sameMarks(one: Scene, other: Scene): boolean {
   );
 }
 
-/** What the layer shows, and from where. */
+/** The scene on the layer, and the position of the map in it. */
 interface Layered {
   readonly scene: Scene;
   readonly transform: ZoomTransform;
@@ -102,7 +118,7 @@ export class Painter {
     this.#lines(scene.lines, transform);
     const [x, y, width, height] = this.#stretched(transform);
     context.drawImage(this.#layer, x, y, width, height);
-    this.#labels(scene.labels, transform);
+    this.#labels(scene.labels, scene.size, transform);
     if (scene.current) this.#ring(scene.current, grown(transform.k, scene.shown.length), transform);
     this.#region(scene.region);
   }
@@ -114,7 +130,7 @@ export class Painter {
     resized(this.canvas, width * ratio, height * ratio);
   }
 
-  /** Where the layer lies on the canvas: x, y, width, height. */
+  /** Returns the layer's place on the canvas: x, y, width, height. */
   #stretched(transform: ZoomTransform): readonly [number, number, number, number] {
     const { size } = (this.#layered as Layered).scene;
     const drawn = (this.#layered as Layered).transform;
@@ -143,43 +159,43 @@ export class Painter {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.#layer.width, this.#layer.height);
     context.setTransform(this.#ratio, 0, 0, this.#ratio, MARGIN * width * this.#ratio, MARGIN * height * this.#ratio);
-    const growth = grown(transform.k, scene.shown.length);
-    for (const dot of scene.faint) this.#copy(context, dot, FAINT, false, growth, scene.size, transform);
+    const look = { chosen: false, growth: grown(transform.k, scene.shown.length), alpha: scene.shown.length > CROWD ? TRANSLUCENT : 1 };
+    for (const dot of scene.faint) this.#copy(context, dot, FAINT, look, scene.size, transform);
     for (const { dot, mark } of scene.shown) {
-      if (!scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, false, growth, scene.size, transform);
+      if (!scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, look, scene.size, transform);
     }
     for (const { dot, mark } of scene.shown) {
-      if (scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, true, growth, scene.size, transform);
+      if (scene.chosen.has(dot.node.id)) this.#copy(context, dot, mark, { ...look, chosen: true, alpha: 1 }, scene.size, transform);
     }
   }
 
-  #copy(context: CanvasRenderingContext2D, dot: Dot, mark: Mark, chosen: boolean, growth: number, size: Size, transform: ZoomTransform): void {
+  #copy(context: CanvasRenderingContext2D, dot: Dot, mark: Mark, look: Look, size: Size, transform: ZoomTransform): void {
     const x = transform.applyX(dot.x);
     const y = transform.applyY(dot.y);
     const [beyondX, beyondY] = [MARGIN * size.width + RING, MARGIN * size.height + RING];
     if (x < -beyondX || y < -beyondY || x > size.width + beyondX || y > size.height + beyondY) return;
-    const picture = this.#picture(mark, chosen, growth);
+    const picture = this.#picture(mark, look);
     const side = picture.width / this.#ratio;
     context.drawImage(picture, x - side / 2, y - side / 2, side, side);
   }
 
-  #picture(mark: Mark, chosen: boolean, growth: number): HTMLCanvasElement {
+  #picture(mark: Mark, { chosen, growth, alpha }: Look): HTMLCanvasElement {
     const area = Math.max(4, Math.round(mark.area * growth * growth * (chosen ? 1.7 : 1)));
-    const name = `${mark.name} ${chosen} ${area}`;
+    const name = `${mark.name} ${chosen} ${area} ${alpha}`;
     const known = this.#pictures.get(name);
     if (known) return known;
-    const made = this.#draw(mark, chosen, area);
+    const made = this.#draw(mark, chosen, area, alpha);
     this.#pictures.set(name, made);
     return made;
   }
 
-  #draw(mark: Mark, chosen: boolean, area: number): HTMLCanvasElement {
+  #draw(mark: Mark, chosen: boolean, area: number, alpha: number): HTMLCanvasElement {
     const picture = document.createElement("canvas");
     const side = Math.ceil((Math.sqrt(area) * 2 + 4) * this.#ratio);
     picture.width = picture.height = side;
     const context = contextOf(picture);
     context.setTransform(this.#ratio, 0, 0, this.#ratio, side / 2, side / 2);
-    context.globalAlpha = mark.opacity;
+    context.globalAlpha = mark.opacity * alpha;
     context.fillStyle = this.#colour(mark.colour);
     context.strokeStyle = this.#colour(chosen ? "--text" : "--surface");
     context.lineWidth = chosen ? 1.2 : 0.7;
@@ -217,8 +233,8 @@ export class Painter {
     context.restore();
   }
 
-  /** Where two would stand on each other, the larger cluster's is shown. */
-  #labels(labels: readonly Label[], transform: ZoomTransform): void {
+  /** Draws the labels; if two overlap, only that of the larger cluster. */
+  #labels(labels: readonly Label[], size: Size, transform: ZoomTransform): void {
     const context = this.#context;
     this.#font ||= `600 ${FONT_SIZE}px ${getComputedStyle(this.canvas).fontFamily}`;
     context.font = this.#font;
@@ -230,8 +246,10 @@ export class Painter {
     context.fillStyle = this.#colour("--text");
     const taken: { readonly x: number; readonly y: number; readonly half: number }[] = [];
     for (const label of labels) {
-      const [x, y] = [transform.applyX(label.x), transform.applyY(label.y) - ABOVE];
       const half = context.measureText(label.text).width / 2 + FONT_SIZE / 2;
+      const place = inside([transform.applyX(label.x), transform.applyY(label.y)], half, size);
+      if (!place) continue;
+      const [x, y] = place;
       if (taken.some((other) => Math.abs(other.x - x) < other.half + half && Math.abs(other.y - y) < FONT_SIZE * 1.5)) continue;
       taken.push({ x, y, half });
       context.strokeText(label.text, x, y);

@@ -21,7 +21,8 @@ export function Drawing() {
       {seconds > 0 && (
         <p className="muted">
           <span aria-hidden>{seconds} s. </span>
-          The first map takes up to two minutes, later maps take seconds. The service stores each map.
+          The first map after a start takes up to two minutes, because the code that computes it is compiled first. Later maps
+          take seconds. The service stores each map.
         </p>
       )}
     </div>

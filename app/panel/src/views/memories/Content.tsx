@@ -33,10 +33,10 @@ export function Facts({ memory }: { readonly memory: Memory }) {
 /** An evaluator's issue begins with the evaluator's name; brackets alone make none. */
 function Fact({ text, evaluator }: { readonly text: string; readonly evaluator: string | undefined }) {
   const mark = `[${evaluator}] `;
-  if (evaluator === undefined || !text.startsWith(mark)) return <li>{text}</li>;
+  if (evaluator === undefined || !text.startsWith(mark)) return <li dir="auto">{text}</li>;
   return (
-    <li className="issue">
-      <span className="issue-mark" title={`Issue found by the evaluator ${evaluator}`}>
+    <li className="issue" dir="auto">
+      <span className="issue-mark">
         <Icon name="flag" />
         Issue · {evaluator}
       </span>{" "}
@@ -53,7 +53,7 @@ export function Text({ memory }: { readonly memory: Memory }) {
   return (
     <section>
       <h3>Text</h3>
-      <Markdown text={body} />
+      <Markdown text={body} lines={memory.source?.uri.toLowerCase().endsWith(".json") ?? false} />
     </section>
   );
 }

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
-import { useChange, useMemory } from "../../api/memories";
+import { useChange } from "../../api/changes";
+import { useMemory } from "../../api/memories";
 import type { Memory } from "../../api/types";
 import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -54,9 +55,11 @@ function Whole({ memory }: { readonly memory: Memory }) {
           <span className="kind">{memory.kind}</span>
           {observation?.task_type && <span>{observation.task_type}</span>}
           <Verdict value={observation?.verdict} />
-          <span>
-            score <Score value={memory.final_score} />
-          </span>
+          {memory.final_score !== null && (
+            <span>
+              evaluator's score <Score value={memory.final_score} />
+            </span>
+          )}
           <time dateTime={memory.occurred_at ?? memory.created_at}>
             {exactMoment(memory.occurred_at ?? memory.created_at)}
           </time>
@@ -119,7 +122,7 @@ function Tags({ tags }: { readonly tags: readonly string[] }) {
 }
 
 const COMPRESSORS: Readonly<Record<string, string>> = {
-  given: "None: the client sent the observation",
+  given: "None (the client sent the observation)",
   extractive: "Extractive",
   llm: "Language model",
 };
@@ -133,6 +136,8 @@ function Origin({ memory }: { readonly memory: Memory }) {
   const { observation } = memory;
   const facts: readonly (readonly [string, string | null | undefined])[] = [
     ["Stored", exactMoment(memory.created_at)],
+    ["Event", memory.occurred_at && exactMoment(memory.occurred_at)],
+    ["Retired", memory.valid_until && exactMoment(memory.valid_until)],
     ["Task", observation?.task],
     ["Output", observation?.output_path],
     ["Compression", observation && compressionOf(observation)],

@@ -6,7 +6,41 @@ import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
 import { chipsOf, isRead, NO_FILTERS, SORTS, sortChanges, sortOf } from "./filters";
 
-export function FilterBar({ searching }: { readonly searching: boolean }) {
+interface FilterBarProps {
+  readonly searching: boolean;
+  /** Begins a new note. */
+  readonly write: () => void;
+}
+
+export function FilterBar({ searching, write }: FilterBarProps) {
+  const { params } = useAddress();
+  return (
+    <Filtering>
+      <button type="button" className="quiet" title="Write a note (n)" onClick={write}>
+        <Icon name="plus" />
+        New note
+      </button>
+      <label className="sort">
+        <span className="visually-hidden">Order</span>
+        <select
+          value={searching ? "relevance" : sortOf(params)}
+          disabled={searching}
+          onChange={(event) => changeAddress(sortChanges(event.target.value))}
+        >
+          {searching && <option value="relevance">Best match first</option>}
+          {SORTS.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+    </Filtering>
+  );
+}
+
+/** The filters of the address, with a button that opens their fields and a chip for each. */
+export function Filtering({ children }: { readonly children?: ReactNode }) {
   const { params } = useAddress();
   const given = chipsOf(params);
   const chips = given.filter((chip) => chip.inForce);
@@ -14,7 +48,7 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
   const [open, setOpen] = useState(given.length > 0);
   const fields = useId();
   return (
-    <>
+    <div className="filtering">
       <div className="filter-line">
         <button type="button" className="quiet" aria-expanded={open} aria-controls={fields} onClick={() => setOpen(!open)}>
           <Icon name="filter" />
@@ -23,24 +57,10 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
         </button>
         {given.length > 0 && (
           <button type="button" className="quiet" onClick={() => changeAddress(NO_FILTERS)}>
-            Clear
+            Clear filters
           </button>
         )}
-        <label className="sort">
-          <span className="visually-hidden">Order</span>
-          <select
-            value={searching ? "relevance" : sortOf(params)}
-            disabled={searching}
-            onChange={(event) => changeAddress(sortChanges(event.target.value))}
-          >
-            {searching && <option value="relevance">Best match first</option>}
-            {SORTS.map(({ value, label }) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
-        </label>
+        {children}
       </div>
       <div id={fields} hidden={!open}>
         {open && <Fields />}
@@ -62,7 +82,7 @@ export function FilterBar({ searching }: { readonly searching: boolean }) {
           ))}
         </ul>
       )}
-    </>
+    </div>
   );
 }
 
@@ -76,8 +96,8 @@ function Fields() {
       <Choice name="tag" label="Tag" values={facets.data?.tags} />
       <Range label="Quality" name="quality" least={-3} most={3} step={1} />
       <Range label="Score" name="score" least={0} most={10} step={0.5} />
-      <Field label="From">{(id) => <Day id={id} name="since" />}</Field>
-      <Field label="To">{(id) => <Day id={id} name="until" />}</Field>
+      <Field label="Dated from">{(id) => <Day id={id} name="since" />}</Field>
+      <Field label="Dated to">{(id) => <Day id={id} name="until" />}</Field>
     </div>
   );
 }

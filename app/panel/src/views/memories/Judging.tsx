@@ -1,5 +1,7 @@
 import { useState } from "react";
-import { useChange, useRate, useRatings, useUndoRating } from "../../api/memories";
+import { useChange } from "../../api/changes";
+import { useRatings } from "../../api/memories";
+import { useRate, useUndoRating } from "../../api/ratings";
 import type { Memory, Rating } from "../../api/types";
 import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
@@ -27,7 +29,7 @@ export function Judging({ memory }: { readonly memory: Memory }) {
         <button type="button" className="thumb good" onClick={() => judge(1)} title="Rate up (u)">
           <Icon name="up" label="Rate up" />
         </button>
-        <Quality value={memory.quality} />
+        <Quality value={memory.quality} always />
         <button type="button" className="thumb bad" onClick={() => judge(-1)} title="Rate down (d)">
           <Icon name="down" label="Rate down" />
         </button>
@@ -80,8 +82,8 @@ function RatingLine({ rating }: { readonly rating: Rating }) {
       <span className="said">{rating.comment || <span className="muted">No comment</span>}</span>
       <time dateTime={rating.created_at}>{exactMoment(rating.created_at)}</time>
       {rating.undone_at ? (
-        <span className="muted" title={exactMoment(rating.undone_at)}>
-          Undone
+        <span className="muted">
+          Removed
         </span>
       ) : (
         <button

@@ -9,7 +9,7 @@ import { linkWith } from "../../state/address";
 const AT_ONCE = 8;
 /** Links of one kind that are shown before the reader asks for all. */
 
-/** What the memory is linked with, by how. */
+/** The memory's links, by relation. */
 export function Links({ id }: { readonly id: string }) {
   const links = useLinks(id);
   if (links.data?.links.length === 0) return null;

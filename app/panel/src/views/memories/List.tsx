@@ -1,15 +1,15 @@
 import type { UseInfiniteQueryResult, UseQueryResult } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { FOUND } from "../../api/memories";
 import type { Hit, Memory, MemoryPage, SearchAnswer } from "../../api/types";
-import { counted, day, shortPath } from "../../parts/format";
-import { Link } from "../../parts/Link";
-import { Quality, Score, Verdict } from "../../parts/marks";
-import { OneLine } from "../../parts/OneLine";
+import type { Selection } from "../../parts/choice";
+import { termsOf } from "../../parts/excerpt";
+import { counted, whole } from "../../parts/format";
 import { Empty, Failure, Loading } from "../../parts/states";
-import { changeAddress, linkWith } from "../../state/address";
-import { focusTitle } from "../../state/focus";
+import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
+import { Row } from "./Row";
+import { SelectionBar } from "./SelectionBar";
 
 export type Pages = UseInfiniteQueryResult<{ readonly pages: readonly MemoryPage[] }>;
 
@@ -18,9 +18,13 @@ interface Props {
   readonly searching: boolean;
   readonly pages: Pages;
   readonly found: UseQueryResult<SearchAnswer>;
+  readonly chosen: Selection;
+  readonly choose: (chosen: Selection) => void;
+  readonly pick: (id: string, range: boolean) => void;
 }
 
-export function List({ asked, searching, pages, found }: Props) {
+export function List({ asked, searching, pages, found, chosen, choose, pick }: Props) {
+  const terms = useMemo(() => (searching ? termsOf(asked.text) : []), [searching, asked.text]);
   const source = searching ? found : pages;
   if (source.isError) return <Failure what="The list" error={source.error} retry={source.refetch} />;
   if (source.isPending) return <Loading what="memories" />;
@@ -28,16 +32,30 @@ export function List({ asked, searching, pages, found }: Props) {
     ? (found.data?.hits ?? [])
     : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   if (items.length === 0) return <Nothing asked={asked} searching={searching} />;
+  const present = items.map(({ id }) => id).filter((id) => chosen.has(id));
   return (
     <div className={`list ${source.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-      <p className="list-count" role="status">
-        {searching
-          ? items.length < FOUND ? counted(items.length, "match", "matches") : `Best ${FOUND} matches`
-          : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
-      </p>
+      <div className="list-count">
+        <p role="status">
+          {present.length > 0 ? `${whole(present.length)} selected` : searching ? matchesOf(items.length) : counted(pages.data?.pages[0]?.total ?? items.length, "memory", "memories")}
+        </p>
+        {present.length > 0 ? (
+          <button type="button" className="quiet" onClick={() => choose(new Set())}>
+            Clear
+          </button>
+        ) : (
+          <button type="button" className="quiet" onClick={() => choose(new Set(items.map(({ id }) => id)))}>
+            Select all {whole(items.length)}
+          </button>
+        )}
+      </div>
+      {present.length > 0 && <SelectionBar ids={present} tags={tagsOf(items, chosen)} />}
       <ol>
         {items.map((item) => (
-          <Row key={item.id} item={item} open={item.id === asked.memory} stored={!searching && asked.sort === "created"} />
+          <Row
+            key={item.id} item={item} open={item.id === asked.memory} stored={!searching && asked.sort === "created"}
+            terms={terms} chosen={chosen.has(item.id)} pick={pick}
+          />
         ))}
       </ol>
       {!searching && <More pages={pages} />}
@@ -45,60 +63,13 @@ export function List({ asked, searching, pages, found }: Props) {
   );
 }
 
-export function lineOf(id: string): string {
-  return `memory-${id}`;
+function matchesOf(found: number): string {
+  return found < FOUND ? counted(found, "match", "matches") : `Best ${FOUND} matches`;
 }
 
-interface RowProps {
-  readonly item: Hit | Memory;
-  readonly open: boolean;
-  /** Whether the list is in the order of storing: the date is then of that, else of the event. */
-  readonly stored: boolean;
-}
-
-function Row({ item, open, stored }: RowProps) {
-  const row = useRef<HTMLLIElement>(null);
-  useEffect(() => {
-    if (open) row.current?.scrollIntoView({ block: "nearest" });
-  }, [open]);
-  const observation = "observation" in item ? item.observation : null;
-  const created = "created_at" in item ? item.created_at : null;
-  const when = stored ? created : (item.occurred_at ?? created);
-  return (
-    <li ref={row} id={lineOf(item.id)}>
-      <Link className="row" href={linkWith({ memory: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
-        <span className="row-title">
-          <OneLine text={item.title || item.body} />
-        </span>
-        <span className="row-marks">
-          {"explain" in item && <Match value={item.score} />}
-          <Quality value={item.quality} />
-          <Score value={item.final_score} />
-        </span>
-        <span className="row-facts">
-          <span className="kind">{item.kind}</span>
-          {observation?.task_type && <span>{observation.task_type}</span>}
-          {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}
-          {item.source && !observation && <span title={item.source.uri}>{shortPath(item.source.uri)}</span>}
-          <Verdict value={observation?.verdict} />
-          {when && (
-            <time dateTime={when} title={when === created ? "Storage date" : "Event date"}>
-              {day(when)}
-            </time>
-          )}
-        </span>
-      </Link>
-    </li>
-  );
-}
-
-function Match({ value }: { readonly value: number }) {
-  return (
-    <span className="match" title={`Match ${value.toFixed(2)}: relevance, evaluator's score, ratings and recency combined`}>
-      <span className="visually-hidden">match </span>
-      {value.toFixed(2)}
-    </span>
-  );
+/** The tags that any of the selected memories has. */
+function tagsOf(items: readonly (Hit | Memory)[], chosen: Selection): readonly string[] {
+  return [...new Set(items.filter(({ id }) => chosen.has(id)).flatMap(({ tags }) => tags))].sort();
 }
 
 /** The next page comes as its place comes into view; the button is for those who do not scroll. */

@@ -1,13 +1,17 @@
-import { useEffect, useMemo, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useMemories, useSearch } from "../../api/memories";
-import { changeAddress, useAddress, wasFollowed } from "../../state/address";
+import { type Selection, usePicking } from "../../parts/choice";
+import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
 import { focusLine, useFocusBack } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
 import { type Step, useStepping } from "../../state/stepping";
 import { Detail } from "./Detail";
 import { FilterBar } from "./FilterBar";
 import { readAsked } from "./filters";
-import { lineOf, List } from "./List";
+import { List } from "./List";
+import { NewNote } from "./NoteForm";
+import { Overview } from "./Overview";
+import { lineOf } from "./Row";
 import { SearchBox } from "./SearchBox";
 
 /** The list, what narrows it, and beside it the memory that is open. */
@@ -20,6 +24,10 @@ export function Memories() {
   const search = useRef<HTMLInputElement>(null);
   const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   const ids = shown.map((item) => item.id);
+  const [chosen, choose] = useState<Selection>(new Set());
+  const picking = useRef<ReturnType<typeof usePicking>>(null);
+  picking.current = usePicking(ids, chosen, choose);
+  const pick = useCallback((id: string, range: boolean) => void picking.current?.(id, range), []);
   const passed = asked.memory !== null && !wasFollowed() ? shown.find((item) => item.id === asked.memory) : undefined;
 
   const place = useStepping(ids, asked.memory);
@@ -29,14 +37,26 @@ export function Memories() {
     if (next >= ids.length - 1 && !searching && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
     if (id) changeAddress({ memory: id }, { replace: asked.memory !== null, follow: !focusLine(lineOf(id)) });
   };
+  const writing = params.get("note") === "new";
+  const write = () => changeAddress({ note: "new", memory: null }, { follow: true });
   const close = () => {
-    if (asked.memory !== null) changeAddress({ memory: null });
+    if (writing) changeAddress({ note: null });
+    else if (asked.memory !== null) changeAddress({ memory: null });
+    else choose(new Set());
+  };
+  const listing = linkWith({ memory: null, note: null });
+  useEffect(() => choose(new Set()), [listing]);
+  const pickOpen = (range: boolean) => {
+    if (asked.memory !== null) pick(asked.memory, range);
   };
   useFocusBack(asked.memory, lineOf, ".list");
   useShortcuts({
     "/": () => search.current?.select(),
     j: () => move(1),
     k: () => move(-1),
+    x: () => pickOpen(false),
+    X: () => pickOpen(true),
+    n: write,
     Escape: close,
   });
   useEffect(() => {
@@ -44,27 +64,24 @@ export function Memories() {
   }, [asked.text]);
 
   return (
-    <div className={`memories ${asked.memory ? "with-detail" : ""}`}>
+    <div className={`memories ${asked.memory || writing ? "with-detail" : ""}`}>
       <section className="pane-list" aria-label="Memories">
         <h1 className="visually-hidden">Memories</h1>
         <div className="toolbar">
           <SearchBox input={search} text={asked.text} answer={searching ? found : null} />
-          <FilterBar searching={searching} />
+          <FilterBar searching={searching} write={write} />
         </div>
         <p className="visually-hidden" aria-live="polite">
           {passed && `Open: ${passed.title || passed.body}`}
         </p>
-        <List asked={asked} searching={searching} pages={pages} found={found} />
+        <List asked={asked} searching={searching} pages={pages} found={found} chosen={chosen} choose={choose} pick={pick} />
       </section>
-      {asked.memory ? (
+      {writing ? (
+        <NewNote onClose={() => changeAddress({ note: null })} />
+      ) : asked.memory ? (
         <Detail key={asked.memory} id={asked.memory} onClose={close} />
       ) : (
-        <aside className="pane-detail nothing-open" aria-label="Memory">
-          <p>
-            Select a memory to read and rate it. Press <kbd>j</kbd> or <kbd>k</kbd> to move, <kbd>u</kbd> or{" "}
-            <kbd>d</kbd> to rate.
-          </p>
-        </aside>
+        <div className="nothing-open">{(searching ? found : pages).isPending || <Overview />}</div>
       )}
     </div>
   );

@@ -1,12 +1,13 @@
 import { useNeighbours, useUses } from "../../api/memories";
 import type { Memory, MemoryUses } from "../../api/types";
-import { day } from "../../parts/format";
+import { excerptOf } from "../../parts/excerpt";
+import { day, times } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { linkTo, linkWith } from "../../state/address";
 
-/** Where the memory stands in its source, with those around it. */
+/** The memory's source, with the memories around it. */
 export function Place({ memory }: { readonly memory: Memory }) {
   const neighbours = useNeighbours(memory);
   const { source } = memory;
@@ -29,11 +30,11 @@ export function Place({ memory }: { readonly memory: Memory }) {
               <span className="ordinal">{one.ordinal ?? ""}</span>
               {one.id === memory.id ? (
                 <strong aria-current="true">
-                  <OneLine text={one.title || one.body} />
+                  <Line memory={one} />
                 </strong>
               ) : (
                 <Link href={linkWith({ memory: one.id })}>
-                  <OneLine text={one.title || one.body} />
+                  <Line memory={one} />
                 </Link>
               )}
             </li>
@@ -41,6 +42,17 @@ export function Place({ memory }: { readonly memory: Memory }) {
         </ol>
       )}
     </section>
+  );
+}
+
+/** A neighbour's own heading and the beginning of its text: neighbours often share a title. */
+function Line({ memory: { title, body } }: { readonly memory: Memory }) {
+  if (!title) return <OneLine text={excerptOf(body, "", [])} />;
+  const own = title.slice(title.lastIndexOf(" › ") + 1).replace(/^› /, "");
+  return (
+    <>
+      <OneLine text={own} /> <span className="above">{excerptOf(body, title, [])}</span>
+    </>
   );
 }
 
@@ -76,7 +88,7 @@ function Runs({ uses }: { readonly uses: MemoryUses }) {
         {uses.given_to.length === 0
           ? "Not given to any run yet."
           : `Given to ${givenTo(uses)}${
-              uses.uses ? `; used in an output ${uses.uses === 1 ? "once" : `${uses.uses} times`}` : ""
+              uses.uses ? `; used in outputs ${times(uses.uses)}` : ""
             }.`}
       </p>
       {uses.said_by.length > 1 && (

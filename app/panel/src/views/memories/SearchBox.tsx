@@ -1,13 +1,11 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type RefObject, useEffect, useState } from "react";
+import type { RefObject } from "react";
 import type { SearchAnswer } from "../../api/types";
 import { milliseconds } from "../../parts/format";
-import { Icon } from "../../parts/Icon";
-import { changeAddress } from "../../state/address";
-import { useDebounced } from "../../state/debounced";
+import { SearchField } from "../../parts/SearchField";
 
-const PAUSE_MILLISECONDS = 400;
-/** After the last key, before the service is asked: what it is asked is logged. */
+export const PAUSE_MILLISECONDS = 400;
+/** After the last key, before the service is asked: each search is logged. */
 
 interface Props {
   readonly input: RefObject<HTMLInputElement | null>;
@@ -16,29 +14,10 @@ interface Props {
 }
 
 export function SearchBox({ input, text, answer }: Props) {
-  const [draft, setDraft] = useState(text);
-  const settled = useDebounced(draft, PAUSE_MILLISECONDS);
-  // Back, forward and links change the address: the box follows.
-  useEffect(() => setDraft(text), [text]);
-  useEffect(() => {
-    if (settled === draft && settled !== text) changeAddress({ q: settled }, { replace: text !== "" && settled !== "" });
-    // The address follows the draft once it has settled; what the address does by itself is not answered here.
-  }, [settled]);
   return (
-    <div className="search">
-      <Icon name="search" />
-      <input
-        ref={input}
-        type="search"
-        aria-label="Search memories"
-        placeholder="Search by words and meaning"
-        value={draft}
-        maxLength={2000}
-        spellCheck={false}
-        onChange={(event) => setDraft(event.target.value)}
-      />
+    <SearchField input={input} text={text} label="Search memories" placeholder="Search by words and meaning" pause={PAUSE_MILLISECONDS}>
       {answer ? <Mode answer={answer} /> : <kbd aria-hidden>/</kbd>}
-    </div>
+    </SearchField>
   );
 }
 

@@ -46,7 +46,7 @@ export function sortChanges(value: string): Changes {
   return value === SORTS[0].value ? { sort: null, order: null } : { sort, order };
 }
 
-function readFilters(params: URLSearchParams): Filters {
+export function readFilters(params: URLSearchParams): Filters {
   const ranges = RANGES.flatMap(([names, least, most]) =>
     names.map((name) => [name, numberOf(params.get(name), least, most)] as const),
   );
@@ -79,7 +79,7 @@ function isDay(text: string): boolean {
   return !Number.isNaN(moment) && new Date(moment).toISOString().startsWith(`${text}T`);
 }
 
-/** Whether a filter's value can be one; what cannot is not in force. */
+/** Returns true if the value is valid for the filter. */
 export function isRead(name: string, value: string): boolean {
   if (name === "kind") return isKind(value);
   if (name === "since" || name === "until") return isDay(value);
@@ -95,7 +95,7 @@ function dayAfter(date: string): string {
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", source: "Source:", since: "From", until: "To",
+  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", source: "Source:", since: "Dated from", until: "Dated to",
   min_quality: "Quality ≥", max_quality: "Quality ≤", min_score: "Score ≥", max_score: "Score ≤",
 };
 

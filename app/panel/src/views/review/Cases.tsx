@@ -1,13 +1,16 @@
 import { useEffect, useRef, useState } from "react";
-import { type Deed, useRate } from "../../api/memories";
+import { type Action } from "../../api/changes";
+import { useRate } from "../../api/ratings";
 import type { Memory } from "../../api/types";
-import { toggled } from "../../parts/choice";
-import { shortPath, whole, withMinus } from "../../parts/format";
+import { type Selection, usePicking } from "../../parts/choice";
+import { excerptOf } from "../../parts/excerpt";
+import { shortPath, times, whole, withMinus } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
+import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
-import { OneLine } from "../../parts/OneLine";
+import { PickBox } from "../../parts/PickBox";
 import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { focusLine } from "../../state/focus";
@@ -18,7 +21,7 @@ export interface Case {
   readonly reason: string;
 }
 
-const NAMES: Readonly<Record<Deed, { readonly label: string; readonly doing: string; readonly icon: IconName }>> = {
+const NAMES: Readonly<Record<Action, { readonly label: string; readonly doing: string; readonly icon: IconName }>> = {
   delete: { label: "Delete", doing: "Deleting", icon: "trash" },
   restore: { label: "Restore", doing: "Restoring", icon: "restore" },
   release: { label: "Release", doing: "Releasing", icon: "restore" },
@@ -27,18 +30,18 @@ const NAMES: Readonly<Record<Deed, { readonly label: string; readonly doing: str
 interface Props {
   readonly cases: readonly Case[];
   readonly total: number | undefined;
-  readonly deeds: readonly Deed[];
-  readonly chosen: ReadonlySet<string>;
-  readonly choose: (chosen: ReadonlySet<string>) => void;
-  readonly act: (deed: Deed, ids: readonly string[]) => void;
-  readonly doing: Deed | undefined;
+  readonly actions: readonly Action[];
+  readonly chosen: Selection;
+  readonly choose: (chosen: Selection) => void;
+  readonly act: (action: Action, ids: readonly string[]) => void;
+  readonly doing: Action | undefined;
 }
 
-export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props) {
+export function Cases({ cases, total, actions, chosen, choose, act, doing }: Props) {
   const [at, setAt] = useState(-1);
   const ids = cases.map(({ memory }) => memory.id);
   const present = ids.filter((id) => chosen.has(id));
-  const toggle = (id: string) => choose(toggled(chosen, id));
+  const pick = usePicking(ids, chosen, choose);
   const current = ids[Math.min(at, ids.length - 1)];
   const move = (step: 1 | -1) => {
     const next = Math.max(0, Math.min(ids.length - 1, Math.min(at, ids.length - 1) + step));
@@ -49,14 +52,16 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
   const judge = (rating: 1 | -1) => {
     if (current) rate.mutate({ id: current, rating, comment: "" });
   };
+  const pickCurrent = (range: boolean) => {
+    if (current) pick(current, range);
+  };
   useShortcuts({
     j: () => move(1),
     k: () => move(-1),
     u: () => judge(1),
     d: () => judge(-1),
-    x: () => {
-      if (current) toggle(current);
-    },
+    x: () => pickCurrent(false),
+    X: () => pickCurrent(true),
     Escape: () => choose(new Set()),
   });
   return (
@@ -74,16 +79,16 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
           {present.length ? `${whole(present.length)} of ${whole(cases.length)} selected` : allOf(cases.length, total)}
         </label>
         {doing && <Working what={NAMES[doing].doing} />}
-        {deeds.map((deed) => (
+        {actions.map((action) => (
           <button
-            key={deed}
+            key={action}
             type="button"
-            className={deed === "delete" ? "danger" : "primary"}
+            className={action === "delete" ? "danger" : "primary"}
             disabled={doing !== undefined || present.length === 0}
-            onClick={() => act(deed, present)}
+            onClick={() => act(action, present)}
           >
-            <Icon name={NAMES[deed].icon} />
-            {NAMES[deed].label}
+            <Icon name={NAMES[action].icon} />
+            {NAMES[action].label}
           </button>
         ))}
       </div>
@@ -95,7 +100,7 @@ export function Cases({ cases, total, deeds, chosen, choose, act, doing }: Props
             reason={reason}
             chosen={chosen.has(memory.id)}
             current={memory.id === current}
-            toggle={() => toggle(memory.id)}
+            pick={(range) => pick(memory.id, range)}
           />
         ))}
       </ol>
@@ -107,29 +112,29 @@ function allOf(shown: number, total = shown): string {
   return total > shown ? `Select the first ${whole(shown)} of ${whole(total)}` : `Select all ${whole(shown)}`;
 }
 
-function lineOf(id: string): string {
+export function lineOf(id: string): string {
   return `case-${id}`;
 }
 
 interface LineProps extends Case {
   readonly chosen: boolean;
   readonly current: boolean;
-  readonly toggle: () => void;
+  readonly pick: (range: boolean) => void;
 }
 
-function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
+function CaseLine({ memory, reason, chosen, current, pick }: LineProps) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (current) line.current?.scrollIntoView({ block: "nearest" });
   }, [current]);
-  const title = memory.title || memory.body.slice(0, 200);
+  const title = memory.title || excerptOf(memory.body, "", []);
   return (
     <li ref={line} id={lineOf(memory.id)} aria-current={current ? "true" : undefined} className={`case ${chosen ? "chosen" : ""} ${current ? "current" : ""}`}>
-      <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${title}`} />
+      <PickBox title={title} chosen={chosen} pick={pick} />
       <div className="case-main">
         <div className="case-head">
           <Link className="row-title" href={linkTo("/", { memory: memory.id })}>
-            <OneLine text={title} />
+            <Title title={title} />
           </Link>
           <span className="row-marks">
             <Quality value={memory.quality} />
@@ -140,8 +145,15 @@ function CaseLine({ memory, reason, chosen, current, toggle }: LineProps) {
           <span className="kind">{memory.kind}</span>
           {memory.source && <span title={memory.source.uri}>{shortPath(memory.source.uri)}</span>}
           <span className="reason">{withMinus(reason)}</span>
+          {memory.uses > 0 && <span>used in outputs {times(memory.uses)}</span>}
         </p>
-        {findingsOf(memory).length > 0 ? <MarkedText memory={memory} /> : <p className="excerpt">{memory.observation?.narrative || memory.body}</p>}
+        {findingsOf(memory).length > 0 ? (
+          <MarkedText memory={memory} />
+        ) : (
+          <p className="excerpt" dir="auto">
+            {memory.observation?.narrative || memory.body}
+          </p>
+        )}
       </div>
     </li>
   );

@@ -1,10 +1,15 @@
 import { useEffect, useState } from "react";
-import { type Deed, useChange, usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
+import { type Action, useChange } from "../../api/changes";
+import { usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
 import type { Memory } from "../../api/types";
+import type { Selection } from "../../parts/choice";
+import { day } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { passagesOf } from "../../parts/MarkedText";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
-import { Cases, type Case } from "./Cases";
+import { focusLine } from "../../state/focus";
+import { Cases, type Case, lineOf } from "./Cases";
 
 const TABS = [
   { name: "prune", label: "Prune candidates" },
@@ -18,7 +23,7 @@ const AT_MOST = 1000;
 
 type Tab = (typeof TABS)[number]["name"];
 
-/** What people should look at, and what they took out. */
+/** Lists of memories that people should look at, and of those that they took out. */
 export function Review() {
   const { params } = useAddress();
   const tab: Tab = TABS.find(({ name }) => name === params.get("tab"))?.name ?? "prune";
@@ -26,7 +31,7 @@ export function Review() {
     document.title = "Review · Priors";
   }, []);
   return (
-    <div className="review">
+    <div className="review" tabIndex={-1}>
       <h1 className="visually-hidden">Review</h1>
       <nav className="tabs" aria-label="Lists to review">
         {TABS.map(({ name, label }) => (
@@ -51,7 +56,7 @@ function Prune() {
       total={useReviewCounts().data?.prune_candidates}
       limit={limit}
       setLimit={setLimit}
-      deeds={["delete"]}
+      actions={["delete"]}
       explanation="Memories with a quality of −2 or less, or with a score below 6 and a negative quality. You can restore deleted memories from the trash."
       nothing="Nothing to prune"
       next="Memories appear here after people have rated them down. Rate memories while you read them."
@@ -61,18 +66,21 @@ function Prune() {
 
 const RETIRED = {
   quarantined: {
-    deeds: ["release", "delete"],
+    actions: ["release", "delete"],
     explanation: "The injection scan found instructions to the reader in these memories. A released memory is never quarantined again.",
     nothing: "Nothing is quarantined",
     next: "Report chunks with instructions to their reader appear here. No answer uses them.",
-    reason: (memory: Memory) => memory.findings?.length === 1 ? "1 finding" : `${memory.findings?.length ?? 0} findings`,
+    reason: (memory: Memory) => {
+      const passages = passagesOf(memory);
+      return passages === 1 ? "found in 1 passage" : `found in ${passages} passages`;
+    },
   },
   deleted: {
-    deeds: ["restore"],
+    actions: ["restore"],
     explanation: "No answer uses these memories. They are destroyed when the trash is emptied.",
     nothing: "The trash is empty",
     next: "You can restore deleted memories from here.",
-    reason: () => "deleted",
+    reason: (memory: Memory) => (memory.valid_until ? `deleted on ${day(memory.valid_until)}` : "deleted"),
   },
 } as const;
 
@@ -80,14 +88,27 @@ function Retired({ state }: { readonly state: "quarantined" | "deleted" }) {
   const [limit, setLimit] = useState(AT_FIRST);
   const found = useRetired(state, limit);
   const total = useReviewCounts().data?.[state];
-  const { deeds, explanation, nothing, next, reason } = RETIRED[state];
+  const { actions, explanation, nothing, next, reason } = RETIRED[state];
   const cases = found.data?.map((memory) => ({ memory, reason: reason(memory) }));
   return (
     <Listed
       query={found} cases={cases} total={total} limit={limit} setLimit={setLimit}
-      deeds={deeds} explanation={explanation} nothing={nothing} next={next}
+      actions={actions} explanation={explanation} nothing={nothing} next={next}
     />
   );
+}
+
+/** The first item after those that go away; the last one before them if they were the end. */
+function nextAfter(all: readonly string[], gone: readonly string[]): string | undefined {
+  const going = new Set(gone);
+  const last = all.findLastIndex((id) => going.has(id));
+  return all.slice(last + 1)[0] ?? all.findLast((id) => !going.has(id));
+}
+
+/** Moves the focus to a case, or to the list if it is empty; the reader may have moved it elsewhere since. */
+function focusNext(next: string | undefined): void {
+  if (document.activeElement?.closest(".cases, .tabs, header, input, textarea")) return;
+  if (!next || !focusLine(lineOf(next))) document.querySelector<HTMLElement>(".review")?.focus({ preventScroll: true });
 }
 
 interface Props {
@@ -98,18 +119,18 @@ interface Props {
     readonly refetch: () => unknown;
   };
   readonly cases: readonly Case[] | undefined;
-  /** Of which the cases are the first. */
+  /** The number of all cases; those shown are the first. */
   readonly total: number | undefined;
   readonly limit: number;
   readonly setLimit: (limit: number) => void;
-  readonly deeds: readonly Deed[];
+  readonly actions: readonly Action[];
   readonly explanation: string;
   readonly nothing: string;
   readonly next: string;
 }
 
-function Listed({ query, cases, total, limit, setLimit, deeds, explanation, nothing, next }: Props) {
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+function Listed({ query, cases, total, limit, setLimit, actions, explanation, nothing, next }: Props) {
+  const [chosen, setChosen] = useState<Selection>(new Set());
   const changes = { delete: useChange("delete"), restore: useChange("restore"), release: useChange("release") };
   if (query.isError) return <Failure what="The list" error={query.error} retry={query.refetch} />;
   if (!cases) return <Loading what="memories to review" />;
@@ -120,16 +141,22 @@ function Listed({ query, cases, total, limit, setLimit, deeds, explanation, noth
       </Empty>
     );
   }
-  const act = (deed: Deed, ids: readonly string[]) => {
-    const left = (now: ReadonlySet<string>) => new Set([...now].filter((id) => !ids.includes(id)));
-    changes[deed].mutate(ids, { onSuccess: () => setChosen(left) });
+  const act = (action: Action, ids: readonly string[]) => {
+    const left = (now: Selection) => new Set([...now].filter((id) => !ids.includes(id)));
+    const next = nextAfter(cases.map(({ memory }) => memory.id), ids);
+    changes[action].mutate(ids, {
+      onSuccess: () => {
+        setChosen(left);
+        requestAnimationFrame(() => focusNext(next));
+      },
+    });
   };
-  const doing = deeds.find((deed) => changes[deed].isPending);
+  const doing = actions.find((action) => changes[action].isPending);
   const more = cases.length === limit && limit < AT_MOST;
   return (
     <>
       <p className="explanation">{explanation}</p>
-      <Cases cases={cases} total={cases.length === limit ? total : undefined} deeds={deeds} chosen={chosen} choose={setChosen} act={act} doing={doing} />
+      <Cases cases={cases} total={cases.length === limit ? total : undefined} actions={actions} chosen={chosen} choose={setChosen} act={act} doing={doing} />
       {(more || query.isPlaceholderData) && (
         <button type="button" className="quiet more" disabled={query.isPlaceholderData} onClick={() => setLimit(limit + AT_FIRST)}>
           {query.isPlaceholderData ? "Loading …" : "Show more"}

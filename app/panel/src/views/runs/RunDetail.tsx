@@ -1,23 +1,26 @@
 import { max } from "d3-array";
 import { useRun } from "../../api/runs";
 import type { Given, Run, RunStory } from "../../api/types";
-import { exactMoment, money, whole } from "../../parts/format";
+import { lengthOf } from "../../parts/components";
+import { duration, exactMoment, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Markdown } from "../../parts/Markdown";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { ScoreBar, ScoreLegend } from "../../parts/ScoreBar";
+import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
+import { durationOf } from "./asked";
+import { Details, Stages } from "./Spent";
 
 interface Props {
   readonly id: string;
   readonly onClose: () => void;
 }
 
-/** What a run was given, what it produced, how it was judged, and what it left. */
+/** A run: its history, output, judgement and observations. */
 export function RunDetail({ id, onClose }: Props) {
   const story = useRun(id);
   return (
@@ -56,12 +59,14 @@ function Story({ story }: { readonly story: RunStory }) {
       )}
       <Left story={story} />
       {run && <Stages run={run} />}
+      {run && <Details run={run} />}
     </article>
   );
 }
 
 function Judgement({ run }: { readonly run: Run }) {
   const when = run.finished_at ?? run.started_at ?? run.created_at;
+  const took = durationOf(run);
   return (
     <p className="row-facts">
       <span className="kind">
@@ -70,12 +75,15 @@ function Judgement({ run }: { readonly run: Run }) {
       {run.task_type && <Link href={linkTo("/runs", { task_type: run.task_type })}>{run.task_type}</Link>}
       {run.agent && <span>{run.agent}</span>}
       <Verdict value={run.verdict} />
-      <span>
-        score <Score value={run.final_score} />
-      </span>
+      {run.final_score !== null && (
+        <span>
+          score <Score value={run.final_score} />
+        </span>
+      )}
       {run.round_scores.length > 1 && <span>rounds {run.round_scores.map((score) => score.toFixed(1)).join(" → ")}</span>}
+      {took !== null && <span>{duration(took)}</span>}
       {run.tokens !== null && <span>{whole(run.tokens)} tokens</span>}
-      {run.cost !== null && <span>{money(run.cost)}</span>}
+      {run.cost !== null && <span>cost {money(run.cost)}</span>}
       <time dateTime={when}>{exactMoment(when)}</time>
     </p>
   );
@@ -87,7 +95,7 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
       <h3>Issues found by the evaluator</h3>
       <ul className="fact-list">
         {issues.map((issue, place) => (
-          <li key={place} className="issue">
+          <li key={place} className="issue" dir="auto">
             <span className="issue-mark">
               <Icon name="flag" label="Issue" />
             </span>{" "}
@@ -101,7 +109,7 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
 
 function History({ given }: { readonly given: readonly Given[] }) {
   const recalls = Object.values(Object.groupBy(given, (one) => one.recall_id)) as readonly (readonly Given[])[];
-  const most = max(given, (one) => one.score) ?? 1;
+  const most = max(given, (one) => lengthOf(one.explain)) ?? 1;
   return (
     <section>
       <h3>History given to this run</h3>
@@ -139,6 +147,10 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
               <span className="match">{hit.score.toFixed(3)}</span>
             </div>
             <ScoreBar explain={hit.explain} most={most} />
+            <details>
+              <summary>{hit.used ? "Components · used in the output" : "Components"}</summary>
+              <ScoreNumbers explain={hit.explain} />
+            </details>
           </li>
         ))}
       </ol>
@@ -177,43 +189,4 @@ function Left({ story }: { readonly story: RunStory }) {
       </ul>
     </section>
   );
-}
-
-function Stages({ run }: { readonly run: Run }) {
-  const stages = Object.entries(run.stages);
-  if (stages.length === 0) return null;
-  return (
-    <section>
-      <h3>Stages</h3>
-      <div className="scroll-x" tabIndex={0} role="region" aria-label="Stages">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Stage</th>
-              <th scope="col" className="number">
-                Tokens
-              </th>
-              <th scope="col" className="number">
-                Cost
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {stages.map(([name, stage]) => (
-              <tr key={name}>
-                <td>{name}</td>
-                <td className="number">{numberIn(stage, "tokens", whole)}</td>
-                <td className="number">{numberIn(stage, "cost", money)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
-  );
-}
-
-function numberIn(stage: unknown, name: string, shown: (value: number) => string): string {
-  const value = typeof stage === "object" && stage !== null ? (stage as Record<string, unknown>)[name] : undefined;
-  return typeof value === "number" ? shown(value) : "–";
 }

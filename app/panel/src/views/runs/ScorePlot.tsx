@@ -14,28 +14,29 @@ const SMOOTHED = 5;
 /** Runs that a point of the line is the mean of. */
 const MINUTE = 60_000;
 /** Milliseconds; in less, the axis would count seconds without a date. */
-const AROUND = 3 * 24 * 60 * MINUTE;
+const DAY = 24 * 60 * MINUTE;
+const AROUND = 3 * DAY;
 
 interface Props {
   readonly points: readonly RunPoint[];
+  /** The task types of all runs, whether or not the points have them: a type keeps its colour. */
+  readonly types: readonly string[];
   readonly taskType: string;
   readonly chooseType: (taskType: string | null) => void;
   readonly open: string | null;
+  readonly hrefOf?: (run: string) => string;
 }
 
 /** Scores over time: a shape and a colour for each task type, so that either alone tells them apart. */
-export function ScorePlot({ points, taskType, chooseType, open }: Props) {
+export function ScorePlot({ points, types, taskType, chooseType, open, hrefOf = (run) => linkWith({ run }) }: Props) {
   const [width, frame] = useWidth();
-  const types = [...new Set(points.map((point) => point.task_type))].sort();
-  const shown = taskType ? points.filter((point) => point.task_type === taskType) : points;
   const series = [...group(points, (point) => point.task_type)].sort(([one], [other]) => one.localeCompare(other));
   const x = scaleUtc(spanOf(points), [MARGIN.left, Math.max(MARGIN.left + 1, width - MARGIN.right)]);
   const y = scaleLinear([0, 10], [HEIGHT - MARGIN.bottom, MARGIN.top]);
-  if (points.length === 0) return null;
   return (
     <figure className="plot" ref={frame}>
       <figcaption>Score over time</figcaption>
-      <svg width={width} height={HEIGHT} role="group" aria-label={`Scores of ${points.length} runs over time`}>
+      {points.length > 0 && <svg width={width} height={HEIGHT} role="group" aria-label={points.length === 1 ? "The score of one run" : `Scores of ${points.length} runs over time`}>
         {[0, 5, 7, 10].map((tick) => (
           <g key={tick} className={tick === 7 ? "tick pass" : "tick"}>
             <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} />
@@ -44,21 +45,21 @@ export function ScorePlot({ points, taskType, chooseType, open }: Props) {
             </text>
           </g>
         ))}
-        {x.ticks(Math.max(2, Math.floor(width / 110))).map((tick) => (
+        {x.ticks(Math.max(2, Math.floor(width / 110))).filter(isDay).map((tick) => (
           <text key={tick.getTime()} className="date" x={x(tick)} y={HEIGHT - 3} textAnchor="middle">
             {x.tickFormat()(tick)}
           </text>
         ))}
-        <path className="mean" d={meanLine(shown, x, y)} />
+        <path className="mean" d={meanLine(points, x, y)} />
         {series.map(([type, ofType]) => (
-          <g key={type} className={`series-${colourOf(types, type)} ${taskType && taskType !== type ? "faint" : ""}`}>
+          <g key={type} className={`series-${colourOf(types, type)}`}>
             {ofType.map((point) => (
-              <Point key={point.run_id} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
+              <Point key={point.run_id} href={hrefOf(point.run_id)} point={point} shape={shapeOf(types, type)} x={x(new Date(point.happened_at))} y={y(point.final_score)} open={point.run_id === open} />
             ))}
           </g>
         ))}
-      </svg>
-      <ul className="legend" aria-label="Task types">
+      </svg>}
+      <ul className="legend" aria-label="Legend">
         {types.map((type) => (
           <li key={type}>
             <button
@@ -80,6 +81,7 @@ export function ScorePlot({ points, taskType, chooseType, open }: Props) {
 }
 
 interface PointProps {
+  readonly href: string;
   readonly point: RunPoint;
   readonly shape: Shape;
   readonly x: number;
@@ -88,15 +90,20 @@ interface PointProps {
 }
 
 /** The list says the same to those who do not point: a plot of hundreds of stops is no help on a keyboard. */
-function Point({ point, shape, x, y, open }: PointProps) {
+function Point({ href, point, shape, x, y, open }: PointProps) {
   const said = `${point.run_id}: ${point.final_score.toFixed(1)}${point.verdict ? `, ${point.verdict}` : ""}`;
   return (
-    <Link href={linkWith({ run: point.run_id })} tabIndex={-1} aria-label={said}>
+    <Link href={href} tabIndex={-1} aria-label={said}>
       <path className={open ? "point open" : "point"} transform={`translate(${x},${y})`} d={symbol(shape, open ? AREA * 4 : AREA)() ?? ""}>
         <title>{said}</title>
       </path>
     </Link>
   );
+}
+
+/** An axis of days has no hours. */
+function isDay(tick: Date): boolean {
+  return tick.getTime() % DAY === 0;
 }
 
 /** From the first to the last; runs of one moment stand in the middle of their days. */

@@ -6,7 +6,7 @@ import { Failure, Loading } from "../../parts/states";
 import { Ingestions } from "./Ingestions";
 import { Latencies } from "./Latencies";
 
-/** How the service does, as of a few seconds ago. */
+/** The state of the service and the workspace, at most ten seconds old. */
 export function Status() {
   const status = useStatus();
   useEffect(() => {
@@ -50,12 +50,18 @@ function Whole({ status }: { readonly status: Found }) {
           </Fact>
           <Fact name="Model">{status.model}</Fact>
           <Fact name="Version">{status.version}</Fact>
+          <Fact name="Database">
+            {bytes(status.database_bytes)} in all workspaces{" "}
+            <span className="muted">
+              Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
+            </span>
+          </Fact>
         </dl>
       </section>
       <section>
-        <h2>Store</h2>
+        <h2>Workspace</h2>
         <dl className="facts">
-          <Fact name="Workspace">
+          <Fact name="Name">
             {status.workspace} {status.language ? <span className="muted">{status.language}</span> : <span className="muted">(nothing has been stored in this workspace)</span>}
           </Fact>
           <Fact name="Live memories">{whole(status.live)}</Fact>
@@ -64,12 +70,6 @@ function Whole({ status }: { readonly status: Found }) {
           <Fact name="Sources">{whole(status.sources)}</Fact>
           <Fact name="Runs">{whole(status.runs)}</Fact>
           <Fact name="Recalls">{whole(status.recalls)}</Fact>
-          <Fact name="Database">
-            {bytes(status.database_bytes)}{" "}
-            <span className="muted">
-              Postgres {status.postgres.split(" ")[0]}, pgvector {status.pgvector}, schema {status.revision ?? "none"}
-            </span>
-          </Fact>
         </dl>
       </section>
       <section>

@@ -1,0 +1,18 @@
+import { notify, notifyFailure } from "../state/notices";
+
+/** Copies a text to the clipboard. Without HTTPS a browser may have no clipboard for pages; then the notice says so. */
+export function CopyButton({ text }: { readonly text: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      notify("Copied");
+    } catch {
+      notifyFailure("Nothing was copied", new Error("the browser does not give this page its clipboard; select the text instead"));
+    }
+  };
+  return (
+    <button type="button" onClick={() => void copy()}>
+      Copy
+    </button>
+  );
+}

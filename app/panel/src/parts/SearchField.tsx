@@ -1,0 +1,44 @@
+import { type ReactNode, type RefObject, useEffect, useState } from "react";
+import { changeAddress } from "../state/address";
+import { useDebounced } from "../state/debounced";
+import { Icon } from "./Icon";
+
+interface Props {
+  readonly input?: RefObject<HTMLInputElement | null>;
+  /** The text that the address has as `q`. */
+  readonly text: string;
+  readonly label: string;
+  readonly placeholder: string;
+  /** Milliseconds after the last key, before the address gets the text. */
+  readonly pause: number;
+  readonly children?: ReactNode;
+}
+
+/** A search whose text is in the address. */
+export function SearchField({ input, text, label, placeholder, pause, children }: Props) {
+  const [draft, setDraft] = useState(text);
+  const settled = useDebounced(draft, pause);
+  // Back, forward and links change the address: the field follows.
+  useEffect(() => setDraft(text), [text]);
+  useEffect(() => {
+    if (settled === draft && settled !== text) changeAddress({ q: settled }, { replace: text !== "" && settled !== "" });
+    // The address follows the draft once it has settled; changes of the address itself are not answered here.
+  }, [settled]);
+  return (
+    <div className="search">
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="search"
+        dir="auto"
+        aria-label={label}
+        placeholder={placeholder}
+        value={draft}
+        maxLength={2000}
+        spellCheck={false}
+        onChange={(event) => setDraft(event.target.value)}
+      />
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,68 @@
+import { type FormEvent, type KeyboardEvent, useId, useState } from "react";
+import { useSaveNote } from "../../api/notes";
+import { Icon } from "../../parts/Icon";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { Working } from "../../parts/states";
+import { changeAddress } from "../../state/address";
+
+const TITLE_LIMIT = 500;
+const TAG_SEPARATOR = ",";
+
+/** The fields of a note. */
+function NoteForm({ onClose }: { readonly onClose: () => void }) {
+  const [title, setTitle] = useState("");
+  const [body, setBody] = useState("");
+  const [tags, setTags] = useState("");
+  const save = useSaveNote();
+  const id = useId();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const written = { title: title.trim(), body: body.trim(), tags: tagsOf(tags) };
+    save.mutate(written, { onSuccess: ({ id: saved }) => changeAddress({ memory: saved, note: null }, { replace: true, follow: true }) });
+  };
+  const keyed = (event: KeyboardEvent<HTMLFormElement>) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+  };
+  return (
+    <form className="note-form" onSubmit={submit} onKeyDown={keyed}>
+      <PaneTitle>New note</PaneTitle>
+      <div className="field">
+        <label htmlFor={`${id}-title`}>Title</label>
+        <input id={`${id}-title`} dir="auto" maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />
+      </div>
+      <div className="field">
+        <label htmlFor={`${id}-body`}>Text (Markdown)</label>
+        <textarea id={`${id}-body`} dir="auto" rows={12} required value={body} onChange={(event) => setBody(event.target.value)} />
+      </div>
+      <div className="field">
+        <label htmlFor={`${id}-tags`}>Tags, separated by commas</label>
+        <input id={`${id}-tags`} value={tags} onChange={(event) => setTags(event.target.value)} />
+      </div>
+      <p className="note-actions">
+        <button type="submit" className="primary" disabled={save.isPending || body.trim() === ""}>
+          Save
+        </button>
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        {save.isPending && <Working what="Saving" />}
+      </p>
+    </form>
+  );
+}
+
+function tagsOf(text: string): readonly string[] {
+  return [...new Set(text.split(TAG_SEPARATOR).map((tag) => tag.trim()).filter(Boolean))];
+}
+
+/** A new note in the pane beside the list. */
+export function NewNote({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <aside className="pane-detail" aria-label="New note" tabIndex={-1}>
+      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
+        <Icon name="close" label="Close" />
+      </button>
+      <NoteForm onClose={onClose} />
+    </aside>
+  );
+}

@@ -1,0 +1,90 @@
+import { useMemo } from "react";
+import { useFacets, useReviewCounts } from "../../api/memories";
+import { useScores } from "../../api/runs";
+import { useStatus } from "../../api/service";
+import { whole } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { go, linkTo } from "../../state/address";
+import { ScorePlot } from "../runs/ScorePlot";
+
+/** The workspace at a glance, as long as no memory is open. */
+export function Overview() {
+  return (
+    <aside className="overview" aria-label="Overview">
+      <article>
+        <p className="muted">
+          Select a memory to read and rate it. Press <kbd>j</kbd> or <kbd>k</kbd> to move, <kbd>u</kbd> or <kbd>d</kbd> to
+          rate.
+        </p>
+        <Stored />
+        <ToReview />
+        <Scores />
+      </article>
+    </aside>
+  );
+}
+
+function Stored() {
+  const kinds = useFacets().data?.kinds ?? [];
+  const status = useStatus().data;
+  if (!status || status.live === 0) return null;
+  return (
+    <section>
+      <h2>Stored</h2>
+      <ul className="tiles">
+        {kinds.map(({ value, count }) => (
+          <Tile key={value} count={count} name={count === 1 ? value : `${value}s`} href={linkTo("/", { kind: value })} />
+        ))}
+        <Tile count={status.runs} name={status.runs === 1 ? "run" : "runs"} href={linkTo("/runs")} />
+      </ul>
+      {status.waiting > 0 && <p className="muted">{whole(status.waiting)} memories are waiting for a vector.</p>}
+    </section>
+  );
+}
+
+function ToReview() {
+  const counts = useReviewCounts().data;
+  if (!counts) return null;
+  return (
+    <section>
+      <h2>To review</h2>
+      <ul className="tiles">
+        <Tile count={counts.prune_candidates} name="prune candidates" href={linkTo("/review")} />
+        <Tile count={counts.quarantined} name="quarantined" href={linkTo("/review", { tab: "quarantined" })} />
+        <Tile count={counts.deleted} name="in the trash" href={linkTo("/review", { tab: "deleted" })} />
+      </ul>
+    </section>
+  );
+}
+
+interface TileProps {
+  readonly count: number;
+  readonly name: string;
+  readonly href: string;
+}
+
+function Tile({ count, name, href }: TileProps) {
+  return (
+    <li>
+      <Link className="tile" href={href}>
+        <strong>{whole(count)}</strong> {name}
+      </Link>
+    </li>
+  );
+}
+
+function Scores() {
+  const points = useScores().data;
+  const types = useMemo(() => [...new Set((points ?? []).map((point) => point.task_type))].sort(), [points]);
+  if (!points || points.length === 0) return null;
+  return (
+    <section>
+      <h2>Runs</h2>
+      <ScorePlot
+        points={points} types={types} taskType="" open={null}
+        hrefOf={(run) => linkTo("/runs", { run })}
+        chooseType={(task_type) => go(linkTo("/runs", { task_type }), { follow: true })}
+      />
+    </section>
+  );
+}
