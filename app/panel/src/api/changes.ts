@@ -84,7 +84,9 @@ export function useChange(action: Action) {
         tellUndone("Change undone", undone);
       };
       const left = missing.length ? `; ${several(missing.length)} could not be ${DONE[action]}` : "";
-      notify(`${several(changed.length)} ${DONE[action]}${left}`, changed.length ? undo : undefined);
+      // A deletion is not the way back from a release: from the trash, Restore would make the memory live.
+      const undoable = changed.length > 0 && action !== "release";
+      notify(`${several(changed.length)} ${DONE[action]}${left}`, undoable ? undo : undefined);
       return refreshAll(kept);
     },
     onError: (error) => notifyFailure(`Nothing was ${DONE[action]}`, error),

@@ -1,5 +1,6 @@
 import { useRef } from "react";
-import { go, linkTo, useAddress } from "../state/address";
+import { linkTo, useAddress } from "../state/address";
+import { searchMemories } from "../state/search";
 import { type Theme, useTheme } from "../state/theme";
 import { Link } from "./Link";
 import { useShortcuts } from "../state/shortcuts";
@@ -19,11 +20,6 @@ const VIEWS = [
 const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
 
 const OWN_SEARCH = ["/", "/ask", "/graph", "/runs"];
-
-function searchMemories(): void {
-  go(linkTo("/"));
-  requestAnimationFrame(() => document.querySelector<HTMLElement>("input[type=search]")?.focus());
-}
 
 export function Header({ path }: { readonly path: string }) {
   // The address is read so that the links follow the workspace.

@@ -6,6 +6,7 @@ import { counted, whole } from "../../parts/format";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { focusLine, useFocusBack } from "../../state/focus";
+import { searchHere } from "../../state/search";
 import { useShortcuts } from "../../state/shortcuts";
 import { type Step, useStepping } from "../../state/stepping";
 import { type Asked, FILTERS, narrowed, readAsked, whenOf } from "./asked";
@@ -36,7 +37,7 @@ export function Runs() {
   };
   useFocusBack(open, lineOf, ".list");
   useShortcuts({
-    "/": () => document.querySelector<HTMLInputElement>(".run-filters input")?.select(),
+    "/": searchHere,
     j: () => move(1),
     k: () => move(-1),
     Escape: close,
