@@ -111,6 +111,9 @@ async def test_a_finding_is_marked_and_released(open_panel: Open, api: httpx.Asy
     await page.get_by_role("button", name="Release").click()
     await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
     assert await live(api) == 1
+    notice = page.locator(".notice", has_text="1 memory released")
+    await expect(notice.get_by_role("button", name="Dismiss")).to_be_visible()
+    await expect(notice.get_by_role("button", name="Undo")).to_have_count(0)
 
 
 async def test_shift_selects_a_range(open_panel: Open, api: httpx.AsyncClient) -> None:
