@@ -1,1 +1,1 @@
-"""The core room: what a memory is, and its life from remembering to retiring."""
+"""The core room: the memory, and its life from storing to retiring."""

@@ -20,7 +20,8 @@ from app.workspaces.workspace import Workspace
 LARGEST_PAGE = 200
 
 NEIGHBOURHOOD = 2
-"""Places before and after a memory in its source; retrieval boosts neighbours as far."""
+"""Distance of the farthest neighbours that are shown, in ordinals; retrieval boosts neighbours up to the same
+distance."""
 MOST_NEIGHBOURS = 20
 MOST_LINKED = 200
 
@@ -130,7 +131,7 @@ async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: 
 async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:
     """Returns the live memories that a memory is linked with, at most MOST_LINKED.
 
-    The memories before and after it in its source come first (`next`), then what callers said, then what was found.
+    The memories before and after it in its source come first (`next`), then given links, then found ones.
 
     Raises:
         NotFound: the workspace has no such memory.
@@ -145,7 +146,7 @@ async def list_sources(
     """Returns sources, retired ones included, newest first, after the place that `before` names.
 
     Raises:
-        InvalidInput: an unknown kind, or a limit out of range.
+        InvalidInput: the kind is unknown, or the limit is out of range.
     """
     _check_limit(limit)
     if kind is not None and kind not in SOURCE_KINDS:
@@ -161,7 +162,7 @@ def _check_limit(limit: int) -> None:
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
 MOST_VALUES = 200
-"""Values of each facet: nobody chooses from more."""
+"""Most values of each facet; nobody chooses from more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,8 +58,8 @@ WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id
 """  # noqa: S608 - constants
 
 MOST_GIVEN = 500
-"""Memories of one run that are looked at; a run is given a few dozen."""
-# A memory that the run itself wrote is left out: repeating it is no echo. Sent again it is known; corrected it is news.
+"""Most memories of one run that are read; a run is given a few dozen."""
+# A memory that the run itself wrote is left out, because a run may send its own memory again or correct it.
 GIVEN = """
 SELECT given.run_id, m.memory_id, m.title, m.body
 FROM (
@@ -103,7 +103,7 @@ EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days =
 EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
 
 DESTROY = f"DELETE FROM memories WHERE {EXPIRED} AND NOT (kind = 'chunk' AND source_id IS NOT NULL)"  # noqa: S608 - constants
-# A chunk's text may stand in its file for years: the row, empty, keeps it from coming back with the next version.
+# A chunk's text may stay in its file for years: the empty row keeps the next version of the file from restoring it.
 BLANK_CHUNKS = f"""
 UPDATE memories SET title = '', body = '', tags = '{{}}', metadata = '{{}}', findings = NULL, run_id = NULL
 WHERE {EXPIRED_CHUNK}
@@ -120,7 +120,7 @@ class Judgement(NamedTuple):
 
 
 async def judge(session: Session, judgements: Sequence[Judgement], *, known_first: bool) -> None:
-    """Gives observations scores and verdicts; with `known_first` only those that have none."""
+    """Gives observations scores and verdicts; with `known_first` only the observations without them."""
     if judgements:
         ids, scores, verdicts = map(list, zip(*judgements, strict=True))
         values = {"ids": ids, "scores": scores, "verdicts": verdicts, "known_first": known_first}
@@ -138,7 +138,7 @@ async def has_twin(session: Session, content_hash: bytes) -> bool:
 
 
 async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
-    """Gives an observation this body and these facts; it still has to be indexed."""
+    """Gives an observation this body and these facts; the caller indexes it afterwards."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
     await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
 
@@ -149,13 +149,13 @@ async def supersede(session: Session, older: UUID, newer: UUID) -> None:
 
 
 async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
-    """Changes the tags of memories by TAG or UNTAG; returns those that have changed."""
+    """Changes the tags of memories by TAG or UNTAG; returns the changed memories."""
     await lock(session, ids)
     return await session.column(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
 
 
 async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[Given]]:
-    """Returns the memories of others that recalls gave to these runs, by run."""
+    """Returns, for each run, the memories that recalls gave to it and that it did not write itself."""
     values = {"run_ids": sorted(set(run_ids)), "limit": MOST_GIVEN}
     found: dict[str, list[Given]] = defaultdict(list)
     for row in await session.rows(GIVEN, values):
@@ -174,13 +174,13 @@ class TwinLive(Exception):
 
 
 async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
-    """Makes memories live again; returns their ids, and the ids of those that went back to quarantine instead.
+    """Makes memories live again; returns their ids, and the ids of memories that went back to quarantine.
 
-    A memory that was deleted in quarantine goes back there; a second restore releases it. Live ones still have to be
-    indexed.
+    A memory that was deleted in quarantine goes back there; a second restore releases it. The caller indexes the live
+    ones afterwards.
 
     Raises:
-        TwinLive: nothing can be restored in this transaction.
+        TwinLive: another transaction has restored the same text, so this transaction cannot go on.
     """
     retired = {row.memory_id: row.was_quarantined for row in await session.rows(LOCK_RETIRED, {"ids": list(ids)})}
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
@@ -195,8 +195,8 @@ async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], li
 async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:
     """Destroys the memories of all workspaces that were deleted longer ago than `days`.
 
-    Returns how many, and the chunks that keep an empty row, by workspace and memory: their ratings are still stored,
-    those of the others are gone.
+    Returns their number, and the chunks that keep an empty row, by workspace and memory: the ratings of these chunks
+    are still stored.
     """
     blanked = [(row.workspace_id, row.memory_id) for row in await session.rows(BLANK_CHUNKS, {"days": days})]
     return len(blanked) + await session.execute(DESTROY, {"days": days}), blanked

@@ -1,4 +1,4 @@
-"""Finds echoes: text of a run that repeats the memories it was given. An echo is a use of the memory, not news."""
+"""Finds echoes: parts of a run's text that repeat the memories it was given. An echo counts as a use of the memory."""
 
 import asyncio
 from collections import defaultdict
@@ -24,14 +24,14 @@ from app.text.words import SHORTEST_REWORDED, adds_nothing, measures, resemblanc
 from app.workspaces.workspace import Workspace
 
 ECHO_SHARE = 0.75
-"""Share of a text's shingles in one given memory from which on the text repeats that memory."""
+"""Least share of a text's shingles that one given memory has if the text repeats it."""
 NEAR_SHARE = 0.6
-"""Jaccard share of the shingles of two observations of one task from which on they are near-duplicates."""
+"""Least Jaccard index of the shingles of two observations of one task that are near-duplicates."""
 ECHO_SIMILARITY = 0.92
-"""Cosine from which on a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99, and so
-have sentences that contradict each other by one word."""
+"""Least cosine at which a text without a new word repeats a given memory. Reordered sentences have 0.94 to 0.99;
+sentences that contradict each other by one word have the same."""
 LONGEST_REWORDED = 150
-"""Words: the embedding of a longer text is that of its beginning."""
+"""Most words of a text that is compared by its embedding: the embedding of a longer text covers only its beginning."""
 MOST_DOUBTFUL = 200
 """Texts of one output that are embedded to find echoes; further texts are kept."""
 
@@ -47,7 +47,7 @@ def echo_of(text: str, given: Iterable[Given]) -> UUID | None:
     share, best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or share < ECHO_SHARE:
         return None
-    # All shingles are the same, but a sign or a unit may differ.
+    # All shingles are equal, but a sign or a unit may differ.
     repeats = measures(text) <= measures(best.text) if share == 1 else adds_nothing(text, best.text)
     return best.memory_id if repeats else None
 
@@ -63,7 +63,7 @@ def echo_by_meaning(text: str, nearest: Given, similarity: float) -> bool:
 
 
 def says_no_more(text: str, known: str) -> bool:
-    """Returns whether `text` is a near-duplicate of `known` without a new number, name, negation or other word."""
+    """Returns whether `text` is a near-duplicate of `known` and has no new number, name, negation or other word."""
     return resemblance(shingles(text), shingles(known)) >= NEAR_SHARE and adds_nothing(text, known)
 
 
@@ -72,7 +72,7 @@ class Residual:
     """A text without its echoes."""
 
     text: str
-    """The residual text; "" if all of it, or each of its pieces, repeats something."""
+    """The residual text; "" if the whole text, or each of its pieces, repeats a memory."""
     repeats: frozenset[UUID] = frozenset()
     """The given memories that it repeats, wholly or in part."""
 
@@ -88,7 +88,7 @@ WAYS = (_Way(line_pieces, lines_left), _Way(sentence_pieces, sentences_left))
 
 
 class Comparison(NamedTuple):
-    """The memories that a run was given, and the parts that find echoes of them."""
+    """The memories that a run was given, and the objects that find echoes of them."""
 
     database: Database
     provider: EmbeddingProvider | None
@@ -97,7 +97,7 @@ class Comparison(NamedTuple):
 
 
 async def residuals(comparison: Comparison, texts: Sequence[str]) -> list[Residual]:
-    """Returns each text without its echoes, found in the whole text, in its lines, and in their sentences."""
+    """Returns each text without its echoes, which are searched for in the whole text, its lines and their sentences."""
     if not comparison.given:
         return [Residual(text) for text in texts]
     return await _residuals(comparison, texts, WAYS)
@@ -136,7 +136,7 @@ def _all_repeats(found: Sequence[Residual]) -> frozenset[UUID]:
 
 
 async def _repeated(comparison: Comparison, texts: Sequence[str]) -> list[UUID | None]:
-    """Returns for each text the given memory that it repeats, by words or by meaning."""
+    """Returns, for each text, the given memory that it repeats by words or by meaning."""
     given = comparison.given
     found = await asyncio.to_thread(lambda: [echo_of(text, given) for text in texts])
     doubtful = await asyncio.to_thread(_doubtful, texts, found, given)
@@ -149,14 +149,14 @@ async def _repeated(comparison: Comparison, texts: Sequence[str]) -> list[UUID |
 
 
 def _doubtful(texts: Sequence[str], found: Sequence[UUID | None], given: Sequence[Given]) -> list[int]:
-    """Returns the places of texts without a new word: only their embedding tells whether they are echoes."""
+    """Returns the positions of texts without a new word: only their embedding tells whether they are echoes."""
     unknown = (place for place, memory_id in enumerate(found) if memory_id is None and may_be_reworded(texts[place]))
     repeating = (place for place in unknown if any(adds_nothing(texts[place], item.text) for item in given))
     return list(islice(repeating, MOST_DOUBTFUL))
 
 
 async def _nearest(comparison: Comparison, texts: Sequence[str]) -> list[tuple[UUID | None, float]]:
-    """Returns for each text the given memory nearest in meaning, with its cosine; an empty list without vectors."""
+    """Returns, for each text, the given memory nearest in meaning, with its cosine; returns [] without vectors."""
     provider = comparison.provider
     if provider is None or not provider.enabled or not texts:
         return []
@@ -179,9 +179,9 @@ async def note_echoes(
     batch: Sequence[Screened],
     runs: RunTraces | None,
 ) -> list[Screened]:
-    """Returns the batch with an objection to each memory that only repeats what its run was given.
+    """Returns the batch, with an objection to each memory that only repeats memories its run was given.
 
-    A repeated memory counts as used, also if the text says more. Such a text is kept whole.
+    A repeated memory counts as used, even if the text also says something new. Such a text is stored whole.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(batch):
@@ -211,7 +211,7 @@ def _objection(repeats: Sequence[UUID]) -> Objection:
 
 
 def without(parts: Sequence[str], found: Sequence[Residual]) -> str:
-    """Returns an output without its echoes, and without the frame that a history section puts around memories."""
+    """Returns an output without its echoes and without the frame lines of a history section."""
     left = [item.text if item.repeats else part for part, item in zip(parts, found, strict=True)]
     kept = unframed([part for part, item in zip(left, found, strict=True) if part or not item.repeats])
     if any(item.repeats for item in found) and not any(lines(part) for part in kept):

@@ -57,7 +57,8 @@ UNJUDGED = {"desc": -1, "asc": 11}
 MOST_COUNTED = 10_001
 
 FEW_TAGGED = 1_000
-"""Memories that a list looks up by their tag; of more it finds enough on its way through the workspace."""
+"""If at most this many memories have a tag, a list looks them up by it; else it reads the workspace until it has
+enough."""
 # Row-level security keeps the index of tags from the statement of a session: this function reads it.
 TAGGED = "SELECT priors_tagged(%(tags)s::text[], %(most)s)"
 
@@ -93,26 +94,27 @@ Conditions: TypeAlias = tuple[Sequence[str], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Conditions that a memory must meet, all of them; an empty one keeps everything."""
+    """The conditions of a search or a list. A memory must meet all of them; an empty condition excludes nothing."""
 
     kinds: tuple[str, ...] = ()
-    """Any of these kinds."""
+    """Kinds: a memory must have one of them."""
     source: str = ""
     """Glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one character."""
     tags: tuple[str, ...] = ()
-    """All of these tags."""
+    """Tags: a memory must have all of them."""
     since: datetime | None = None
-    """The earliest moment, itself included: when it occurred, or when it was stored if that is not known."""
+    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is
+    unknown."""
     until: datetime | None = None
-    """The latest moment, itself excluded."""
+    """The latest moment, exclusive."""
     task_types: tuple[str, ...] = ()
-    """An observation of any of these task types."""
+    """Task types: an observation must have one of them."""
     verdicts: tuple[str, ...] = ()
-    """An observation with any of these verdicts."""
+    """Verdicts: an observation must have one of them."""
     min_quality: int | None = None
     max_quality: int | None = None
     min_score: float | None = None
-    """The lowest score; memories without a score do not meet it."""
+    """The lowest score; a memory without a score does not meet this condition."""
     max_score: float | None = None
 
     @property
@@ -127,10 +129,10 @@ class Filters:
 
 
 def check(filters: Filters, *, within: str = "filters.") -> None:
-    """Checks that the conditions can be asked and met.
+    """Checks that each condition is valid.
 
     Raises:
-        InvalidInput: one cannot; `within` is put before its name.
+        InvalidInput: a condition is not valid; `within` precedes its name.
     """
     for name, message in _reasons(filters):
         raise InvalidInput(f"{within}{name}", message)
@@ -196,7 +198,7 @@ def glob_pattern(glob: str) -> str:
 
 
 async def conditions_of_list(session: Session, filters: Filters, source_id: UUID | None) -> Conditions:
-    """Returns the conditions of a list of live memories; with `source_id` only of that source."""
+    """Returns the conditions of a list of live memories, with `source_id` of that source only."""
     clauses, values = conditions(filters)
     clauses = [LIVE, *clauses]
     if source_id is not None:
@@ -213,7 +215,7 @@ async def conditions_of_list(session: Session, filters: Filters, source_id: UUID
 async def page(
     session: Session, met: Conditions, *, order: tuple[str, str], after: tuple[Any, UUID] | None, limit: int
 ) -> list[tuple[Memory, Any]]:
-    """Returns memories that meet the conditions in an order, each with its value in that order.
+    """Returns the memories that meet the conditions, sorted, each with the value by which it is sorted.
 
     `after` is the value and id of the memory before the first one.
     """
@@ -259,7 +261,7 @@ async def retired_as(session: Session, reason: str, limit: int) -> list[Memory]:
 
 
 async def low(session: Session, *, quality: int, final_score: float, limit: int) -> list[Memory]:
-    """Returns live memories of at most this quality, or below this score and rated down; the worst first."""
+    """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
     values = {"quality": quality, "final_score": final_score, "limit": limit}
     return await _listed(session, LOW, "m.quality, m.final_score NULLS LAST", values)
 

@@ -17,20 +17,21 @@ from app.text.words import SPEAKS
 from app.workspaces.workspace import unknown_language
 
 BODY_LIMIT = 200_000
-"""Characters. Postgres refuses a tsvector over 1 MB, which the most varied text of this length does not reach."""
+"""Most characters of a body. Postgres refuses a tsvector over 1 MB; even a text of only different words stays below
+it."""
 TITLE_LIMIT = 1_000
 URI_LIMIT = 2_000
-"""Bytes; an index row holds at most 2,700."""
+"""Most bytes of a URI; an index row holds at most 2,700."""
 TAG_LIMIT = 100
 TAGS_LIMIT = 64
 METADATA_DEPTH = 32
 METADATA_LIMIT = 100_000
-"""Bytes as JSON."""
+"""Most bytes of the metadata as JSON."""
 NAME_LIMIT = 200
 TASK_LIMIT = 20_000
 LARGEST_ORDINAL = 2**31 - 1
 SMALLEST_SCORE, LARGEST_SCORE = 1e-6, 10
-"""Limits of a score other than 0; a `real` column cannot hold far smaller numbers."""
+"""Limits of a score other than 0; a `real` column cannot hold much smaller numbers."""
 TEXT_LIMITS = {"body": BODY_LIMIT, "title": TITLE_LIMIT, "language": NAME_LIMIT, "run_id": NAME_LIMIT}
 DETAIL_LIMITS = {
     "task": TASK_LIMIT,
@@ -76,7 +77,7 @@ def _text_reasons(item: object, limits: Mapping[str, int], within: str = "") -> 
 
 
 def score_reasons(field: str, score: float) -> Iterator[str]:
-    """Yields the reason why a number is no evaluator's score."""
+    """Yields the reason why a number cannot be an evaluator's score."""
     if not (score == 0 or SMALLEST_SCORE <= score <= LARGEST_SCORE):
         yield f"{field}: must be from {SMALLEST_SCORE:f} to {LARGEST_SCORE}, or 0"
 
@@ -154,7 +155,7 @@ def _unstorable_text(text: str, field: str) -> Iterator[str]:
 
 
 BOILERPLATE_CHARACTERS = 160
-"""Characters; a longer text is no boilerplate."""
+"""Most characters of boilerplate; a longer text has more to say."""
 
 INVALID, INJECTION = "invalid", "injection"
 EMPTY, PUNCTUATION, BOILERPLATE_ONLY, STACK_TRACE, ECHO = "empty", "punctuation", "boilerplate", "stack_trace", "echo"
@@ -167,7 +168,7 @@ MEANINGS = {
 
 
 def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern[str]:
-    """Returns the expression of a text that says only that nothing was found or done."""
+    """Returns the expression for texts that only say that nothing was found or done."""
     pattern = rf"\A\W* (?:(?:{'|'.join(apologies)})\b\W*)* (?:{'|'.join(phrases)}) \W*\Z"
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
@@ -212,12 +213,12 @@ SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
 
 def screened(memory: NewMemory, *, mask: bool) -> Screened:
-    """Returns a memory after the gate: without its secrets, with its findings and an objection, if there is one."""
+    """Returns a memory after the gate: without its secrets, and with its findings and its objection, if any."""
     reason = reason_to_reject(memory)
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
     clean = _without_secrets(memory) if mask else memory
-    # A message is kept however worthless: without it, the others of its source would have other neighbours.
+    # Even a worthless message is stored: without it, other messages of its source would have wrong neighbours.
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
@@ -241,7 +242,7 @@ def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, An
 
 
 def _texts(memory: NewMemory) -> Iterator[tuple[str, str]]:
-    """Yields all texts of a memory that somebody may read, each with its place."""
+    """Yields all readable texts of a memory, each with its place."""
     yield from (("title", memory.title), ("body", memory.body))
     if memory.source is not None:
         yield from (("source.title", memory.source.title), ("source.uri", memory.source.uri))
@@ -269,6 +270,6 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
 def _without_secrets(memory: NewMemory) -> NewMemory:
     clean = masked_values(replace(memory, embedding=None))
     if (clean.title, clean.body) != (memory.title, memory.body):
-        # The vector was made of the unmasked text.
+        # The given vector was made from the unmasked text.
         return clean
     return replace(clean, embedding=memory.embedding)

@@ -19,7 +19,7 @@ from app.workspaces.workspace import Workspace
 MOST_AT_ONCE = 10_000
 TWIN_RETRIES = 3
 LOW_QUALITY = -2
-"""The quality at or below which a memory is a prune candidate whatever its score."""
+"""A memory of at most this quality is a prune candidate, regardless of its score."""
 LOW_SCORE = 6.0
 """The score below which a memory with a negative quality is a prune candidate."""
 
@@ -43,11 +43,11 @@ class ReviewCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The given ids, divided into changed and missing memories."""
+    """The given ids, divided into changed and missing ones."""
 
     changed: tuple[UUID, ...]
     missing: tuple[UUID, ...]
-    """Not in the workspace, or not in a state that the verb changes."""
+    """Ids of memories that are not in the workspace, or not in a state that the verb changes."""
 
 
 async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
@@ -81,10 +81,10 @@ async def tag_memories(
 ) -> Changed:
     """Gives memories a tag, or `remove` it, all in one transaction.
 
-    Missing are those that had it and those with 64 tags, or those that did not have it.
+    `missing` has the memories that had the tag already or have 64 tags; with `remove`, those that did not have it.
 
     Raises:
-        InvalidInput: a tag that none can have, or too many memories at once.
+        InvalidInput: the tag is not valid, or there are too many memories.
     """
     change = changes.UNTAG if remove else changes.TAG
     retag = partial(changes.retag, ids=ids, tag=_tag(tag, mask=mask), statement=change)
@@ -129,7 +129,7 @@ async def deleted(database: Database, *, workspace: Workspace, limit: int = 200)
 
 
 async def prune_candidates(database: Database, *, workspace: Workspace, limit: int = 200) -> list[PruneCandidate]:
-    """Returns memories of quality -2 or less, and those rated down below a score of 6; the worst first."""
+    """Returns memories of quality -2 or less, and rated-down ones below a score of 6; the worst first."""
     async with database.session(workspace, transaction=False) as session:
         found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit)
     return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
@@ -142,6 +142,6 @@ def _reason_to_prune(memory: Memory) -> str:
 
 
 async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCounts:
-    """Returns how many memories somebody should look at."""
+    """Returns the numbers of memories that people should review."""
     async with database.session(workspace, transaction=False) as session:
         return ReviewCounts(**await filters.count_to_review(session, quality=LOW_QUALITY, final_score=LOW_SCORE))

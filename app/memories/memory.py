@@ -1,4 +1,4 @@
-"""The values of a memory: given, ready to be written, and stored; and its source."""
+"""The values of a memory (given, ready to be written, stored) and of its source."""
 
 import hashlib
 import os
@@ -17,11 +17,11 @@ KINDS = ("observation", "chunk", "message", "cue", "note")
 SOURCE_KINDS = ("report", "session", "run", "other")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 GONE, DELETED, SUPERSEDED, QUARANTINED = "gone", "deleted", "superseded", "quarantined"
-"""Reasons to retire a memory: its text left its source, a person deleted it, a better memory says the same, or the
-injection scan found something in it."""
+"""Reasons to retire a memory: its text is no longer in its source, a person deleted it, a better memory says the
+same, or the injection scan has a finding in it."""
 
 COPIED = ("kind", "ordinal", "title", "body", "tags", "run_id", "final_score")
-"""Fields of a memory that its row takes as they are."""
+"""Fields that a memory and its row have in common."""
 
 Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
 """Content hash, kind, source and ordinal."""
@@ -29,7 +29,7 @@ Identity: TypeAlias = tuple[bytes, str, UUID | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReference:
-    """A source by its kind and URI; it is made when the first memory names it."""
+    """A source, identified by its kind and URI. It is stored when the first memory names it."""
 
     kind: str
     uri: str
@@ -63,9 +63,9 @@ class GivenVector:
     """A vector that a writer gives with its memory."""
 
     model: str
-    """The model that made it; only vectors of the served model are taken."""
+    """The model that made the vector; only vectors of the served model are accepted."""
     numbers: bytes
-    """32-bit floats, little-endian."""
+    """The vector as little-endian 32-bit floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +77,18 @@ class NewMemory:
     title: str = ""
     source: SourceReference | None = None
     ordinal: int | None = None
-    """Its place in the source, from 0; neighbours in a source boost each other."""
+    """Position in the source, from 0; neighbours in a source boost each other."""
     occurred_at: datetime | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     language: str | None = None
-    """Text search language by name or ISO code; None: the workspace's."""
+    """Text search language by name or ISO code; None stands for the workspace's language."""
     run_id: str | None = None
     final_score: float | None = None
     """The evaluator's score, 0 to 10."""
     observation: ObservationDetail | None = None
     embedding: GivenVector | None = None
-    """The vector of title and body; None: a worker makes it."""
+    """The vector of title and body; if None, a worker makes it."""
 
 
 HASH_BYTES = 16
@@ -137,12 +137,12 @@ class MemoryRow:
 
     @property
     def identity(self) -> Identity:
-        """Two live memories of a workspace never share it."""
+        """The identity, which no two live memories of a workspace share."""
         return self.content_hash, self.memory.kind, self.source_id, self.memory.ordinal
 
     @property
     def json(self) -> dict[str, Any]:
-        """The row as `jsonb_populate_recordset` reads it."""
+        """The row in the form that `jsonb_populate_recordset` reads."""
         given = self.memory
         return {
             **{name: getattr(given, name) for name in COPIED},
@@ -160,12 +160,12 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
-    """A reason not to store a memory."""
+    """The reason not to store a memory."""
 
     message: str
-    """Names the field, the fault and the remedy."""
+    """The field, the fault and the remedy."""
     code: str
-    """The name that statistics count it by."""
+    """The name under which statistics count the reason."""
     details: tuple[dict[str, Any], ...] = ()
 
 
@@ -175,9 +175,9 @@ class Screened:
 
     memory: NewMemory
     objection: Objection | None = None
-    """None: it may be stored."""
+    """The reason not to store it; None if it may be stored."""
     findings: tuple[dict[str, Any], ...] = ()
-    """The findings of the injection scan, by field; also those that block nothing."""
+    """The findings of the injection scan, by field, including harmless ones."""
     tokens: int = 0
     """Length of its embedded text; 0 until it is counted."""
 
@@ -258,15 +258,15 @@ class Memory:
     quality: int
     tokens: int
     uses: int
-    """The number of runs' outputs that repeated it after it was given to them."""
+    """Number of runs that were given the memory and whose output repeats it."""
     created_at: datetime
     valid_until: datetime | None
     retired_as: str | None
-    """GONE, DELETED, SUPERSEDED or QUARANTINED; None while it is live."""
+    """GONE, DELETED, SUPERSEDED or QUARANTINED; None for a live memory."""
     findings: Sequence[Mapping[str, Any]] | None
     """The findings of the injection scan."""
     observation: StoredObservation | None = None
-    """None for other kinds, and in a recall, which reads the text alone."""
+    """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,23 +274,23 @@ class Rejection:
     """A given memory that was not stored, and the reason."""
 
     index: int
-    """Its place in the batch, from 0."""
+    """Position in the batch, from 0."""
     reason: str
     code: str = "invalid"
-    """The name that statistics count it by: `invalid`, `empty`, `punctuation`, `boilerplate`, `stack_trace`, `echo` or
-    `injection`."""
+    """The name under which statistics count the reason: `invalid`, `empty`, `punctuation`, `boilerplate`,
+    `stack_trace`, `echo` or `injection`."""
     details: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """The outcome of a batch: each given memory is in exactly one of the four."""
+    """The outcome of a batch; each given memory is in exactly one of the four counts."""
 
     ids: tuple[UUID | None, ...]
-    """One a given memory, in its order; None if it was rejected."""
+    """One id for each given memory, in their order; None for a rejected one."""
     stored: int
     updated: int
-    """Known memories that were given a new date, tag, metadata, score or run."""
+    """Number of known memories that got a new date, tag, metadata, score or run."""
     unchanged: int
     rejected: tuple[Rejection, ...]
 

@@ -1,4 +1,4 @@
-"""The verb that stores memories, and the way of each batch: screened, checked for echoes, written, indexed."""
+"""The verb that stores memories. Each batch is screened, checked for echoes, written and indexed."""
 
 import asyncio
 from collections import Counter
@@ -26,17 +26,17 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
 BATCH = 2_000
-"""Memories of a transaction. Indexing their words takes a third of the time per memory that it takes in batches of 500
-(0.3 s of the server's time for all statements of a batch). The next batch is held in memory meanwhile."""
+"""Most memories of a transaction. Indexing their words takes a third of the time per memory that batches of 500
+take; all statements of a batch take 0.3 s of the server's time. The next batch is in memory at the same time."""
 BATCH_CHARACTERS = 4_000_000
-"""Characters of a batch's bodies: it is sent as one document, and held in memory a few times over."""
+"""Most characters of a batch's bodies: the batch is sent as one document, and memory holds several copies of it."""
 T = TypeVar("T")
 Outcome: TypeAlias = UUID | Objection
 """The id of a memory that was stored, or the reason why it was not."""
 
 
 class Door(NamedTuple):
-    """The parts and settings that every batch of a call shares."""
+    """The objects and settings that all batches of a call share."""
 
     database: Database
     counter: TokenCounter
@@ -44,24 +44,24 @@ class Door(NamedTuple):
     mask: bool = True
     provider: EmbeddingProvider | None = None
     runs: RunTraces | None = None
-    """Needed if memories name runs."""
+    """The notes about runs; needed if memories name runs."""
     known_first: bool = False
 
 
 async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
-    """Stores memories. Each is indexed by its words at once, and by its meaning when a worker has embedded it.
+    """Stores memories. Their words are indexed at once, their meaning when a worker has embedded them.
 
-    Known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
-    and metadata, and takes the given score, date and observation's details. It keeps its own with `known_first`, or
-    if another run says the same without a better score; and it keeps the run that said it first.
+    A known text (same kind, source, ordinal, title and body) is not stored twice: the known memory gains the given tags
+    and metadata, and takes the given score, date and details of an observation. It keeps its own values with
+    `known_first`, or if another run says the same without a better score. It always keeps its first run.
 
-    A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats what its
-    run was given, which counts as a use of the memory that it repeats. The others are stored. Secrets are masked unless
-    `mask` is off. A memory that brings its vector, of the served model, is indexed by its meaning at once as well. With
-    a `provider`, an echo in other words is found too. `runs` is needed if memories name runs.
+    A memory is rejected with its reason if it cannot be stored, is worthless, instructs its reader, or repeats a memory
+    that its run was given; such an echo counts as a use of the repeated memory. The others are stored. Secrets are
+    masked unless `mask` is off. A memory that comes with a vector of the served model can be found by meaning at once.
+    With a `provider`, echoes in other words are found too. `runs` is needed if memories name runs.
 
     Raises:
-        DatabaseUnavailable: nothing of the batch in progress is stored; earlier batches are.
+        DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
     """
     outcomes, counts = list[Outcome](), Counter[str]()
     async for part, counted in _stored_batches(door, _batches(memories)):
@@ -71,9 +71,9 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
 
 
 async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
-    """Stores memories that come in pieces, as `remember` does; yields the outcome of each piece, in their order.
+    """Stores memories that arrive in batches, as `remember` does; yields the outcome of each batch, in their order.
 
-    While one batch is written, the next is awaited and screened.
+    It receives and screens the next batch while it writes one.
     """
     async for outcomes, counts in _stored_batches(door, batches):
         yield _remembered(outcomes, counts)
@@ -85,7 +85,7 @@ async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembere
 
 
 async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewMemory]]:
-    """Yields runs of at most BATCH memories and about BATCH_CHARACTERS."""
+    """Yields batches of at most BATCH memories and about BATCH_CHARACTERS."""
     start, characters = 0, 0
     for place, memory in enumerate(memories):
         if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
@@ -112,7 +112,7 @@ async def _screened_batches(
 
 
 async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
-    """Yields each item, while the one after it is awaited."""
+    """Yields each item while it waits for the next one."""
 
     async def following() -> T | None:
         return await anext(items, None)
@@ -194,7 +194,7 @@ def _reason_not_to_compare(given: GivenVector, model: StoredModel | None) -> str
 
 
 async def _stored(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[Outcome]:
-    """Stores a batch; returns the id of each, or why it could not be indexed: then the halves are stored one by one."""
+    """Stores a batch, in halves if the index cannot hold a text; returns each memory's id or objection."""
     try:
         with word_limit():
             return [*await again_after_deadlock(lambda: _store(door, batch, counts))]

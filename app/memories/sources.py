@@ -1,4 +1,4 @@
-"""The SQL of sources, and of the changes that a new version or path of a report file makes."""
+"""The SQL of sources, and of the changes for a new version or path of a report file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -39,7 +39,7 @@ KNOWN = f"""
 ORDER BY retired_at NULLS LAST
 """
 
-# Locked in the order of the paths: two ingestions of the same files wait for each other, but never in a circle.
+# Locked in the order of the paths, so that two ingestions of the same files wait for each other without a deadlock.
 LOCK = f"""
 {SELECT} WHERE workspace_id = %(workspace_id)s AND kind = 'report' AND uri = ANY(%(uris)s::text[])
 ORDER BY uri, retired_at DESC NULLS FIRST, created_at FOR NO KEY UPDATE
@@ -79,13 +79,13 @@ class KnownFile:
     title: str
     """The path that people see."""
     content_hash: bytes
-    """Hash of its stored content; empty until its first content is stored."""
+    """Hash of the stored content; empty until the first content is stored."""
     live: bool
-    """False once the file is gone."""
+    """False if the file no longer exists."""
 
 
 async def ensure(session: Session, references: Iterable[SourceReference]) -> dict[tuple[str, str], UUID]:
-    """Returns the live source of each reference by (kind, uri), made now if there is none."""
+    """Returns the live source of each reference, by (kind, uri); makes the missing sources."""
     wanted = {(reference.kind, reference.uri): reference for reference in references}
     found = await _live(session, wanted)
     missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
@@ -120,12 +120,12 @@ async def page(
 
 
 async def known_files(session: Session) -> list[KnownFile]:
-    """Returns every report file ever ingested, the retired ones first and the live ones last."""
+    """Returns all report files that were ever ingested, the retired ones first."""
     return [_file_of(row) for row in await session.rows(KNOWN)]
 
 
 async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str, KnownFile]:
-    """Locks the sources of these files, made if they are missing; returns them by path.
+    """Locks the sources of these files, and makes the missing ones; returns them by path.
 
     `titles` are the files' titles by path. Two ingestions of a file wait for each other.
     """
@@ -138,7 +138,7 @@ async def locked_files(session: Session, titles: Mapping[str, str]) -> dict[str,
 
 
 def _by_path(rows: Iterable[Row]) -> dict[str, KnownFile]:
-    """Returns a path's live source, or else the one retired last."""
+    """Returns, for each path, its live source, or else the source that was retired last."""
     files: dict[str, KnownFile] = {}
     for row in rows:
         files.setdefault(row.uri, _file_of(row))
@@ -163,16 +163,16 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
 
 
 async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
-    """Gives known chunks (by `memory_id`) these titles and metadata; they still have to be indexed and embedded."""
+    """Gives known chunks (by `memory_id`) these titles and metadata; the caller has them indexed and embedded."""
     await session.execute(RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
 
 
 async def retire_file(session: Session, source_id: UUID) -> None:
-    """Notes that a file is gone; its chunks still have to be retired."""
+    """Notes that a file no longer exists; the caller retires its chunks."""
     await session.execute(RETIRE, {"source_id": source_id})
 
 
 async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
-    """Takes memories out of the live ones' unique index until they are updated, so that they may swap their places."""
+    """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
         await session.execute(PARK, {"ids": list(ids)})

@@ -1,4 +1,4 @@
-"""The SQL that gets and writes memories and their fields as observations, retires them, and counts refusals."""
+"""The SQL that reads, writes and retires memories with their observation fields, and counts refusals."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ SHOWN_COLUMNS = f"""{COLUMNS},
         'superseded_by', o.superseded_by
     ) END AS observation
 """
-"""All columns of a memory as people see it; COLUMNS are those that a recall returns."""
+"""All columns of a memory that people see; COLUMNS has the columns of a recall."""
 
 GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = %(memory_id)s"  # noqa: S608 - constants
 
@@ -99,7 +99,7 @@ REFUSALS_OF_ALL = "SELECT reason, sum(count)::bigint AS total FROM refusals GROU
 
 
 class TooManyWords(Exception):
-    """A text has more different words than the text index can hold."""
+    """A text has more distinct words than the text index can hold."""
 
 
 @contextmanager
@@ -118,20 +118,20 @@ async def get(session: Session, memory_id: UUID) -> Memory | None:
 
 
 def memory_of(row: Row) -> Memory:
-    """Returns the value of a row that has SHOWN_COLUMNS."""
+    """Returns the memory of a row with SHOWN_COLUMNS."""
     values = {name: getattr(row, name) for name in Memory.__slots__}
     observation = msgspec.convert(row.observation, StoredObservation | None)
     return Memory(**{**values, "tags": tuple(row.tags), "observation": observation})
 
 
 async def find_known(session: Session, rows: Sequence[MemoryRow]) -> dict[Identity, Row]:
-    """Returns the live memories with the content of one of these rows, by their identity."""
+    """Returns the live memories with the same content as one of these rows, by their identity."""
     found = await session.rows(FIND_KNOWN, {"hashes": list({row.content_hash for row in rows})})
     return {(bytes(row.content_hash), row.kind, row.source_id, row.ordinal): row for row in found}
 
 
 async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
-    """Writes new memories; returns the ids of those that were not known.
+    """Writes new memories; returns the ids of the inserted ones, without known ones.
 
     They are written in the order of their identity, so that two writers of the same memories do not deadlock.
     """
@@ -142,9 +142,9 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
 
 
 async def lock(session: Session, ids: Collection[UUID]) -> int:
-    """Locks memories against other writers, in the order of their ids; returns how many there are.
+    """Locks memories against other writers, in the order of their ids; returns the number of existing ones.
 
-    Readers and new references to them do not wait.
+    Readers do not wait, and new references to the memories do not either.
     """
     return await session.execute(LOCK, {"ids": list(ids)}) if ids else 0
 
@@ -152,7 +152,7 @@ async def lock(session: Session, ids: Collection[UUID]) -> int:
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
     """Gives known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
 
-    With `revive` they become live again; they still have to be indexed. Rows are locked in the order of their ids.
+    With `revive` they become live again; the caller indexes them. Rows are locked in the order of their ids.
     """
     if not rows:
         return
@@ -164,9 +164,9 @@ async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = 
 async def retire(
     session: Session, ids: Sequence[UUID], *, reason: str = GONE, over: Sequence[str] = ()
 ) -> Sequence[UUID]:
-    """Takes live memories out of retrieval, and give those that are retired `over` other reasons this one.
+    """Takes live memories out of retrieval; also gives memories that are retired for a reason in `over` this reason.
 
-    They keep their row, ratings and provenance. Returns those that were changed.
+    They keep their row, ratings and provenance. Returns the changed memories.
     """
     if not ids:
         return ()
@@ -178,10 +178,10 @@ async def retire(
 
 
 async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *, known_first: bool) -> set[UUID]:
-    """Writes the observation fields of memories, given by id, in the order of the ids, so that no two writers deadlock.
+    """Writes the observation fields of memories, in the order of their ids, so that no two writers deadlock.
 
-    An empty field changes nothing that is known. The compressor that made a known observation stays. Returns the
-    memories that have changed.
+    An empty field does not replace a known one. The compressor of a known observation stays. Returns the changed
+    memories.
     """
     given = [
         {"memory_id": memory_id, **asdict(row.memory.observation)}
@@ -206,5 +206,5 @@ async def refusals_of_all(session: Session) -> dict[str, int]:
 
 
 def as_json(items: Sequence[Mapping[str, Any]]) -> str:
-    """Returns rows in the form in which a statement takes them."""
+    """Returns rows as JSON, for a statement's parameter."""
     return msgspec.json.encode(items).decode()

@@ -19,32 +19,32 @@ from app.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_
 from app.models.protocols import Matrix
 
 ATTEMPTS = 3
-"""Tries to find or insert memories that others insert and retire at the same moment."""
+"""Attempts to find or insert memories that other writers insert and retire at the same moment."""
 NUMBER = np.dtype("<f4")
-"""A number of a given vector."""
+"""Type of a number in a given vector."""
 
 
 class RunTraces(Protocol):
-    """Notes what runs have to do with memories (`app.runs.traces`), in the transaction that changes the memories."""
+    """Notes which runs state and use memories (`app.runs.traces`), in the transaction that changes the memories."""
 
     async def note_joined(self, session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
-        """Notes the runs of these rows, which say what known memories, by id, say already; before those change."""
+        """Notes the runs of these rows, which repeat known memories (by id), before these memories change."""
 
     async def note_uses(self, session: Session, run_id: str, ids: Collection[UUID]) -> None:
-        """Notes that these memories, which the run was given, came back in what it wrote."""
+        """Notes that a run's text repeats these memories, which the run was given."""
 
 
 class Written(NamedTuple):
     """The outcome of a batch that was written."""
 
     ids: list[UUID]
-    """One a given memory, in its order."""
+    """One id for each given memory, in their order."""
     counts: Counter[str]
     """The numbers of memories that are `stored`, `updated` and `unchanged`."""
 
 
 def traces_of(runs: RunTraces | None) -> RunTraces:
-    """Returns `runs`, which whoever stores memories of runs has to give."""
+    """Returns `runs`; raises an error if it is None, because memories that name runs need it."""
     if runs is None:
         raise TypeError("memories that name runs are stored with `runs`, which notes them")
     return runs
@@ -55,7 +55,7 @@ async def write(
 ) -> Written:
     """Stores memories, or update the known ones of the same identity.
 
-    A memory that is given twice is stored once, and updated by what differs the second time. `runs` is needed if
+    A memory that is given twice is stored once, and updated by the differences of the second one. `runs` is needed if
     observations name runs.
     """
     ids: dict[Identity, UUID] = {}
@@ -67,7 +67,7 @@ async def write(
 
 
 def _each_once(rows: Sequence[MemoryRow]) -> list[list[MemoryRow]]:
-    """Returns the rows in parts that hold no identity twice, without rows that repeat the one before."""
+    """Returns the rows in parts, each without a repeated identity; leaves out rows equal to the one before."""
     given: dict[Identity, list[MemoryRow]] = {}
     for row in rows:
         same = given.setdefault(row.identity, [])
@@ -120,7 +120,7 @@ async def _found_or_inserted(
 async def _update(
     session: Session, rows: Sequence[MemoryRow], known: Mapping[Identity, Row], *, known_first: bool
 ) -> set[UUID]:
-    """Updates known memories; returns those that have changed."""
+    """Updates known memories; returns the changed ones."""
     changed = _changed(rows, known, known_first=known_first)
     if not changed:
         return set()
@@ -135,7 +135,7 @@ async def _update(
 async def _merge_observations(
     session: Session, again: Sequence[tuple[Row, MemoryRow]], *, known_first: bool
 ) -> set[UUID]:
-    """Merges the given observation fields into known memories; returns those that have changed."""
+    """Merges the given observation fields into known memories; returns the changed ones."""
     changed: set[UUID] = set()
     for first in (True, False):
         rows = {
@@ -146,13 +146,13 @@ async def _merge_observations(
 
 
 def _changed(rows: Sequence[MemoryRow], known: Mapping[Identity, Row], *, known_first: bool) -> list[MemoryRow]:
-    """Returns the rows that update known memories, without those that change nothing."""
+    """Returns the rows that change known memories."""
     joined = (_joined(row, known[row.identity], known_first=known_first) for row in rows if row.identity in known)
     return [row for row in joined if row is not None]
 
 
 def _joined(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow | None:
-    """Returns the row that updates a known memory, under its id; None if nothing changes.
+    """Returns the row that updates a known memory, with its id; None if the memory does not change.
 
     Nothing is lost: tags and metadata are united, the first run stays, and a field that is not given keeps its value. A
     given score or date replaces the known one, unless the known values are kept.
@@ -200,7 +200,7 @@ def _vectors_of(rows: Iterable[tuple[UUID, MemoryRow]]) -> dict[UUID, GivenVecto
 async def _add_missing_vectors(
     session: Session, model: StoredModel | None, again: Sequence[tuple[Row, MemoryRow]]
 ) -> None:
-    """Gives known memories that are still pending for a vector the one that was given now."""
+    """Stores the given vectors of known memories that are still pending for one."""
     given = {} if model is None else _vectors_of((known.memory_id, row) for known, row in again)
     lacking = await pending_among(session, list(given)) if given else ()
     if model is not None and lacking:
@@ -211,7 +211,7 @@ async def _add_missing_vectors(
 def _as_matrix(given: Iterable[GivenVector]) -> Matrix:
     """Returns checked vectors as rows of unit length."""
     rows = np.stack([np.frombuffer(item.numbers, NUMBER) for item in given]).astype(np.float64)
-    # Divided by the largest first, so that no square is beyond a number.
+    # Divided by the largest number first, so that no square overflows.
     rows /= np.abs(rows).max(axis=1, keepdims=True)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return rows.astype(np.float32)

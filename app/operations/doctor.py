@@ -36,7 +36,7 @@ class Finding:
 
 
 async def diagnose(settings: Settings) -> list[Finding]:
-    """Checks everything; it never raises on account of what it finds."""
+    """Runs all checks; returns faults as findings and does not raise them."""
     findings = [_exposure(settings), _disk(settings.data_dir)]
     try:
         async with opened_database(settings) as address:
@@ -186,7 +186,7 @@ def _model_change(state: MoveState) -> Iterator[Finding]:
 
 
 def _reembed(model: StoredModel) -> str:
-    """Returns the command that moves to this model: a remote one's name is stored behind its provider's."""
+    """Returns the command that moves the store to this model; a remote model's stored name begins with its provider."""
     kind, _, name = model.name.partition(":")
     provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
     return f"{provider}priors reembed --model {name if provider else model.name} --dimension {model.dimension}"

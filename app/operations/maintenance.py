@@ -1,4 +1,4 @@
-"""The verbs of upkeep that a person or a start asks for: they work across all workspaces."""
+"""The verbs of upkeep across all workspaces, for commands and the start of the service."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,10 @@ from app.runs.feedback import store as feedback
 async def backfill(
     database: Database, provider: EmbeddingProvider, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Embeds every memory that is pending, take statistics, and build vector indexes. Returns how many were embedded.
+    """Embeds all pending memories, refreshes statistics, builds vector indexes. Returns how many were embedded.
 
     Raises:
-        EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
+        EmbeddingUnavailable: the provider does not answer; the vectors so far are stored.
     """
     await provider.start()
     done = await index.embed_all_pending(database, provider, across=database.across, on_progress=on_progress)
@@ -34,7 +34,7 @@ async def reembed(
 
     Raises:
         ConfigurationError: the provider is switched off, or the store is being moved already.
-        EmbeddingUnavailable: it does not answer; what was embedded stays, and running it again goes on.
+        EmbeddingUnavailable: the provider does not answer; the vectors so far stay, and another call continues.
     """
     return await moving.reembed(
         database, provider, across=database.across, forget_similar=forget_similar_of_all, on_progress=on_progress
@@ -42,20 +42,20 @@ async def reembed(
 
 
 async def drop_retired(across: Across) -> int:
-    """Drops the vectors of models that are no longer served, and the links by them. Returns how many models."""
+    """Drops the vectors of models that are no longer served, and their links. Returns the number of models."""
     return await moving.drop_retired(across, forget_similar=forget_similar_of_all)
 
 
 async def build_indexes(database: Database) -> int:
-    """Gives every large workspace its vector index. Returns how many were built."""
+    """Builds the vector index of every large workspace that has none. Returns their number."""
     return await index.build_indexes(database.across)
 
 
 async def prepare_model(database: Database, provider: EmbeddingProvider) -> None:
-    """Loads the model, register it where the store has none, and queue memories that lack a vector unnoticed.
+    """Loads the model, registers it if the store has none, and queues memories that lack a vector.
 
     Raises:
-        EmbeddingUnavailable: the model cannot be had.
+        EmbeddingUnavailable: the model cannot be loaded.
     """
     await provider.start()
     await index.serving_model(database, provider)
@@ -63,7 +63,7 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
 
 
 async def empty_trash(across: Across, *, days: int) -> int:
-    """Destroys what was deleted longer ago than `days`, ratings included; returns how many memories."""
+    """Destroys memories that were deleted longer ago than `days`, with their ratings; returns their number."""
     async with across() as session:
         destroyed, blanked = await changes.destroy_expired_of_all(session, days=days)
         await feedback.forget_of_all(session, blanked)

@@ -63,7 +63,7 @@ class Latency:
     p95: float
     p99: float
     hybrid: float
-    """The share that both arms answered."""
+    """The share of recalls that both arms answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +72,11 @@ class Status:
 
     workspace: str
     language: str | None
-    """None if nothing was ever written to the workspace."""
+    """Text search language of the workspace; None if nothing was ever written to it."""
     mode: str
     """The mode in which a query would be answered now: hybrid or lexical."""
     reasons: tuple[str, ...]
-    """The reasons why not by both arms, and other faults."""
+    """The reasons why an arm is missing, and other faults."""
     model: str
     database_bytes: int
     postgres: str
@@ -89,7 +89,7 @@ class Status:
     runs: int
     recalls: int
     retired: Mapping[str, int]
-    """Memories that are out of every answer, by reason."""
+    """Memories that are excluded from all answers, by reason."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
     latencies: tuple[Latency, ...]
@@ -101,7 +101,7 @@ async def workspace_status(
     """Returns the state of a workspace.
 
     Raises:
-        DatabaseUnavailable: it does not answer.
+        DatabaseUnavailable: the database does not answer.
     """
     revision, mend = await state(database)
     async with database.session(workspace, transaction=False) as session:
@@ -134,7 +134,7 @@ async def _latencies(session: Session) -> tuple[Latency, ...]:
 def _vector_silence(
     provider: EmbeddingProvider, stored: StoredModel | None, counts: Row, *, model_loaded: bool
 ) -> str | None:
-    """Returns why no query is answered by vectors now; None if it is."""
+    """Returns the reason why vectors answer no query now; None if they do."""
     if provider.enabled and not model_loaded:
         return "the embedding model is not loaded yet; answers are by words alone"
     wrong = vector_degradation(provider, stored, pending=counts.waiting, live=counts.live)
@@ -153,18 +153,18 @@ class Readiness:
     model: bool
     """True if the embedding model is loaded, or switched off."""
     waiting: int
-    """Memories that are pending for a vector; they are found by their words, so the service is ready nevertheless."""
+    """Memories that are pending for a vector. The service is ready even so, because they are found by their words."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
 
     @property
     def ready(self) -> bool:
-        """True if requests can be served as they should be."""
+        """True if there is no reason against it."""
         return not self.reasons
 
 
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
-    """Returns the state of what the service needs; it never raises."""
+    """Returns the state of the parts that the service needs; it never raises."""
     silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
     revision, answers, waiting = None, True, 0
     try:
@@ -191,7 +191,7 @@ class Gauges:
     refused: Mapping[str, int]
     """Memories and observations that were not stored, by reason."""
     move: Move | None
-    """The change of model that is in progress or was broken off."""
+    """The change of model that is in progress or was interrupted."""
 
 
 async def gauges(database: Database) -> Gauges:
@@ -244,7 +244,7 @@ class WorkspaceStatistics:
     """Memories that are pending for a vector."""
     runs: int
     quarantined: int
-    """Memories that the injection scan keeps out of every answer."""
+    """Memories that the injection scan excludes from all answers."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
 

@@ -1,1 +1,1 @@
-"""Finding: two arms, fusion, association, quality, and the history made of it."""
+"""Finds memories: two arms, fusion, association, quality."""

@@ -1,7 +1,7 @@
-"""Plans the lexical arm, and writes the SQL of both arms and of the pool that is made of them. Pure.
+"""Plans the lexical arm, and writes the SQL of both arms and of their pool of candidates. Pure.
 
-Row-level security lets no operator use an index that is not leakproof, as text search's `@@` is not, and neither a sum
-of columns: `priors_lexical` looks up the words as the owner, and a materialised row holds the sums.
+Under row-level security an operator that is not leakproof cannot use an index, which applies to text search's `@@` and
+to a sum of columns. So `priors_lexical` looks up the words as the owner, and a materialised row holds the sums.
 """
 
 import math
@@ -17,33 +17,36 @@ from app.memories.store import JOINED
 from app.retrieval.rank.features import SPREADING
 
 WITH_NEIGHBOURS = 10
-"""Best candidates of each arm whose neighbours join the pool: 0.771 for 10, 0.766 for all, 0.753 for none."""
+"""Best candidates of each arm whose neighbours join the pool. Recall@10 is 0.771 with 10, 0.766 with all, 0.753 with
+none."""
 NEIGHBOURHOOD = 2
-"""Places before and after it in its source."""
+"""Distance of the farthest neighbours in a source, in ordinals."""
 SEEDS = 5
 """Best candidates of each arm whose links count."""
 LINKS_OF_A_SEED = 16
-"""Links of a relation that count of a seed in each direction, the strongest: a hub with thousands costs no more."""
+"""Strongest links of a seed that count, for each relation and direction: a hub with thousands of links costs no
+more."""
 LOOKED_THROUGH = 1_000
-"""Only this many of a memory's links, the strongest, are searched for ones to live memories that pass the filters."""
+"""Strongest links of a memory that are searched for live memories that pass the filters."""
 BROUGHT_BY_LINKS = 16
-"""At most this many memories, those with the strongest links, join the pool by links alone."""
+"""Most memories that join the pool only by links, the ones with the strongest links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All that changes the statement's text; everything else is a parameter."""
+    """The options that change the text of the statement; all other values are parameters."""
 
     model: StoredModel | None
     vector_workspace: int | None
-    """The workspace whose HNSW index answers; None: the exact scan does."""
+    """The workspace whose HNSW index answers; None for an exact scan."""
     lexical: bool
     kept: bool
     """True if the memories that pass the filters are given by their ids."""
     clauses: tuple[str, ...]
     scanned: tuple[str, ...]
     limit: int
-    """Candidates from each arm. In the text, because the planner takes an unknown limit for a tenth of the table."""
+    """Candidates from each arm. The number is in the text, because the planner takes a parameter for a tenth of the
+    table."""
     linked: bool
 
 
@@ -115,10 +118,10 @@ def _linked(shape: Shape, seeds: str) -> str:
 
 
 def _read(shape: Shape, relations: Sequence[str], direction: str, *, seed: str, other: str) -> str:
-    """Returns the part that reads the strongest links of each seed and relation with memories that may be found.
+    """Returns the part that reads the strongest links of each seed and relation to memories that can be hits.
 
-    `direction` is theirs, as these memories see it. The links are read in the order of an index, whose last columns say
-    all: OFFSET keeps the planner from joining in another.
+    `direction` is seen from these memories. The links are read in the order of an index that has all needed columns;
+    OFFSET keeps the planner from another join order.
     """
     return f"""SELECT g.seed, strongest.other, r.relation, '{direction}' AS direction, strongest.weight
         FROM seeds g CROSS JOIN unnest(ARRAY[{", ".join(f"'{relation}'" for relation in relations)}]) AS r(relation)
@@ -148,7 +151,7 @@ def vector_arm(shape: Shape) -> str:
     elif shape.clauses:
         source, kept = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)", _all(shape.scanned)
     measured = f"SELECT e.memory_id, {distance} AS distance FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"  # noqa: S608 - constants and numbers
-    # OFFSET keeps the planner from an index that would drop what the filter keeps, and measures each once.
+    # OFFSET keeps the planner from an index that would drop memories that pass the filter; each is measured once.
     fence, then = ("", "") if shape.vector_workspace is not None else ("OFFSET 0", ", memory_id")
     return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} {fence}) AS arm
         ORDER BY distance{then} LIMIT {shape.limit:d}"""  # noqa: S608 - as above
@@ -157,7 +160,8 @@ def vector_arm(shape: Shape) -> str:
 def lexical_arm(shape: Shape) -> str:
     """Returns the statement that finds the best memories by BM25, best first.
 
-    Without a filter they are of those with one of the rarest terms; with one, of all that pass it where they are few.
+    Without a filter it searches the memories that have one of the rarest terms; with a filter that few pass, all of
+    these.
     """
     if shape.kept:
         return f"""SELECT memory_id, -score AS bm25 FROM (
@@ -199,11 +203,11 @@ def _all(clauses: Sequence[str]) -> str:
 
 
 DOCUMENT_BUDGET, DOCUMENT_SHARE = 5_000, 150
-"""Documents that the rarest terms may bring: DOCUMENT_BUDGET, or one of DOCUMENT_SHARE that there are. 6 ms and 99.8 %
-of true BM25's first 12 at 100,000 memories, where 2,000 and 10,000 took 2.5 and 28 ms for 96 % and 100 %; at a million
-5,000 found 88 % of them, and 6,667 94 % in 11 ms (docs/retrieval.md)."""
+"""Most documents that the rarest terms may match: DOCUMENT_BUDGET, or one in DOCUMENT_SHARE of the workspace's. At
+100,000 memories 5,000 take 6 ms and find 99.8 % of true BM25's first 12; 2,000 and 10,000 take 2.5 and 28 ms and
+find 96 % and 100 %. At a million 5,000 find 88 %, and 6,667 find 94 % in 11 ms (docs/retrieval.md)."""
 TERM_LIMIT = 64
-"""Terms that are looked up: a task text of thousands of words is known by its rarest ones."""
+"""Most terms that are looked up: the rarest ones identify a task text of thousands of words."""
 
 
 class Term(NamedTuple):
@@ -211,26 +215,26 @@ class Term(NamedTuple):
 
     lexeme: str
     dimension: int
-    """Its place in `lexical.weights`, from 1."""
+    """The dimension of the term in `lexical.weights`, from 1."""
     document_count: int
-    """Live memories of the workspace that have it, by the last statistics; 0 where it is new."""
+    """Live memories of the workspace that have it, by the last statistics; 0 for a new term."""
     languages: frozenset[str]
-    """The languages in which the query has this lexeme: each makes its own of a word."""
+    """The languages in which the query has this lexeme: languages may make different lexemes of one word."""
 
 
 UNKNOWN_LIMIT = 16
-"""Terms without a counted memory that are looked up at most: they cost little, and mostly bring nothing."""
+"""Most terms unknown to the statistics that are looked up: they cost little, and usually match nothing."""
 
 
 class LexicalQuery(NamedTuple):
-    """A query as the lexical arm takes it."""
+    """A query in the form that the lexical arm takes."""
 
     match: str
     """A tsquery that finds memories with any of the rarest terms."""
     wider: str | None
-    """One that finds memories with any of the terms, where those are more: a filter may keep none with a rare one."""
+    """A tsquery that finds memories with any of the terms, if there are more: a filter may exclude all rare ones."""
     weights: str
-    """A sparsevec: the idf of every term; its inner product with a memory's weights is the BM25 score."""
+    """The idf of every term, as a sparsevec: its inner product with a memory's weights is the BM25 score."""
     full_match: float
     """The score of a memory of mean length that has each term once."""
 
@@ -238,17 +242,17 @@ class LexicalQuery(NamedTuple):
 def inverse_document_frequency(document_count: int, total: int) -> float:
     """Returns BM25's idf, never negative: ln(1 + (N - n + 0.5) / (n + 0.5)).
 
-    Robertson and Zaragoza 2009, as Lucene has it.
+    The formula is of Robertson and Zaragoza 2009, in Lucene's form.
     """
     known = min(document_count, total)
     return math.log1p((total - known + 0.5) / (known + 0.5))
 
 
 def lexical_query(terms: Sequence[Term], *, total: int) -> LexicalQuery | None:
-    """Returns the query for these terms in a workspace of `total` memories; None if there is no term.
+    """Returns the query for these terms in a workspace of `total` memories; None without terms.
 
-    The rarest known terms are looked up until they would bring more documents than there is a budget for, always at
-    least one; terms that the statistics do not know are looked up besides, for the latest memories may have them.
+    The rarest known terms, at least one, are looked up as long as they match no more documents than the budget. Terms
+    that the statistics do not know are looked up too, because the latest memories may have them.
     """
     if not terms:
         return None
@@ -283,7 +287,7 @@ def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
 
 
 def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
-    """Returns the score of a full match in the query's language: the one whose lexemes the store knows best."""
+    """Returns the score of a full match in the language whose lexemes the store knows best."""
     languages = frozenset[str]().union(*(term.languages for term in terms))
     return min(sum(idf[term.dimension] for term in terms if language in term.languages) for language in languages)
 

@@ -1,6 +1,6 @@
 """The SQL of a search: the survey of a workspace, the pool of candidates from both arms, and the texts of the best.
 
-The lexical arm needs no vector, so it is asked while the query is embedded; a second statement brings all together.
+The lexical arm needs no vector, so it runs while the query is embedded; a second statement makes the pool.
 """
 
 import math
@@ -21,23 +21,24 @@ from app.retrieval.rank.rank import Candidate
 from app.retrieval.recall import Query
 
 ARM_LIMIT = 60
-"""Candidates from each arm, or as many as are asked for. 100 and 30 find the same on LoCoMo dev (recall@10 0.766, 0.771
-and 0.775 with the neighbours of the best 10); each costs two look-ups."""
+"""Candidates from each arm, unless the answer needs more. On LoCoMo dev 100, 60 and 30 find nearly the same
+(recall@10 0.766, 0.771 and 0.775 with the neighbours of the best 10); each candidate costs two look-ups."""
 SPARE = 12
-"""Candidates beyond the hits that are wanted, because dedupe leaves some out."""
+"""Candidates in addition to the wanted hits, because dedupe leaves some out."""
 KEPT_AT_MOST = 5_000
-"""If at most this many memories pass a filter, the survey finds them once, and both arms score all of them without
-using their indexes."""
+"""If at most this many memories pass a filter, the survey finds them, and both arms score all of them without an
+index."""
 COUNTED_EXACTLY = 2_000
-"""Counting as many takes 0.2 ms; the statistics of a larger store are off by a small share at most."""
+"""Up to this number, live memories are counted, which takes 0.2 ms; in a larger store the statistics are precise
+enough."""
 TOLERATED_PENDING = 0.1
-"""Share of memories without a vector up to which the vector arm still answers: beyond it, those that have one would
-win by having it."""
+"""Largest share of memories without a vector at which the vector arm answers: with more, any vector would be an
+advantage."""
 BEARABLE = round(1 / TOLERATED_PENDING)
-"""Live memories for each that is pending: so many are counted while memories are pending, so that late statistics
-cannot silence the vector arm. It reads 10 rows of an index for each pending memory, and none where few are."""
+"""Live memories that are counted for each pending one, so that old statistics cannot switch the vector arm off. This
+reads 10 rows of an index for each pending memory."""
 TAGGED = "m.memory_id = ANY(ARRAY(SELECT priors_tagged(%(tags)s::text[], NULL)))"
-"""The condition of tags by their index, which row-level security keeps a condition of the column from using."""
+"""The condition of tags by their index, which a plain condition cannot use under row-level security."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +49,16 @@ class Survey:
     model: StoredModel | None
     """The model whose vectors the database serves."""
     pending: int
-    """Live memories of the workspace that have no vector of it yet."""
+    """Live memories of the workspace that have no vector of this model yet."""
     live: int
-    """Live memories of the workspace: exact up to COUNTED_EXACTLY, and as far as it decides whether too many are
-    `pending`; beyond it as of the last statistics."""
+    """Live memories of the workspace: exact up to COUNTED_EXACTLY, and as far as needed to decide whether too many
+    are `pending`; from the last statistics above."""
     indexed: bool
     """True if the workspace's vectors have an HNSW index."""
     kept: Ids | None
-    """The memories that pass the filters; None if they are more than KEPT_AT_MOST, or where there are no filters."""
+    """The memories that pass the filters; None if they are more than KEPT_AT_MOST, or if there are no filters."""
     linked: bool
-    """True if the workspace has links that pass anything on."""
+    """True if the workspace has links that spread evidence."""
     terms: tuple[Term, ...]
 
 
@@ -132,7 +133,7 @@ async def survey(session: Session, query: str, *, filters: Filters, language: st
 
 
 def indexed_conditions(filters: Filters) -> Sequence[str]:
-    """Returns the filters' conditions for a search among all memories, where tags are looked up in their index."""
+    """Returns the filters' conditions for a search among all memories, which looks tags up in their index."""
     if not filters.tags:
         return conditions(filters)[0]
     return [TAGGED, *conditions(replace(filters, tags=()))[0]]
@@ -161,28 +162,28 @@ class LexicalHits(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A query as the arms take it: an arm without its representation of the query stays silent."""
+    """A query in the form that the arms take. An arm without its representation of the query is left out."""
 
     survey: Survey
     words: LexicalQuery | None
     kept: Ids | None
-    """The memories that pass the filters, where they are few."""
+    """The memories that pass the filters, if they are few."""
     clauses: tuple[str, ...]
-    """The filters' conditions over `memories m LEFT JOIN sources s`, of single memories."""
+    """The filters' conditions over `memories m LEFT JOIN sources s`, to check single memories."""
     scanned: tuple[str, ...]
-    """The same conditions where all memories that pass are looked for."""
+    """The same conditions, to find all memories that pass."""
     values: Mapping[str, Any]
     least: int
-    """Candidates that the answer needs at least."""
+    """Least number of candidates that the answer needs."""
     linked: bool
     """True if links count."""
     vector: str | None = None
     lexical_hits: LexicalHits | None = None
-    """None if the lexical arm is silent."""
+    """The lexical arm's candidates; None if this arm is left out."""
 
 
 def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
-    """Returns the question for a query, still without the lexical arm's hits and the vector."""
+    """Returns the question for a query, without the vector and the lexical arm's hits."""
     clauses, values = conditions(query.filters)
     return Question(
         survey=survey,
@@ -199,7 +200,7 @@ def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
 def shape_of(question: Question) -> Shape:
     """Returns the shape of the statement for a question.
 
-    An HNSW scan under a filter drops what it should find, so a filter is always answered exactly.
+    An HNSW scan under a filter misses memories, so a query with a filter is always answered exactly.
     """
     use_index = question.survey.indexed and not question.clauses
     return Shape(
@@ -226,9 +227,10 @@ def values_of(question: Question) -> dict[str, Any]:
 
 
 async def lexical_hits(session: Session, question: Question) -> LexicalHits | None:
-    """Returns the lexical arm's candidates; None if the question has no words for it.
+    """Returns the lexical arm's candidates; None if the question has no terms.
 
-    The rarest terms are chosen for the workspace. Where a filter keeps too few of what has them, all terms are asked.
+    The search uses the rarest terms of the workspace; if too few memories with these pass the filter, it uses all
+    terms.
     """
     if question.words is None:
         return None
@@ -241,7 +243,7 @@ async def lexical_hits(session: Session, question: Question) -> LexicalHits | No
 
 
 async def candidates(session: Session, question: Question) -> list[Candidate]:
-    """Returns the pool: candidates of both arms, and neighbours and links of the best, each with both scores."""
+    """Returns the candidates of both arms, and the neighbours and linked memories of the best, all with both scores."""
     rows = await session.tuples(pool_statement(shape_of(question)), values_of(question))
     return list(map(Candidate._make, rows))
 
@@ -253,7 +255,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) A
 
 
 async def standing(session: Session, ids: Sequence[UUID], filters: Filters) -> tuple[dict[UUID, Memory], set[UUID]]:
-    """Returns those of these memories that are live, by id, and the ids of those of them that pass the filters."""
+    """Returns the live memories among these, by id, and the ids of those that pass the filters."""
     clauses, values = conditions(filters)
     statement = READ.format(conditions=" AND ".join(clauses) or "true")
     rows = await session.rows(statement, {**values, "ids": list(ids)})

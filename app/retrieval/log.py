@@ -1,4 +1,4 @@
-"""The log of recalls: keeps them, with the sections of runs, and gives one back."""
+"""The log of recalls: stores recalls and the sections of runs, and returns one of them."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from app.retrieval.recall import Degradation, Explanation, Hit, Query, Recall
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
-# The log may lose the last half second to a crash of the server, so that no answer waits for a disk.
+# A crash of the server may lose the last half second of the log; so no answer waits for a disk.
 RECALL = """recall AS (
     INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
         took_ms)
@@ -82,7 +82,7 @@ class Finding:
 
     workspace: Workspace
     query: Query
-    """The query as it may be stored."""
+    """The query in the form that may be stored."""
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[Degradation, ...]
@@ -92,10 +92,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSection:
-    """A section that continues the earlier ones of its run, as it is stored."""
+    """A stored section, which continues the earlier ones of its run."""
 
     kept: tuple[UUID, ...]
-    """The memories of the blocks that the previous section had as well."""
+    """The memories of the blocks that are also in the previous section."""
     blocks: Sequence[object]
     """Encoded as JSON."""
     continues: UUID | None
@@ -104,19 +104,19 @@ class RunSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedHit:
-    """A hit as it was given."""
+    """A hit of a logged recall."""
 
     rank: int
     memory_id: UUID
     title: str
-    """The memory's title of today."""
+    """The memory's present title."""
     score: float
     explain: Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRecall:
-    """A recall as it was logged."""
+    """A logged recall."""
 
     recall_id: UUID
     purpose: str
@@ -138,7 +138,7 @@ async def placed(database: Database, finding: Finding) -> Finding:
 
 
 async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
-    """Keeps the recall of a `placed` finding with these of its hits, in the database and as a line of the log."""
+    """Logs the recall of a `placed` finding with these hits, in the database and in a line of the service's log."""
     recall = _recall(finding, hits)
     await session.execute(LOG, _record(finding.query, recall, tokens))
     _note(finding, recall)
@@ -148,9 +148,9 @@ async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens
 async def log_section(
     session: Session, finding: Finding, section: RunSection, *, hits: Sequence[Hit], tokens: int
 ) -> Recall | None:
-    """Keeps the recall as `log` does, and its run's new section.
+    """Logs the recall as `log` does, and its run's new section.
 
-    None, and nothing is kept, where another section of the run was logged since the one that this continues.
+    Returns None, and logs nothing, if another section of the run was logged after the one that this continues.
     """
     recall = _recall(finding, hits)
     record = _record(finding.query, recall, tokens, stable=True, kept=section.kept)
@@ -189,7 +189,7 @@ def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:
 
 
 def _record(query: Query, recall: Recall, tokens: int | None, **more: object) -> dict[str, Any]:
-    """Returns the recall as the store keeps it, with `more` among its parameters."""
+    """Returns the parameters for the statement that stores the recall; `more` are further ones."""
     given = {"weights": query.weights, "now": query.now, "rerank": query.rerank, **more}
     always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     hits = [

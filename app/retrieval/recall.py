@@ -17,8 +17,8 @@ from app.retrieval.rank.quality import Weights
 from app.workspaces.workspace import check_language
 
 QUERY_LIMIT = 300_000
-"""Characters, in whatever bytes: a task text of 10,000 long words is taken, though it has more than 100 kB; a pasted
-log is not (docs/retrieval.md)."""
+"""Most characters of a query, regardless of their bytes. A task text of 10,000 long words is accepted, although it
+has more than 100 kB; a pasted log is not (docs/retrieval.md)."""
 LARGEST_K = 200
 
 
@@ -31,21 +31,21 @@ class Query:
     filters: Filters = field(default_factory=Filters)
     preset: str = DEFAULT.name
     language: str | None = None
-    """Text search language of the query; None: every language that the workspace's memories are written in."""
+    """Text search language of the query; None stands for all languages of the workspace's memories."""
     agent: str | None = None
     run_id: str | None = None
     purpose: str = "search"
     weights: Weights | None = None
     """Weights in place of the preset's own."""
     now: datetime | None = None
-    """The moment from which `last week` is told, in its zone (UTC where it names none), and to which ages are counted;
-    None: the present."""
+    """The moment to which `last week` and ages are relative, in its own time zone or UTC; None stands for the
+    present."""
     rerank: bool | None = None
-    """True: the re-ranker reads the best hits once more; None: it does where one is configured."""
+    """True if the re-ranker scores the best hits again; None if it does so only when one is configured."""
 
     @property
     def moment(self) -> datetime:
-        """The moment at which it is asked."""
+        """The moment of the query."""
         if self.now is None:
             return datetime.now(UTC)
         return self.now if self.now.tzinfo else in_utc(self.now)
@@ -93,17 +93,17 @@ def _reasons(query: Query) -> Iterator[str]:
 
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
 RERANKER = "reranker"
-"""Named like an arm where it was wanted and did not serve."""
+"""The name of the re-ranker among the arms in `degraded`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Degradation:
-    """An arm that did not serve an answer, or not in full, and why."""
+    """An arm that did not serve an answer, or did so only in part, with the reason."""
 
     arm: str
     reason: str
     silent: bool
-    """True if the arm was left out altogether."""
+    """True if the arm was left out completely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,12 @@ class HitLink:
 
     relation: str
     direction: str
-    """`out` if the hit mentions, is derived from, supersedes … the other memory; else `in`."""
+    """`out` if the hit mentions the other memory, is derived from it, supersedes it and so on; `in` if the other
+    does."""
     memory_id: UUID
-    """The memory at its other end, which speaks to the query itself."""
+    """The memory at the other end of the link, which is relevant to the query itself."""
     title: str = ""
-    """Its title; empty in the log, which keeps no text of memories."""
+    """The title of that memory; empty in the log, which stores no text of memories."""
 
 
 Explanation = dict[str, float | HitLink | None]
@@ -129,9 +130,9 @@ class Hit:
     memory: Memory
     score: float
     explain: Mapping[str, float | None]
-    """Every component of the score, by name (docs/retrieval.md says how they make it)."""
+    """Every component of the score, by name (docs/retrieval.md describes the sum)."""
     link: HitLink | None = None
-    """The link that `links` among the components comes from."""
+    """The link that gave the component `links`."""
 
     @property
     def explanation(self) -> Explanation:
@@ -171,34 +172,34 @@ class Broken:
     """The block at which the previous section of a run could not be continued."""
 
     memory_id: UUID
-    """The memory of the first block that no longer stands where it stood."""
+    """The memory of the first block that is no longer at its place."""
     reason: Literal["withdrawn", "edited", "filtered", "budget"]
-    """Its memory is no longer live; its text, title, date or source is another; the query's filters leave it out; or
-    the query's hits need the room."""
+    """In this order: the memory is no longer live; its text, title, date or source has changed; the query's filters
+    exclude it; or the query's hits need the room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """The part of a section with which the previous one of the run began, byte for byte."""
+    """The beginning of a section that is equal, byte for byte, to that of the run's previous section."""
 
     tokens: int
     share: float
-    """Share of the section's tokens; 0 for a first call."""
+    """Share of the section's tokens that are reused; 0 for a first call."""
     kept: tuple[UUID, ...]
-    """The memories of the blocks that stand where they stood, in that order, found again or not."""
+    """The memories of the reused blocks, in their order, whether or not the query found them again."""
     broken: Broken | None
-    """The block that ended it; None: the whole previous section stands."""
+    """The block that ended the reuse; None if the whole previous section is reused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A recall as the section that an agent reads."""
+    """A recall with the section that an agent reads."""
 
     markdown: str
-    """`## Relevant History …`; empty if nothing is relevant."""
+    """The section `## Relevant History …`; empty if no memory is relevant."""
     tokens: int
     """Model tokens of `markdown`."""
     recall: Recall
-    """With the hits of this query that the section shows."""
+    """The recall, with the hits of this query that the section shows."""
     reuse: Reuse | None = None
-    """None if the section stands alone."""
+    """The reused part of the section; None if the section is not stable."""

@@ -52,8 +52,8 @@ from app.workspaces.workspace import Workspace, configuration
 MASKED_AT_ONCE = 500
 """Characters of a query that are masked on the event loop: they take 0.03 ms, random tokens 0.5, at worst 4."""
 READ_AT_ONCE = 100_000
-"""Characters that are read and compared on the event loop: as many take 10 ms; more do so in a thread, so that no
-other request waits for them."""
+"""Most characters that are read and compared on the event loop, in 10 ms; a thread does longer work, so that no
+other request waits."""
 
 
 async def search(
@@ -70,7 +70,7 @@ async def search(
     The log has no secrets of the query, unless `mask` is off.
 
     Raises:
-        InvalidInput: the query, its filters, preset or k cannot be taken.
+        InvalidInput: the query, its filters, preset or k is not valid.
         DatabaseUnavailable: the database does not answer.
     """
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
@@ -122,7 +122,7 @@ async def find(
         model = question.survey.model
         embedded_by, provider = provider, speaking(provider, model.name if model else None)
         if provider is not embedded_by:
-            # The database has just moved to another model, which is at hand.
+            # The database has just moved to another model, which is loaded already.
             vector, refusal = await _embedded(provider, query.text)
         degraded = _degradations(provider, question, query.text, refusal)
         if vector is not None and not any(item.arm == VECTOR and item.silent for item in degraded):
@@ -135,7 +135,7 @@ async def find(
 
 
 async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str | None]:
-    """Returns the query's vector, or the reason why there is none."""
+    """Returns the query's vector, or the reason why it has none."""
     if not provider.enabled:
         return None, None
     try:
@@ -145,7 +145,7 @@ async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | No
 
 
 async def _loggable(query: Query, *, mask: bool) -> Query:
-    """Returns the query as it may be stored. A long one is masked in a thread."""
+    """Returns the query in the form that may be stored. A long query is masked in a thread."""
     if not mask:
         return query
     if len(query.text) > MASKED_AT_ONCE:
@@ -154,7 +154,7 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
 
 
 async def _question(call: _Call) -> Question | None:
-    """Surveys the workspace and asks the lexical arm; None if the workspace has no memory."""
+    """Surveys the workspace and queries the lexical arm; returns None if the workspace has no memory."""
     query = call.query
     language = None if query.language is None else configuration(query.language)
     async with call.database.session(call.workspace, transaction=False) as session:
@@ -166,7 +166,7 @@ async def _question(call: _Call) -> Question | None:
 
 
 def _nothing_stored(workspace: str) -> tuple[Degradation, ...]:
-    """Says that neither arm has anything to search: often a workspace whose name was mistyped."""
+    """Returns the reason why neither arm has anything to search; often the workspace's name is mistyped."""
     reason = f"the workspace {workspace!r} holds no memories"
     return tuple(Degradation(arm=arm, reason=reason, silent=True) for arm in (VECTOR, LEXICAL))
 
@@ -184,7 +184,7 @@ def _degradations(
 def vector_degradation(
     provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
 ) -> Degradation | None:
-    """Returns what is wrong with the vector arm; None if nothing is.
+    """Returns the degradation of the vector arm; None if it serves in full.
 
     `stored` is the model whose vectors the database serves, `pending` the number of the workspace's `live` memories
     that have none, `refusal` the reason why the query could not be embedded.
@@ -199,7 +199,7 @@ def vector_degradation(
 
 
 def _mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
-    """Returns why the stored vectors cannot answer what the provider embeds; None if they can."""
+    """Returns the reason why stored vectors cannot be compared with the provider's; None if they can."""
     if not provider.enabled:
         return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"
     if stored is None:
@@ -220,10 +220,10 @@ def _mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | 
 async def _found(
     call: _Call, question: Question, reranker: Reranker | None
 ) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
-    """Returns the hits, and what could not be done for their order."""
+    """Returns the hits in their final order, and the degradation of the re-ranker."""
     query, preset = call.query, call.preset
     most = query.k if preset.most is None else min(query.k, preset.most)
-    # Recipes that stand to the letter are left as they are, unless the query asks for the re-ranker.
+    # Presets that follow another recipe are not re-ranked, unless the query asks for it.
     if not (reranker is not None and preset.text_features is not None if query.rerank is None else query.rerank):
         return await _hits(call, question, most), ()
     hits, missing = await _reranked(reranker, call, await _hits(call, question, max(most, MOST_RERANKED)))
@@ -231,9 +231,9 @@ async def _found(
 
 
 async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]:
-    """Returns the first `wanted` of the ranking, ordered by their texts too, without doubles.
+    """Returns the first `wanted` hits of the ranking, also ordered by their texts, without duplicates.
 
-    It reads on until they are as many or the ranking ends, twice as many each time.
+    It reads twice as many hits each time, until there are enough or the ranking ends.
     """
     if question.vector is None and question.words is None:
         return ()
@@ -260,7 +260,7 @@ def _read(
     now: datetime,
     wording: Callable[[str], Wording],
 ) -> tuple[Hit, ...]:
-    """Returns the first `wanted` hits in the order that their texts give them: only together are they in order."""
+    """Returns the first `wanted` hits in the order that their texts give; the order depends on all of them."""
     memories = {item.candidate.memory_id: memory for item, memory in chosen}
     texts = [Text(memory.title, memory.body, memory.source_id, memory.ordinal) for memory in memories.values()]
     preset = call.preset
@@ -286,7 +286,7 @@ def _hit(item: Ranked, memory: Memory) -> Hit:
 async def _reranked(
     reranker: Reranker | None, call: _Call, hits: tuple[Hit, ...]
 ) -> tuple[tuple[Hit, ...], tuple[Degradation, ...]]:
-    """Returns the hits as the re-ranker orders them, or as they are with the reason. It holds no connection."""
+    """Returns the hits in the re-ranker's order, or unchanged with the reason. It holds no connection."""
     if reranker is None:
         return hits, (Degradation(arm=RERANKER, reason="none is configured; set PRIORS_RERANKER", silent=True),)
     if not hits:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from app.links.relations import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
 
 SOURCE_STRIDE = 2**33
-"""Beyond the largest ordinal (2**31 - 1) and its neighbours, so that no two sources touch."""
+"""Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""
 SPREADING: Mapping[str, float] = MappingProxyType({MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_ENTITY: 0.2})
-"""Share of a seed's evidence that one link passes on (docs/retrieval.md has what other shares find). A link that a
-caller sets counts as much as a mention; `similar` is missing, because it costs half a point."""
+"""Share of a seed's evidence that one link spreads, by relation (docs/retrieval.md compares other shares). A link
+that a caller gave counts as much as a mention. `similar` is left out, because it costs half a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,24 +21,25 @@ class Blend:
     """Weights of the arms and of the association; measured on LoCoMo dev (docs/retrieval.md)."""
 
     lexical: float = 0.6
-    """Share of the lexical score in the fused one; the rest is the vector's."""
+    """Share of the lexical score in the fused score; the rest is the share of the similarity."""
     next: float = 0.3
     """Weight of the fused score of the memory before and of the one after."""
     second: float = 0.15
-    """Weight of the fused scores of the two beyond."""
+    """Weight of the fused scores of the memories two places before and after."""
     source_lexical: float = 0.3
     """Weight of the source's best lexical score."""
     source_vector: float = 0.1
     """Weight of the source's best vector score."""
     named: float = 0.2
-    """Share by which a memory gains whose title the query names: 3 points of recall@10 (docs/retrieval.md)."""
+    """Gain of a memory whose title the query names, as a share of its evidence: 3 points of recall@10
+    (docs/retrieval.md)."""
     dated: float = 0.5
-    """Share by which a memory gains that is from the time which the query names: 13 points of recall@5 where a question
-    says `last month` (docs/retrieval.md)."""
+    """Gain of a memory from the time that the query names, as a share of its evidence: 13 points of recall@5 for
+    questions that say `last month` (docs/retrieval.md)."""
     links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
-    """Share of a seed's evidence that a link of each relation passes on; empty: links do not count."""
+    """Share of a seed's evidence that a link spreads, by relation; if empty, links do not count."""
     by_rank: bool = False
-    """True: reciprocal ranks are fused in place of the scores."""
+    """True if reciprocal ranks are fused instead of the scores."""
 
 
 DEFAULT_BLEND = Blend()
@@ -51,11 +52,11 @@ class Edge(NamedTuple):
     """The seed's number."""
     relation: str
     direction: str
-    """`out` if the memory mentions, is derived from … the seed; else `in`."""
+    """`out` if the memory mentions the seed, is derived from it and so on; `in` if the seed does."""
     weight: float
-    """The link's, above 0, at most 1."""
+    """Weight of the link, above 0 and at most 1."""
     degree: float
-    """Sum of the weights of the seed's links of this relation, at least 1: weak ones take little from the others."""
+    """Sum of the weights of the seed's links of this relation, at least 1; the gain is divided by its square root."""
 
 
 class Boost(NamedTuple):
@@ -67,7 +68,7 @@ class Boost(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The arms' scores of one memory, and what else speaks for it."""
+    """The arms' scores of one memory, and its other features."""
 
     similarity: float | None
     """Cosine similarity, -1 to 1; None without a vector."""
@@ -76,11 +77,11 @@ class Evidence(NamedTuple):
     """Identifies the source: an arbitrary number that all memories of one source share."""
     ordinal: int | None
     named: bool = False
-    """True if the query names its title."""
+    """True if the query names the memory's title."""
     dated: float = 0.0
-    """Fit of its moment to the time that the query names, 0 to 1."""
+    """Closeness of the memory's moment to the time that the query names, 0 to 1."""
     seed: int | None = None
-    """Its number, where others may gain by their links with it."""
+    """Number of this memory as a seed; None if it is not a seed."""
     edges: Sequence[Edge] = ()
     """Its links with seeds."""
 
@@ -89,16 +90,16 @@ class Relevance(NamedTuple):
     """A memory's relevance with its components."""
 
     value: float
-    """From 0 to 1, the pool's best: the part that ranking weighs against quality."""
+    """The relevance that ranking weighs against quality, from 0 to 1; the best of the pool has 1."""
     evidence: float
-    """fused + neighbours + source + named + dated + links, and the features of its text: it means the same for every
-    query, so that a threshold can tell junk."""
+    """fused + neighbours + source + named + dated + links, and the features of the text. Its scale is the same for
+    all queries, so that a threshold can exclude irrelevant memories."""
     vector: float
     """Similarity, from 0 (unrelated or worse) to 1 (the same)."""
     lexical: float
     """BM25, from 0 to 1: the score of a memory of mean length that has each of the query's terms once."""
     fused: float
-    """Both scores, mixed."""
+    """Weighted sum of both scores."""
     neighbours: float
     """Gain by its neighbours in the source."""
     source: float
@@ -110,37 +111,37 @@ class Relevance(NamedTuple):
     links: float = 0.0
     """Gain by the strongest of its links with a seed."""
     edge: Edge | None = None
-    """That link."""
+    """The link of this gain."""
     phrases: float = 0.0
-    """Gain by its text, because words stand together in it as they do in the query."""
+    """Gain by its text, because neighbouring words of the query are neighbours in it too."""
     time: float = 0.0
-    """Gain by its text, because the query asks when and it tells a time."""
+    """Gain by its text, because the query asks for a time and the text tells one."""
     own: float = 0.0
-    """Gain by its text, because the query names who says it and they tell of themselves."""
+    """Gain by its text, because the query names its speaker and the text is in the first person."""
     turn: float = 0.0
-    """Gain by its place in a conversation after a question; a loss where it is a question."""
+    """Gain of a turn that follows a question; negative for a turn that is a question."""
 
 
 class Relevances:
-    """The relevance of each memory of a pool, in its order; each is put together when it is asked for, because an
-    answer needs the best of hundreds."""
+    """The relevances of a pool's memories, in their order. Each is made on demand, because an answer needs only the
+    best of hundreds."""
 
     def __init__(self, columns: Iterable[Sequence[Any]]) -> None:
-        """Takes the first of Relevance's fields, in their order, each as the values of all memories."""
+        """Takes the first fields of Relevance, in their order, each as the values of all memories."""
         self._columns = tuple(columns)
 
     @property
     def values(self) -> Sequence[float]:
-        """Each one's `value`."""
+        """The `value` of each memory."""
         return self._columns[0]
 
     @property
     def lexical(self) -> Sequence[float]:
-        """Each one's `lexical`."""
+        """The `lexical` of each memory."""
         return self._columns[Relevance._fields.index("lexical")]
 
     def of(self, places: Sequence[int], values: Sequence[float]) -> "Relevances":
-        """Returns those at these places, with other values."""
+        """Returns the relevances at these places, with other values."""
         return Relevances((values, *([column[place] for place in places] for column in self._columns[1:])))
 
     def __iter__(self) -> Iterator[Relevance]:
@@ -153,9 +154,9 @@ class Relevances:
 def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DEFAULT_BLEND) -> Relevances:
     """Returns the relevance of each memory of the pool, in its order.
 
-    `full_match` is the BM25 score of a memory of mean length that has each of the query's terms once. Both scores are
-    put on a scale that does not depend on the other candidates: on LoCoMo dev that finds as much as stretching each
-    to the pool's least and greatest (recall@10 0.764 and 0.763), and it keeps "nothing is relevant" visible.
+    `full_match` is the BM25 score of a memory of mean length that has each of the query's terms once. Both scores get a
+    scale that does not depend on the other candidates. On LoCoMo dev it finds as much as min-max scaling over the pool
+    (recall@10 0.764 and 0.763), and it can show that no memory is relevant.
     """
     vector = [0.0 if not item.similarity or item.similarity < 0 else min(1.0, item.similarity) for item in pool]
     lexical = [min(1.0, item.bm25 / full_match) if item.bm25 and full_match else 0.0 for item in pool]
@@ -199,7 +200,7 @@ def _lexical_share(pool: Sequence[Evidence], blend: Blend) -> float:
 def _from_neighbours(pool: Sequence[Evidence], fused: Sequence[float], blend: Blend) -> list[float]:
     """Returns the gain of each memory by its neighbours.
 
-    Each place of each source is one number, because hundreds of look-ups are made for an answer.
+    Each place of each source is one number, because an answer needs hundreds of look-ups.
     """
     at = [
         None if item.source is None or item.ordinal is None else item.source * SOURCE_STRIDE + item.ordinal
@@ -248,12 +249,12 @@ def spread(
 ) -> list[Boost]:
     """Returns the gain of each memory by its links, in the order of `evidence`.
 
-    The best of each arm are seeds. A memory that is linked with a seed gains a share of the seed's own evidence: as
-    much as the relation is worth, less the more the seed's links of that relation weigh. Of several the strongest
-    counts, and the gain is not passed on: one link says why a memory came.
+    The best candidates of each arm are seeds. A memory that is linked with a seed gains a share of the seed's own
+    evidence: the relation's share times the link's weight, divided by the square root of its `degree`. Only the
+    strongest link counts, and the gain does not spread further, so that one link explains a hit.
 
-    A gain is never negative, and never more than the greatest share of the greatest evidence: no memory loses by links,
-    and a hub with thousands of them cannot flood an answer. An unknown seed or relation passes nothing on.
+    A gain is never negative, and never exceeds the greatest share of the greatest evidence: no memory loses by links,
+    and a hub with thousands of links cannot flood an answer. An unknown seed or relation gives no gain.
     """
     if not any(edges):
         return [NOTHING] * len(edges)

@@ -1,4 +1,4 @@
-"""The named ways to rank."""
+"""The presets: named recipes for ranking, with their weights and thresholds."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ UNLINKED = Blend(links={})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The evidence below which a store has nothing to say to a query, or the tail of an answer says nothing.
+    """The limits below which a query has no hits, or a candidate is left out of the answer.
 
     Measured on LoCoMo dev: the best hit of a real question has a similarity of 0.35 to 0.85 and a lexical score of 0.14
     to 1 (5 % are below 0.45 and 0.29); that of a question about something else, asked of the same store, reaches 0.33
-    and 0.19 in nine of ten cases. Real questions that pass: all; others: one in six, by a word or a theme in common.
+    and 0.19 in nine of ten cases. All real questions pass; of the others one in six passes, by a common word or theme.
     """
 
     similarity: float = 0.3
@@ -28,33 +28,34 @@ class Threshold:
     lexical: float = 0.4
     """A query is also answerable if the best lexical score reaches this."""
     lexical_alone: float = 0.2
-    """The limit of the lexical score where no memory has a similarity."""
+    """The limit of the lexical score if no memory has a similarity."""
     share: float = 0.2
-    """A hit of less than this share of the best one's evidence is left out."""
+    """A hit with less than this share of the best hit's evidence is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A recipe: how relevance is found and what else counts."""
+    """A recipe for ranking."""
 
     name: str
     weights: Weights
     blend: Blend = DEFAULT_BLEND
     text_features: TextFeatures | None = TextFeatures()
-    """Change of evidence by the texts of the best; None: they are not read again."""
+    """Weights of the features of the best hits' texts; None if the texts do not count."""
     threshold: Threshold | None = None
-    """Keeps junk out; None: nothing does."""
+    """Excludes irrelevant memories; None if all candidates are ranked."""
     title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
-    """Kinds of which two with one title are the same thing; a chunk's title is its section, a message's its speaker."""
+    """Kinds for which two memories of one title are duplicates. A chunk's title is its section, a message's its
+    speaker."""
     dedupe_by_text: bool = True
-    """True: near-identical texts are one memory as well."""
+    """True if memories of near-identical texts are duplicates too."""
     nearest: int | None = None
-    """Only the vector arm's nearest so many are ranked, by 1 - distance / 2; None: the pool of both arms."""
+    """Number of the vector arm's nearest memories to rank, by 1 - distance / 2; None ranks the pool of both arms."""
     by_place: bool = False
-    """Ranked by the better of its places in the two arms alone, whatever was judged of it: the nearest of both come
-    first, each with the scores that it has."""
+    """True if the better of a memory's places in the two arms alone gives its rank, regardless of scores and
+    ratings."""
     most: int | None = None
-    """It never gives more hits than this."""
+    """Most hits that it gives."""
 
 
 DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
@@ -82,6 +83,6 @@ CLOSEST = Preset(
     dedupe_by_text=False,
     by_place=True,
 )
-"""The nearest to a text, doubles and bad ones included: for comparing, not for reading."""
+"""The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
 
 PRESETS = {preset.name: preset for preset in (DEFAULT, CLASSIC, RANKS, CLOSEST)}

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 GOOD_SCORE = 7.0
-"""An evaluator's score below it counts half: the pipeline's own pass mark."""
+"""An evaluator's score below this counts half. It is the pipeline's own pass mark."""
 UNJUDGED = 0.5
-"""Weight of a memory without a score: as much as a middling judged one."""
+"""Weight of a memory without a score, as of an average score."""
 RATING_STEP = 0.15
-"""Share by which one rating moves the rank; three, the most that count, move it by 45 %."""
+"""Share by which one rating changes the rank. At most three ratings count, which change it by 45 %."""
 LEAST_ADJUSTMENT = 0.2
-"""However often it is rated down, a memory keeps this share of its rank."""
+"""Least share of its rank that a memory keeps, regardless of the number of ratings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class Weights:
     relevance: float = 0.7
     quality: float = 0.3
     half_life_days: float | None = 365.0
-    """Days after which recency is half way to its floor; None: age does not count."""
+    """Days after which recency is half way to its floor; None if age does not count."""
     recency_floor: float = 0.8
-    """Least factor of an old memory; mild, because an old lesson holds."""
+    """Least factor of an old memory; it is mild, because an old lesson stays true."""
 
 
 class Rank(NamedTuple):
@@ -66,7 +66,8 @@ def rank(relevance: float, *, final_score: float | None, quality: int, age_days:
 
 
 MOST_RERANKED = 24
-"""Hits that are read again: each is a run of a large model, and hardly any of those behind would come to the front."""
+"""Most hits that the re-ranker scores: each takes a run of a large model, and later hits would seldom move to the
+front."""
 RERANKER_SHARE = 0.5
 """Share of the re-ranker's score in the relevance. Half, because it was not measured (docs/retrieval.md)."""
 
@@ -77,10 +78,11 @@ Components = Mapping[str, float | None]
 def reranked(
     hits: Sequence[Components], scores: Sequence[float], weights: Weights
 ) -> list[tuple[int, dict[str, float | None]]]:
-    """Returns the places of the hits in their new order, each with its new components.
+    """Returns the hits in their new order, each by its earlier place and with its new components.
 
-    `scores` are of the first of them; a hit that was not scored counts as the worst that was. Each score becomes a
-    probability, and that a share of the best one's, as relevance is. Ratings, judgement and age count as before.
+    `scores` belong to the first hits; a hit without a score counts as the worst scored one. Each score becomes a
+    probability, and then a share of the best probability, on the scale of relevance. Ratings, judgement and age count
+    as before.
     """
     if not scores:
         return list(enumerate(map(dict, hits)))
@@ -101,7 +103,7 @@ def _reranked(parts: Components, fit: float, score: float | None, weights: Weigh
 
 
 def _probability(score: float) -> float:
-    """The logistic function, without overflow."""
+    """Computes the logistic function, without overflow."""
     if score >= 0:
         return 1 / (1 + math.exp(-score))
     power = math.exp(max(score, -700.0))

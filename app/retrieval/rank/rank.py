@@ -1,4 +1,4 @@
-"""Ranks a pool of candidates by relevance, quality and recency, and the best again by their texts. Pure."""
+"""Ranks a pool of candidates by relevance, quality and recency, then the best ones again by their texts. Pure."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ GAINS = (
 
 
 class Candidate(NamedTuple):
-    """A memory in the pool, with what ranking needs of it. A tuple, because hundreds are made for an answer."""
+    """A memory in the pool, with the fields that ranking needs. It is a tuple, because an answer makes hundreds."""
 
     memory_id: UUID
     title: str
@@ -31,11 +31,11 @@ class Candidate(NamedTuple):
     quality: int
     happened_at: datetime
     similarity: float | None
-    """Cosine similarity, -1 to 1; None if it has no vector."""
+    """Cosine similarity, -1 to 1; None if the memory has no vector."""
     bm25: float
-    """BM25 score; 0 where it has none of the query's terms."""
+    """BM25 score; 0 if the memory has none of the query's terms."""
     seed: int | None = None
-    """Its number among the best of the arms, whose links count; None if it is none of them."""
+    """Number of the memory as a seed (one of the arms' best, whose links count); None if it is not a seed."""
     edges: Sequence[Sequence[Any]] | None = None
     """Its links with seeds, each with the fields of an Edge."""
 
@@ -65,12 +65,12 @@ class Ranked(NamedTuple):
 def ranked(
     pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime
 ) -> Iterator[Ranked]:
-    """Yields the pool's relevant memories, best first; those that rank alike by id.
+    """Yields the pool's relevant memories, best first; equal ranks are sorted by id.
 
-    `full_match` is what `relevances` takes.
+    `full_match` is the parameter of `relevances`.
     """
     if preset.blend.by_rank:
-        # Ranks of what scores alike follow the order of the pool.
+        # Memories with equal scores get ranks in the order of the pool.
         pool = sorted(pool, key=lambda item: item.memory_id)
     found = relevances(_evidence(pool, query, now), full_match=full_match, blend=preset.blend)
     seeds = {item.seed: item for item in pool if item.seed is not None}
@@ -91,7 +91,7 @@ def ranked(
 def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evidence]:
     """Returns the evidence of each candidate.
 
-    It is made in the order of its fields and by the ids' numbers: names cost twice the time, and an id hashes slowly.
+    Positional arguments and integers of the ids make it fast: keywords take twice the time, and a UUID hashes slowly.
     """
     titles = named(query, [item.title for item in pool])
     times = periods(query, now)
@@ -113,7 +113,7 @@ def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evid
 
 
 def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, *, query: str, now: datetime) -> list[Ranked]:
-    """Returns the first of a ranking in the order that is theirs once their texts have been read."""
+    """Ranks the best hits again, with the features of their texts."""
     if preset.text_features is None:
         return list(best)
     found = [
@@ -140,10 +140,10 @@ def _with_text(relevance: Relevance, reading: Reading, features: TextFeatures) -
 def _relevant(
     pool: Sequence[Candidate], found: Relevances, threshold: Threshold | None, *, has_words: bool
 ) -> Sequence[int]:
-    """Returns the places that pass the threshold: none at all where nothing in the pool speaks to the query.
+    """Returns the places that pass the threshold; returns none if no candidate is relevant to the query.
 
-    Where the query has words and no candidate has one of them, a hit stands by its own similarity alone: its neighbours
-    and links were found by nothing better.
+    If the query has words and no candidate has any of them, only a hit's own similarity counts, because its neighbours
+    and links were found by similarity alone too.
     """
     if threshold is None or not pool:
         return range(len(pool))
@@ -179,7 +179,7 @@ def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], Re
 
 
 def _by_place(pool: Sequence[Candidate], found: Relevances) -> tuple[list[Candidate], Relevances]:
-    """Returns each with 1 / place as its relevance, in the arm where it stands higher; without those of neither arm."""
+    """Returns the candidates of the arms, each with 1 / place as its relevance, by its better place in the two arms."""
     places: dict[UUID, int] = {}
     for scores in (
         [(-item.similarity, item.memory_id) for item in pool if item.similarity is not None],

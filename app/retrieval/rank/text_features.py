@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol, TypeVar
 from app.text.words import STOP_WORDS, named, resemblance, shingles
 
 READ_CHARACTERS = 4_000
-"""Read of each text and of the query: what matters stands early, and the answer waits."""
+"""Characters that are read of each text and of the query: the important part is early, and the caller waits."""
 PAIR_LIMIT = 64
-"""Pairs of words that are looked for in each text; a question has ten."""
+"""Most pairs of words that are searched for in each text; a question has ten."""
 QUESTION_MARKS = ("?", "？", "؟")
 WORDS_ONLY = bytes(ord(sign) if not sign.isascii() or sign.isalnum() else ord(" ") for sign in map(chr, range(256)))
-"""Marks become blanks; all letters beyond ASCII stay. On bytes it takes a fifth of a regular expression's time."""
+"""Translation of ASCII marks to blanks; all other bytes stay. It takes a fifth of a regular expression's time."""
 
 STOPS = frozenset(word.encode() for word in STOP_WORDS)
 ASKS_WHEN = re.compile(
@@ -38,7 +38,7 @@ class TextFeatures:
     (docs/retrieval.md)."""
 
     phrases: float = 0.4
-    """All of the query's pairs of words stand together in it."""
+    """Weight of a text that has all of the query's pairs of neighbouring words; a part of them counts in proportion."""
     time: float = 0.2
     """The query asks when, and it tells a time."""
     own: float = 0.15
@@ -62,15 +62,15 @@ class Reading(NamedTuple):
     """The features of one text."""
 
     phrases: float
-    """Share of the query's pairs of neighbouring words that stand together in it too."""
+    """Share of the query's pairs of neighbouring words that are neighbours in the text too."""
     time: bool
     """The query asks when, and it tells a time."""
     own: bool
-    """It is a turn of whom the query names, in the first person: they tell themselves what is asked of them."""
+    """True if the text is in the first person and the query names its speaker."""
     asks: bool
-    """It ends in a question: the next of its source is more likely to have the answer."""
+    """True if the text ends in a question: the next turn of the source is more likely to have the answer."""
     answers: bool
-    """The one before it in its source, which was read too, has a question."""
+    """True if the turn before it in its source, which is among the hits too, has a question."""
 
 
 def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
@@ -97,7 +97,7 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
 
 
 def _pairs(asked: str) -> list[bytes]:
-    """Returns neighbouring words, the second of which may go on in a text (plurals); two stop words say nothing."""
+    """Returns pairs of neighbouring words, except of two stop words. The second may be longer in a text (plurals)."""
     words = _spaced(asked).split()
     pairs = (b" %b %b" % (one, other) for one, other in pairwise(words) if one not in STOPS or other not in STOPS)
     return list(dict.fromkeys(pairs))[:PAIR_LIMIT]
@@ -111,7 +111,7 @@ def _share(pairs: Sequence[bytes], lowered: str) -> float:
 
 
 def _spaced(lowered: str) -> bytes:
-    """Returns the words alone, one blank before each. To split and join them takes three times as long."""
+    """Returns the words, with one blank before each. Splitting and joining would take three times as long."""
     words = b" " + lowered.encode().translate(WORDS_ONLY)
     while b"  " in words:
         words = words.replace(b"  ", b" ")
@@ -119,16 +119,16 @@ def _spaced(lowered: str) -> bytes:
 
 
 NEAR = 0.8
-"""Jaccard resemblance from which on two texts are one: a changed number or name in a 100-word text stays above it,
-a changed sentence does not."""
+"""Least Jaccard index of two texts that are duplicates. A 100-word text with a changed number or name stays above
+it; one with a changed sentence does not."""
 
 COMPARED_CHARACTERS = 4_000
-"""At either end of a text: what is longer than both is compared by its ends and its length. A chunk, an observation and
-a turn are shorter; of 250 texts of 20,000 characters all runs of words took 5 s."""
+"""Characters at each end of a text that are compared; a text longer than both is compared by its ends and its
+length. A chunk, an observation and a turn are shorter. Comparing 250 whole texts of 20,000 characters took 5 s."""
 
 
 class Titled(Protocol):
-    """A hit, as far as dedupe looks at it."""
+    """The fields of a hit that dedupe reads."""
 
     @property
     def kind(self) -> str:
@@ -136,7 +136,7 @@ class Titled(Protocol):
 
     @property
     def title(self) -> str:
-        """Two equal titles, but for case and white space, are one memory; an empty one equals none."""
+        """The memory's title, compared without case and white space; an empty title equals no other."""
 
     @property
     def body(self) -> str:
@@ -147,7 +147,7 @@ T = TypeVar("T", bound=Titled)
 
 
 class Wording(NamedTuple):
-    """The form in which texts are compared."""
+    """The form of a text in which dedupe compares it."""
 
     length: int
     """Characters."""
@@ -155,7 +155,7 @@ class Wording(NamedTuple):
 
 
 def wording(body: str) -> Wording:
-    """Returns the form in which `body` is compared; a text without a word, like a smile, is its own only run."""
+    """Returns the form in which `body` is compared; a text without words, like a smile, is one run."""
     body = body.strip()
     shown = body
     if len(body) > 2 * COMPARED_CHARACTERS:
@@ -170,10 +170,9 @@ def deduplicated(
     by_text: bool = True,
     wording: Callable[[str], Wording] = wording,
 ) -> Iterator[T]:
-    """Yields `ranked` without those that say what a better ranked one does, by near-identical text or (these kinds)
-    title.
+    """Yields `ranked` without the duplicates of better hits, by near-identical text or, for these kinds, by title.
 
-    A caller that asks again with more gives a `wording` that remembers.
+    A caller that calls again with more hits gives a `wording` that caches.
     """
     titles: set[str] = set()
     kept: list[Wording] = []
@@ -188,7 +187,7 @@ def deduplicated(
 
 
 def _near(one: Wording, other: Wording) -> bool:
-    """Returns True for near-identical texts. Most pairs fail by size alone: two sets share at most the smaller one."""
+    """Returns True for near-identical texts. The sizes of the two sets alone exclude most pairs."""
     shortest, longest = sorted((len(one.runs), len(other.runs)))
     if shortest < NEAR * longest or resemblance(one.runs, other.runs) < NEAR:
         return False
