@@ -12,8 +12,7 @@
     │   └── GraphUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
 
-A message says what is wrong and how to mend it. What a door makes of an error (a status code, an exit
-code) is that door's business.
+A message says what is wrong and how to mend it. Each door turns errors into its own form (a status code, an exit code).
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +35,7 @@ class InvalidInput(PriorsError):
 
 
 def told_apart(reason: str) -> tuple[str, str]:
-    """Returns the field and the message of a reason that says `field: message`."""
+    """Splits a reason of the form `field: message` into the field and the message."""
     field, _, message = reason.partition(": ")
     return field, message
 

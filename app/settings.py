@@ -11,7 +11,7 @@ from app.errors import ConfigurationError
 
 PREFIX = "PRIORS_"
 COMPRESS_MODEL = "COMPRESS_MODEL"
-"""The name under which existing pipelines set it, without the prefix."""
+"""The name, without a prefix, under which existing pipelines set the model."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -21,7 +21,7 @@ READERS: Mapping[Any, Callable[[str], object]] = {
     bool: lambda text: BOOLEANS[text.lower()],
     Path: lambda text: Path(text).expanduser(),
 }
-"""The functions that read a value's text; the other types do so themselves."""
+"""The functions that read a value's text; the constructors of other types read it themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def _checked(settings: Settings) -> Settings:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raises ConfigurationError if the service would listen beyond this machine without a key."""
+    """Raises ConfigurationError if the service would accept other machines without a key."""
     if settings.host not in LOOPBACK and not settings.api_key:
         raise ConfigurationError(
             f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token); or serve on 127.0.0.1"

@@ -18,7 +18,7 @@ from app.settings import Settings
 from app.workspaces.workspace import Workspace
 
 LAYOUT_CACHE = "graph"
-"""Folder of the data directory for what the process that computes graphs has compiled."""
+"""Folder of the data directory for the compiled code of the process that computes maps."""
 
 
 class _Closable(Protocol):
@@ -35,14 +35,14 @@ class Services:
     settings: Settings
     database: Database
     provider: EmbeddingProvider
-    """Not started yet: `await provider.start()` where the model is needed at once."""
+    """The embedding provider, not started yet; `await provider.start()` loads its model."""
     counter: TokenCounter
     layouts: LayoutWorker
-    """Computes graphs, in a process of its own that starts with the first one."""
+    """Computes maps, in a separate process that starts with the first one."""
     reranker: Reranker | None = None
-    """Reads the best hits once more; None if none is configured."""
+    """Scores the best hits again; None if no re-ranker is configured."""
     chat: Chat | None = None
-    """The language model that compresses; None if none is configured."""
+    """The language model that compresses runs; None if no model is configured."""
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
@@ -129,7 +129,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
 
 def _closed(stack: AsyncExitStack, part: C) -> C:
-    """Returns a part, if there is any, which is closed with the stack."""
+    """Returns the part, and has the stack close it at the end."""
     if part is not None:
         stack.push_async_callback(part.close)
     return part

@@ -1,4 +1,4 @@
-"""`migrate`, `doctor`, `stats`, `language`."""
+"""The commands `migrate`, `doctor`, `stats` and `language`."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`ingest`, `backfill`."""
+"""The commands `ingest` and `backfill`."""
 
 import json
 from dataclasses import replace
@@ -105,14 +105,14 @@ def _changed(result: "Ingestion") -> bool:
 
 
 async def _build_indexes(services: "Services") -> None:
-    """Builds at once what a worker would build soon, so that the store is at its best when the command ends."""
+    """Builds the indexes that a worker would build later, so that the store is complete when the command ends."""
     from app.operations import maintenance  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     await maintenance.build_indexes(services.database)
 
 
 def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = frozenset()) -> None:
-    """Prints an ingestion. `said` are failures that were named before: a file that stays bad is named once."""
+    """Prints an ingestion, without the failures in `said`, which were printed before."""
     if as_json:
         typer.echo(json.dumps(_summary(result), ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""`import`, `export`, `prune`, `quarantine`, `reembed`."""
+"""The commands `import`, `export`, `prune`, `quarantine` and `reembed`."""
 
 import json
 import sys
@@ -107,7 +107,7 @@ def _write(rows: list[Any], output: Path | None) -> None:
         else:
             output.write_bytes(lines)
     except BrokenPipeError:
-        raise  # whoever read has seen enough
+        raise  # the reader has closed the pipe
     except OSError as error:
         typer.echo(f"{output or 'the output'} cannot be written: {error.strerror or error}", err=True)
         raise typer.Exit(2) from error

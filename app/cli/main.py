@@ -1,4 +1,4 @@
-"""`priors …`: the commands and what they say when something is wrong."""
+"""The `priors` command: its commands, and the messages of their errors."""
 
 import sys
 from typing import Annotated
@@ -41,7 +41,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs a command; what is wrong is one line on standard error and exit code 2."""
+    """Runs a command; reports an error in one line on standard error and by exit code 2."""
     try:
         app()
     except PriorsError as error:

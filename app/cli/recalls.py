@@ -1,4 +1,4 @@
-"""`history`, `search`."""
+"""The commands `history` and `search`."""
 
 import json
 import os
@@ -33,12 +33,12 @@ SHOWN = {
     "q_adjust": "rate",
     "recency": "rec",
 }
-"""Components of a score, and the heads of their columns."""
+"""The components of a score, with the headings of their columns."""
 NARROW = frozenset({"similarity", "bm25", "relevance", "qual_weight", "recency"})
-"""The components that are shown where there is no room for all."""
+"""The components that a narrow terminal shows."""
 PIPED_WIDTH = 140
 TITLE_WIDTH, PART_WIDTH = 32, 6
-"""The fewest characters of a title, and those of a component."""
+"""Least width of a title, and width of a component, in characters."""
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY")]
 KOption = Annotated[int, typer.Option("-k", help="Hits at most.")]
@@ -54,7 +54,7 @@ NowOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """The options that say who asks."""
+    """The options that identify the asking agent and run."""
 
     agent: Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")] = None
     run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None
@@ -223,7 +223,7 @@ def _recall(recall: "Recall", hits: "Sequence[Hit]") -> dict[str, Any]:
 
 
 def _parts(hits: "list[Hit]", room: int) -> list[str]:
-    """Returns the parts of the score that say something of these hits, as many as fit beside the titles."""
+    """Returns the components of the score that differ from 0 for these hits, as many as fit beside the titles."""
     telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
     return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
@@ -235,7 +235,7 @@ def _table(hits: "list[Hit]") -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    # What is piped or kept is not cut to the width of a terminal that nobody looks at.
+    # Output into a pipe or a file is not cut to the width of a terminal.
     console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH)
     parts = _parts(hits, (console.width - TITLE_WIDTH) // PART_WIDTH - 1)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
@@ -246,6 +246,6 @@ def _table(hits: "list[Hit]") -> None:
         values = [hit.explain[part] for part in parts]
         numbers = ["-" if value is None else f"{value:.2f}" for value in values]
         source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
-        # Stored text is no markup: brackets in it are brackets.
+        # Stored text is not markup: its brackets are shown as they are.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
     console.print(table if hits else "Nothing in the store is relevant to that.")

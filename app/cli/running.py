@@ -27,7 +27,7 @@ T = TypeVar("T")
 TERMINATED = 128 + signal.SIGTERM
 
 QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "uvicorn.access")
-"""Libraries whose news is not ours unless something is wrong."""
+"""Libraries of which only warnings and errors are logged."""
 
 WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]
 LanguageOption = Annotated[
@@ -39,7 +39,7 @@ Moment = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT
 
 
 def in_utc(moment: datetime | None) -> datetime | None:
-    """Returns a typed moment, which has no time zone, as UTC."""
+    """Returns a moment from the command line, which has no time zone, as UTC."""
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
@@ -62,7 +62,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def run_until_told(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` as `asyncio.run` does. A SIGTERM ends it as cleanly as Ctrl-C does: what was opened is closed."""
+    """Runs `work` as `asyncio.run` does. A SIGTERM ends it as Ctrl-C does, and its resources are closed."""
 
     async def cancellable() -> T:
         task = asyncio.current_task()
@@ -117,7 +117,7 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
 
 
 def in_workspace(name: str | None, work: "Callable[[Services, Workspace], Awaitable[T]]") -> T:
-    """Runs `work` as `with_services` does, in the workspace of this name; without one in the configured default."""
+    """Runs `work` as `with_services` does, in the workspace of this name, or else in the configured default."""
 
     async def resolved(services: "Services") -> T:
         return await work(services, await workspace_of(services, name))
@@ -126,7 +126,7 @@ def in_workspace(name: str | None, work: "Callable[[Services, Workspace], Awaita
 
 
 async def workspace_of(services: "Services", name: str | None = None) -> "Workspace":
-    """Returns the workspace of this name; without one the configured default.
+    """Returns the workspace of this name, or the configured default if the name is None.
 
     Raises:
         InvalidInput: a workspace may not have this name.
@@ -138,7 +138,7 @@ async def workspace_of(services: "Services", name: str | None = None) -> "Worksp
 
 
 async def check_migrated(services: "Services") -> None:
-    """Raises ConfigurationError if the database is not at this version's revision."""
+    """Raises ConfigurationError if the database does not have the schema of this version."""
     from app.db.migrations import state  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     if mend := (await state(services.database)).mend:
@@ -148,8 +148,8 @@ async def check_migrated(services: "Services") -> None:
 def configure_log(settings: Settings, *, quiet: bool = False) -> None:
     """Sends this process' log, that of its libraries included, to standard error in the configured form.
 
-    It is readable on a terminal and JSON elsewhere. `quiet` leaves out what is not at least a warning: a command's
-    output is its answer.
+    It is readable on a terminal and JSON elsewhere. `quiet` leaves out everything below a warning, because a command's
+    answer is its output.
     """
     import structlog  # noqa: PLC0415 - it brings rich: see `app.cli`
 

@@ -1,4 +1,4 @@
-"""`run`, `serve`, `worker`, `prepare-model`."""
+"""The commands `run`, `serve`, `worker` and `prepare-model`."""
 
 import asyncio
 import os
@@ -138,7 +138,7 @@ async def _take_in_examples(services: "Services", workspace: "Workspace") -> Non
 
 
 async def _started(services: "Services") -> None:
-    """Loads the model; without it the service still finds by words."""
+    """Loads the model; if that fails, the service still finds memories by words."""
     try:
         await services.provider.start()
     except EmbeddingUnavailable as error:

@@ -1,1 +1,1 @@
-"""Compiles the history that an agent reads before it acts."""
+"""Makes the history that an agent reads before it acts."""

@@ -1,4 +1,4 @@
-"""The verb that gives an agent its history, alone or as the continuation of what its run was given before."""
+"""The verb that gives an agent its history, alone or as the continuation of its run's previous section."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
-"""Tokens."""
+"""Limits of the budget, in tokens."""
 
 
 async def history(
@@ -50,12 +50,12 @@ async def history(
 ) -> History:
     """Returns the `## Relevant History` section for a query, of at most `budget_tokens` model tokens.
 
-    The log has the hits that the section shows. A `stable` one continues the previous stable one of the query's run:
-    its blocks keep their place and bytes as long as there is room, and new ones follow. The log has no secrets of the
-    query, unless `mask` is off.
+    The log has the hits that the section shows. A `stable` section continues the previous stable section of the query's
+    run: earlier blocks keep their place and bytes as long as there is room, and new blocks follow. The log has no
+    secrets of the query, unless `mask` is off.
 
     Raises:
-        InvalidInput: the query, its filters or the budget cannot be taken, or `stable` is asked for without a run.
+        InvalidInput: the query, its filters or the budget is not valid, or a `stable` section has no run.
         DatabaseUnavailable: the database does not answer.
     """
     if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
@@ -74,7 +74,7 @@ async def history(
 
 
 REMADE_AT_ONCE = 100_000
-"""Characters of text that are made again on the event loop, which takes up to 7 ms; more are in a thread."""
+"""Most characters of text that are made again on the event loop, in up to 7 ms; a thread makes longer ones."""
 
 CALLS: WeakValueDictionary[tuple[int, str, str | None], asyncio.Lock] = WeakValueDictionary()
 """The lock of each run's calls, by database and workspace; a lock that no call holds is dropped. The slowest of
@@ -83,12 +83,12 @@ CALLS: WeakValueDictionary[tuple[int, str, str | None], asyncio.Lock] = WeakValu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Before:
-    """The run's previous section, as far as it can be shown again."""
+    """The part of the run's previous section that can be shown again."""
 
     recall_id: UUID | None
-    """The call that made it; None: there was none."""
+    """The recall that made the previous section; None if there is none."""
     was_shown: bool
-    """True if it had a block."""
+    """True if the previous section had a block."""
     blocks: Sequence[Block]
     broken: Broken | None
 
@@ -96,7 +96,7 @@ class _Before:
 async def continued_history(
     database: Database, counter: TokenCounter, finding: Finding, *, budget_tokens: int
 ) -> History:
-    """Returns the section of a finding, behind the blocks with which the run's previous section began.
+    """Returns the section of a finding, after the reused blocks of the run's previous section.
 
     Concurrent calls of one run continue each other, one after the other. Within a process they wait for their turn.
     If another process has logged a newer section in the meantime, the call is repeated on top of that section; one of
@@ -119,7 +119,7 @@ async def continued_history(
 
 
 async def _before(database: Database, finding: Finding) -> _Before:
-    """Reads the run's previous section, and makes its blocks again as far as they still hold."""
+    """Reads the run's previous section, and makes again its first blocks that are still valid."""
     shown: tuple[ShownBlock, ...] = ()
     live, passing = dict[UUID, Memory](), set[UUID]()
     async with database.session(finding.workspace, transaction=False) as session:
@@ -137,7 +137,7 @@ async def _before(database: Database, finding: Finding) -> _Before:
 async def _logged(
     database: Database, finding: Finding, before: _Before, made: Continued, counter: TokenCounter
 ) -> History | None:
-    """Returns the history, once the log has it; None if another call of the run was logged in between."""
+    """Logs and returns the history; returns None if another call of the run was logged in between."""
     reuse, tokens = _reuse(before, made, counter)
     shown = [shown_as(block) for block in made.blocks]
     section = RunSection(kept=reuse.kept, blocks=shown, continues=before.recall_id)

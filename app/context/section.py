@@ -15,26 +15,26 @@ from app.text.pieces import FRAME, HEADING
 
 BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
-"""Tokens: a shorter excerpt of a hit says too little to be worth its heading."""
+"""Least tokens of an excerpt: a shorter one says too little to be worth its heading."""
 COUNTED_AT_ONCE = 20_000
-"""Characters of hits that are counted and cut on the event loop: 1.5 ms, or 15 ms where every word is new; more are
-counted in a thread, so that no other request waits."""
+"""Most characters of hits that are counted and cut on the event loop, in 1.5 ms, or 15 ms if every word is new; a
+thread counts more, so that no other request waits."""
 PIECE_CHARACTERS = 4_000
-"""A text is counted in pieces of about as many, and no further than the room goes: 20 texts of 180,000 characters took
-6 s for an excerpt of 500 tokens."""
+"""Characters of a piece in which a text is counted, until the room is full: to count 20 whole texts of 180,000
+characters took 6 s for an excerpt of 500 tokens."""
 SEAM = re.compile(r"[ \t\n\r]")
-"""A place at which a text may be cut without its tokens changing."""
+"""A place at which a cut does not change the tokens of a text."""
 ELLIPSIS = "…"
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A memory as the section shows it."""
+    """A memory that the section shows, and the part of its text."""
 
     memory: Memory
     cut: int | None
-    """Characters of its text that are shown; None: all."""
+    """Number of characters of its text that are shown; None for the whole text."""
     text: str
     tokens: int
 
@@ -42,7 +42,7 @@ class Block:
 def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple[str, int, list[Hit]]:
     """Returns the Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
 
-    A hit that does not fit whole is cut after a sentence; one that leaves no room for a useful excerpt is left out.
+    A hit that does not fit whole is cut after a sentence; it is left out if there is no room for a useful excerpt.
     """
     blocks = fitted(hits, budget=budget, counter=counter)
     shown = {block.memory.memory_id for block in blocks}
@@ -51,7 +51,7 @@ def section(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> tuple
 
 
 def is_long(hits: Sequence[Hit]) -> bool:
-    """Returns True if to fit these hits takes so long that it is done in a thread."""
+    """Returns True if fitting these hits takes so long that a thread does it."""
     return sum(len(hit.memory.body) for hit in hits) > COUNTED_AT_ONCE
 
 
@@ -75,14 +75,14 @@ def frame_tokens(counter: TokenCounter) -> int:
 
 
 def markdown_of(blocks: Sequence[Block]) -> str:
-    """Returns the section of these blocks; empty without any."""
+    """Returns the section of these blocks; empty if there are none."""
     return "\n\n".join([HEADING, FRAME, *(block.text for block in blocks)]) + "\n" if blocks else ""
 
 
 def heading(memory: Memory) -> str:
     """Returns a memory's title, source, date and score in one line.
 
-    It stands in the fence too, because others have named the memory.
+    The line is inside the fence too, because the memory's title is not trusted.
     """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
@@ -97,7 +97,7 @@ def source_name(memory: Memory) -> str:
 
 
 def block_text(memory: Memory, cut: int | None) -> str:
-    """Returns a memory in its fence, its text cut after so many characters, the same bytes for the same cut."""
+    """Returns a memory in its fence, with its text cut after `cut` characters. The same cut gives the same bytes."""
     top, body = heading(memory), memory.body.strip()
     return _fenced(top, body, fence_around(f"{top}\n{body}"), cut)
 
@@ -127,7 +127,7 @@ def fence_around(text: str) -> str:
 
 
 def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
-    """Returns a beginning of `body` of more than `room` tokens; None if all of it has no more."""
+    """Returns a beginning of `body` that has more than `room` tokens; None if the whole body fits."""
     used = start = 0
     while start < len(body):
         seam = SEAM.search(body, start + PIECE_CHARACTERS)
@@ -140,7 +140,7 @@ def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
 
 
 def _cut(body: str, room: int, counter: TokenCounter) -> int:
-    """Returns where `body` is cut: after a sentence, or after a word where even the first is too long; 0: nowhere."""
+    """Returns the place to cut `body`: after a sentence, or after a word if no sentence fits; 0 if no word fits."""
     ends = [match.start() for match in SENTENCE_END.finditer(body)]
     room -= counter.count(ELLIPSIS)
     excerpt = _longest(body, ends, room, counter)
@@ -170,22 +170,23 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBlock:
-    """A block as it is stored: enough to make its bytes again from the memory, and to prove that they are the same.
+    """A stored block: the values that make its bytes again from the memory, and a hash that proves that they are the
+    same.
 
-    The text is not kept, so that a memory that is destroyed is nowhere left.
+    The text is not stored, so that no copy of a destroyed memory remains.
     """
 
     memory_id: UUID
     cut: int | None
     final_score: float | None
-    """The score that the heading shows, whatever was judged since."""
+    """The score that the heading shows, even if the memory was judged again since."""
     digest: str
     tokens: int
-    """Tokens of the block. They stay right, because a block is only shown again with the same bytes."""
+    """Tokens of the block. The number stays right, because a block is only shown again with the same bytes."""
 
 
 def shown_as(block: Block) -> ShownBlock:
-    """Returns a block as it is stored."""
+    """Returns the stored form of a block."""
     memory, digest = block.memory, _digest(block.text)
     return ShownBlock(
         memory_id=memory.memory_id, cut=block.cut, final_score=memory.final_score, digest=digest, tokens=block.tokens
@@ -195,7 +196,7 @@ def shown_as(block: Block) -> ShownBlock:
 def remade(
     shown: Sequence[ShownBlock], live: Mapping[UUID, Memory], passing: Collection[UUID]
 ) -> tuple[list[Block], Broken | None]:
-    """Returns the first of these blocks, up to the one that cannot be shown again byte for byte, and why it cannot.
+    """Returns the blocks before the first that cannot be shown again byte for byte, and that one with the reason.
 
     `live` has the memories that are still live, `passing` the ids of those that pass the filters.
     """
@@ -214,11 +215,11 @@ def remade(
 
 
 class Continued(NamedTuple):
-    """A section behind the blocks of an earlier one."""
+    """A section that continues the blocks of an earlier one."""
 
     blocks: list[Block]
     kept: int
-    """The number of the first blocks that are earlier ones."""
+    """Number of blocks at the front that come from the earlier section."""
     hits: list[Hit]
     """The hits that it shows, best first."""
 
@@ -226,9 +227,8 @@ class Continued(NamedTuple):
 def continued(hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Block], *, room: int) -> Continued:
     """Returns the section that continues the `earlier` blocks.
 
-    `found` are the blocks that `fitted` makes of the hits, `room` is what the budget leaves under the frame. It shows
-    every hit that a section of these hits alone would show: the earlier blocks give way to them, never they to the
-    earlier ones.
+    `found` are the blocks that `fitted` makes of the hits; `room` is the budget without the frame. The section shows
+    every hit that a section of these hits alone would show: earlier blocks are dropped to make room for them.
     """
     kept = _kept(earlier, found, room)
     standing = {block.memory.memory_id for block in earlier[:kept]}
@@ -238,10 +238,10 @@ def continued(hits: Sequence[Hit], found: Sequence[Block], earlier: Sequence[Blo
 
 
 def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
-    """Returns how many earlier blocks stay: all if they fit, else the most that fit and end with a block found again.
+    """Returns the number of earlier blocks that stay: all that fit, up to the last block found again unless all fit.
 
-    Blocks after the last one found again would take room in every later call without helping this one
-    (docs/retrieval.md has what other rules bring).
+    Blocks after the last one found again would take room in every later call without a use for this one
+    (docs/retrieval.md compares other rules).
     """
     wanted = {block.memory.memory_id: block.tokens for block in found}
     added = (block.tokens - wanted.get(block.memory.memory_id, 0) for block in earlier)

@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible endpoint (Ollama has one too). Optional: without settings there is none."""
+"""Calls a chat model at an OpenAI-compatible endpoint (Ollama has one too). It is optional: the settings name it."""
 
 import asyncio
 import json

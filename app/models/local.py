@@ -30,10 +30,10 @@ MOST_QUERIES = 16
 """Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
 RETRY_SECONDS = 10.0
-"""After a failed load queries are refused at once for so long: a query that waited would wait in vain."""
+"""Time after a failed load in which queries are refused at once, because they would wait in vain."""
 
 DOCUMENT_THREADS = 8
-"""Batches that are computed at once at most, on any number of cores: each takes up to 60 MB."""
+"""Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
 THREADS_A_RUN = 1
 """Threads of one run of the model. Two threads that share a run busy-wait for each other: they use half as much
 processor time again, and any delay on one core stops both. Two runs of one thread are as fast on an idle machine and
@@ -242,7 +242,7 @@ QUERY_CHARACTERS, TEXT_CHARACTERS = 1_000, 2_000
 LONGEST_WAIT = 2.0
 """Seconds that a recall waits for the model: loading it takes about one, a download takes more."""
 RERANKER_RETRY_SECONDS = 60.0
-"""After a failed load the model is not tried again for so long."""
+"""Time after a failed load in which the model is not loaded again."""
 
 
 class CrossEncoder:

@@ -19,7 +19,7 @@ BATCH_CHARACTERS = 200_000
 """Characters of one request: endpoints limit its tokens as well as its texts."""
 RETRIES = 2
 OPEN_SECONDS = 5.0
-"""After a failure queries are refused at once for so long, so that no recall waits for a provider that is down (a
+"""Time after a failure in which queries are refused at once, so that no recall waits for a provider that is down (a
 circuit breaker)."""
 
 logger = structlog.get_logger()

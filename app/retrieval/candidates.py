@@ -29,7 +29,7 @@ KEPT_AT_MOST = 5_000
 """If at most this many memories pass a filter, the survey finds them, and both arms score all of them without an
 index."""
 COUNTED_EXACTLY = 2_000
-"""Up to this number, live memories are counted, which takes 0.2 ms; in a larger store the statistics are precise
+"""Live memories are counted up to this number, which takes 0.2 ms; the statistics of a larger store are precise
 enough."""
 TOLERATED_PENDING = 0.1
 """Largest share of memories without a vector at which the vector arm answers: with more, any vector would be an

@@ -59,7 +59,7 @@ def checked_preset(query: Query) -> Preset:
     """Returns the preset that the query names, with the query's own weights.
 
     Raises:
-        InvalidInput: this or anything else in the query cannot be taken.
+        InvalidInput: a part of the query is not valid.
     """
     check(list(islice(_reasons(query), 1)))
     preset = PRESETS[query.preset]

@@ -93,7 +93,7 @@ async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUI
 
 
 class _Call(NamedTuple):
-    """A checked query, and where it is asked."""
+    """A checked query, with its workspace and database."""
 
     database: Database
     workspace: Workspace

@@ -1,1 +1,1 @@
-"""Runs: what a pipeline did, what it was given and how it was judged."""
+"""Runs of a pipeline: their outcomes, observations, judgements and ratings."""

@@ -1,4 +1,4 @@
-"""The verbs that store runs, list them, and walk the chain memory → run → output → judgement → memory."""
+"""The verbs that store runs, list them, and show the chain memory → run → output → judgement → memory."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import UNMADE, Workspace
 
 LARGEST_OUTPUT = 5_000_000
-"""Characters."""
+"""Most characters of an output."""
 LIST_LIMIT = 1_000
 TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
 LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
@@ -35,14 +35,14 @@ async def record_run(
     mask: bool = True,
     known_first: bool = False,
 ) -> tuple[Run, bool]:
-    """Stores a run, or what is new of one that is known; returns it, and whether it was not known.
+    """Stores a run, or the new fields of a known run; returns it, and whether it is new.
 
-    Sending it again changes nothing. Its observations take its score and its verdict, where no better judged run says
-    the same; with `known_first` only those that have none.
+    A repeated call changes nothing. The run's observations take its score and verdict, unless a better judged run
+    states the same; with `known_first` only the unjudged observations do.
 
     Raises:
-        InvalidInput: a field cannot be taken, or it `needs_output` and was never given any; nothing is stored then.
-        NotFound: `must_exist`, and it does not.
+        InvalidInput: a field is not valid, or the run `needs_output` and has none; nothing is stored then.
+        NotFound: with `must_exist`, the run is not stored.
     """
     run = await asyncio.to_thread(_storable, run, mask=mask)
     if needs_output and not must_exist and workspace.workspace_id == UNMADE:
@@ -72,7 +72,7 @@ def _check_output(output: str | None) -> None:
 
 
 def _storable(run: NewRun, *, mask: bool) -> NewRun:
-    """Returns the run as it is stored. Its output may be megabytes, so this is for a thread.
+    """Returns the run in the form that is stored. The caller uses a thread, because the output may have megabytes.
 
     Raises:
         InvalidInput: a field cannot be taken.
@@ -82,7 +82,7 @@ def _storable(run: NewRun, *, mask: bool) -> NewRun:
 
 
 def _counted(run: NewRun) -> NewRun:
-    """Returns the run with its output's lines and bytes, where they are not given."""
+    """Returns the run with its output's lines and bytes, if they are not given."""
     if run.output is None:
         return run
     lines = run.output.count("\n") + (not run.output.endswith("\n") and bool(run.output))
@@ -94,7 +94,7 @@ def _counted(run: NewRun) -> NewRun:
 
 
 def check_run(run: NewRun) -> None:
-    """Raises InvalidInput if a field cannot be taken."""
+    """Raises InvalidInput if a field is not valid."""
     check(_reasons(run))
 
 
@@ -125,7 +125,7 @@ def _number_reasons(run: NewRun) -> Iterator[str]:
 
 
 def name_reasons(run_id: str) -> Iterator[str]:
-    """Yields the reasons why no run can be called that."""
+    """Yields the reasons why a run cannot have this name."""
     if not run_id.strip() or len(run_id) > NAME_LIMIT:
         yield f"run_id: has 1 to {NAME_LIMIT} characters"
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in run_id):  # noqa: PLR2004 - control characters
@@ -134,17 +134,17 @@ def name_reasons(run_id: str) -> Iterator[str]:
 
 
 MOST_POINTS = 2_000
-"""Points of a plot: more cannot be told apart."""
+"""Most points of a plot: a reader could not distinguish more."""
 
 Place = tuple[datetime, str]
 """The end of a page: the creation time and id of its last run."""
 
 
 async def get_run(database: Database, *, workspace: Workspace, run_id: str) -> RunStory:
-    """Returns a run with the memories it was given and those it left; its traces where it is not stored itself.
+    """Returns a run with the memories that it was given and made, or only its traces if it is not stored.
 
     Raises:
-        NotFound: nothing in the workspace names such a run.
+        NotFound: no row of the workspace names this run.
     """
     unknown = NotFound(f"there is no run {run_id!r} in workspace {workspace.name}")
     if any(name_reasons(run_id)):
@@ -152,7 +152,7 @@ async def get_run(database: Database, *, workspace: Workspace, run_id: str) -> R
     async with database.session(workspace, transaction=False) as session:
         run = await store.find(session, run_id)
         if run is None:
-            # Where its name holds a secret, every trace of it is stored without.
+            # If its name contains a secret, all its traces are stored with the masked name.
             run_id = mask(run_id).text
             run = await store.find(session, run_id)
         given = await store.given_to(session, run_id)
@@ -176,7 +176,7 @@ async def list_runs(
     """Returns runs, newest first, after the place that `before` names.
 
     Raises:
-        InvalidInput: a limit out of range.
+        InvalidInput: the limit is out of range.
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
@@ -192,13 +192,13 @@ async def list_runs(
 
 
 async def run_points(database: Database, *, workspace: Workspace) -> Sequence[RunPoint]:
-    """Returns judged runs as a plot over time shows them, the latest MOST_POINTS, newest first."""
+    """Returns the latest MOST_POINTS judged runs for a plot over time, newest first."""
     async with database.session(workspace, transaction=False) as session:
         return await store.points(session, limit=MOST_POINTS)
 
 
 async def memory_uses(database: Database, *, workspace: Workspace, memory_id: UUID) -> MemoryUses:
-    """Returns the run that made a memory, those that say the same, and those that it was given to, each judged.
+    """Returns the run that made a memory, the runs that state the same, and those that it was given to.
 
     Raises:
         NotFound: the workspace has no such memory.

@@ -15,7 +15,7 @@ class NewRun:
     """A run as a pipeline reports it; a field of None keeps its stored value."""
 
     run_id: str
-    """The pipeline's own."""
+    """The pipeline's own name of the run."""
     task: str | None = None
     task_type: str | None = None
     agent: str | None = None
@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Tokens and cost of a run, over all of its stages; None if no stage names them."""
+    """Tokens and cost of a run, summed over its stages; None if no stage names them."""
 
     tokens: int | None
     cost: float | None
@@ -79,7 +79,7 @@ class Spent:
 TOKEN_NAMES = ("tokens", "input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
 """Names of token counts in a stage; `tokens` is the total, the others are parts."""
 MOST_SPENT = 1e15
-"""A sum beyond it is a mistake of its writer's."""
+"""Largest plausible number of tokens or amount of cost; a larger one is ignored."""
 
 
 def spent(stages: Mapping[str, Any]) -> Spent:
@@ -122,12 +122,12 @@ class GivenMemory:
     score: float
     memory_id: UUID
     title: str | None
-    """None if the memory is no longer stored."""
+    """The memory's title; None if the memory is no longer stored."""
     agent: str | None
     given_at: datetime
     query: str
     explain: Explanation
-    """Every component of the score, as it was then."""
+    """Every component of the score at the time of the recall."""
     used: bool
     """True if the run's output repeats it."""
 
@@ -141,10 +141,10 @@ class Recorded:
 
     observation_id: UUID
     outcome: str | None
-    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None while it waits."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None while it is queued."""
     reason: str
     memory_id: UUID | None
-    """The memory that holds it."""
+    """The id of the memory that holds the observation."""
 
 
 DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"
@@ -159,7 +159,7 @@ class RunStory:
     given: tuple[GivenMemory, ...]
     compression: Recorded | None
     observations: tuple[Memory, ...]
-    """Memories that were made of it."""
+    """The observations of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,14 +186,14 @@ class MemoryTeller:
     """A run whose observation a memory holds, and how that run was judged."""
 
     run_id: str | None
-    """None if the observation was asked for without naming a run."""
+    """The run's name; None if the request for the observation named no run."""
     stored: bool
     """True if the run itself is stored."""
     outcome: str
-    """`stored` if it made the memory, `joined` where the memory said it already."""
+    """`stored` if the run made the memory, `joined` if the memory said the same already."""
     task: str
     final_score: float | None
-    """The run's; where it has none, the one with which the observation was asked for."""
+    """The run's score, or else the score in the request for the observation."""
     verdict: str
     said_at: datetime
 
@@ -204,10 +204,11 @@ class MemoryUses:
 
     memory_id: UUID
     made_by: str | None
-    """The run it was made of."""
+    """The name of the run that the memory was made of."""
     made_by_stored: bool
     uses: int
-    """Number of recalls whose run used it."""
+    """Number of recalls whose run used the memory."""
     said_by: tuple[MemoryTeller, ...]
-    """The runs whose observation it holds, the best judged first: that one gives it its score and its verdict."""
+    """The runs whose observation it holds, the best judged first: this run gives the memory its score and its
+    verdict."""
     given_to: tuple[MemoryUse, ...]

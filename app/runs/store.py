@@ -20,13 +20,12 @@ MERGED = {
     "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
     "issues": "text[]", "stages": "jsonb", "started_at": "timestamptz", "finished_at": "timestamptz",
 }  # fmt: skip
-"""Fields that a second message about a run replaces where it says something, with their types; metadata is merged by
-key."""
+"""Fields that a later message about a run replaces if it gives them, with their types; metadata is merged by key."""
 NEVER_NULL = {
     "task": "''", "task_type": "''", "verdict": "''", "queries": "'{}'", "round_scores": "'{}'", "issues": "'{}'",
     "stages": "'{}'", "metadata": "'{}'",
 }  # fmt: skip
-"""The values of these columns where nothing was said of them."""
+"""The values of these columns if no message has given them."""
 PARAMETERS = {name: f"%({name})s::{kind}" for name, kind in {"run_id": "text", **MERGED, "metadata": "jsonb"}.items()}
 INSERTED = {name: f"coalesce({value}, {NEVER_NULL.get(name, 'NULL')})" for name, value in PARAMETERS.items()}
 MOST_SHOWN = 1_000
@@ -43,7 +42,7 @@ RETURNING {COLUMNS}, (xmax = 0) AS is_new
 FIND = f"SELECT {COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"  # noqa: S608 - constants
 
 ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) || r.issues) WITH ORDINALITY"
-"""The issues that an observation `c` was asked for with, then those of its run `r`, each with its place."""
+"""The issues in the request for an observation `c`, then those of its run `r`, each with its place."""
 
 # An observation that was requested for an output keeps its judgement when the run replaces that output: the run's next
 # judgement is of the next output. The run may return to the earlier output.
@@ -84,7 +83,7 @@ SELECT memory_id FROM compressions
 WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND memory_id IS NOT NULL
 """
 
-# A run that came back to what it had said earlier says it once, as it does now.
+# A run that returned to an earlier output counts once, with its present judgement.
 SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
     SELECT 1 FROM compressions l WHERE l.workspace_id = c.workspace_id AND l.memory_id = c.memory_id
         AND l.run_id = c.run_id AND l.outcome IN ('stored', 'joined') AND l.finished_at > c.finished_at
@@ -183,7 +182,7 @@ ORDER BY r.created_at DESC, r.recall_id LIMIT %(limit)s
 
 
 async def save(session: Session, run: NewRun) -> tuple[Run, bool]:
-    """Stores a run, or what is new of it; returns it, and whether it was not known."""
+    """Stores a run or its new fields; returns it, and whether it is new."""
     if run.output is not None:
         said = {"run_id": run.run_id, "output": run.output}
         await session.execute(REPLACED, said)
@@ -205,14 +204,14 @@ def _stored(value: Any) -> Any:  # noqa: ANN401 - any field of a run
 
 
 async def move_on(session: Session, observation_id: UUID) -> None:
-    """Keeps an observation's judgement as it is: its run's next one is of another output."""
+    """Fixes an observation's judgement, because its run's next judgement is of another output."""
     await session.execute(ASKED_ANEW, {"observation_id": observation_id})
 
 
 async def lock(session: Session, name: str, *, kind: str = "run") -> None:
     """Locks a run, stored or not, or a task, until the transaction ends.
 
-    Nobody else judges the run or makes its observation meanwhile, or stores an observation of the task.
+    Meanwhile no other transaction judges the run, makes its observation, or stores an observation of the task.
     """
     await session.execute(LOCK, {"key": f"priors.{kind}:{session.workspace_id}:{name}"})
 
@@ -229,10 +228,10 @@ async def held_by(session: Session, run_id: str) -> list[UUID]:
 
 
 async def judge(session: Session, ids: Sequence[UUID], *, known_first: bool = False) -> None:
-    """Gives these observations the score and the verdict of the best judged run that says them.
+    """Gives these observations the score and the verdict of the best judged run that states them.
 
-    With `known_first` only those that have none. The caller holds them (`app.memories.store.lock`), so that of two
-    runs judged at once both are heard.
+    With `known_first` it changes only unjudged ones. The caller locks them (`app.memories.store.lock`), so that
+    concurrent judgements of two runs both count.
     """
     if not ids:
         return
@@ -259,19 +258,19 @@ async def points(session: Session, *, limit: int) -> list[RunPoint]:
 
 
 async def given_to(session: Session, run_id: str) -> list[GivenMemory]:
-    """Returns the memories that recalls gave to a run, in the order in which they came."""
+    """Returns the memories that recalls gave to a run, in the order of the recalls."""
     rows = await session.rows(GIVEN, {"run_id": run_id, "limit": MOST_SHOWN})
     return [GivenMemory(**row._asdict()) for row in rows]
 
 
 async def compression_of(session: Session, run_id: str) -> Recorded | None:
-    """Returns what became of the run's observation; of several, each of a task of its own, of the first."""
+    """Returns the state of the run's observation, or of the first one if the run had several tasks."""
     row = await session.row(COMPRESSION, {"run_id": run_id})
     return None if row is None else recorded_of(row)
 
 
 def recorded_of(row: Row) -> Recorded:
-    """Returns what became of an observation, of a row that has RECORDED."""
+    """Returns the state of an observation from a row with RECORDED."""
     outcome, reason = (DELETED, DELETED_SINCE) if row.deleted else (row.outcome, row.reason)
     return Recorded(observation_id=row.observation_id, outcome=outcome, reason=reason, memory_id=row.memory_id)
 
@@ -289,5 +288,5 @@ async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
 
 
 def run_of(row: Row) -> Run:
-    """Returns the run of a row that has COLUMNS."""
+    """Returns the run of a row with COLUMNS."""
     return msgspec.convert(row._asdict(), Run)

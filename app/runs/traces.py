@@ -1,4 +1,4 @@
-"""The traces that runs leave by memories: who says what a memory says, and who used what it was given.
+"""The SQL of the traces of runs: which runs state a memory, and which runs used memories that they were given.
 
 Implements `app.memories.write.RunTraces`.
 """
@@ -45,7 +45,7 @@ WHERE c.memory_id = EXCLUDED.memory_id AND c.outcome = 'joined' AND c.request ->
 
 
 async def note_joined(session: Session, rows: Mapping[UUID, MemoryRow]) -> None:
-    """Notes the runs of these rows, which say what known memories, by id, say already, and how they were judged."""
+    """Notes the runs of these rows, which repeat known memories (by id), and the judgements of these runs."""
     said = [_said(memory_id, row) for memory_id, row in rows.items()]
     await session.execute(NOTE_RUNS, {"rows": msgspec.json.encode(said).decode()})
 
@@ -59,5 +59,5 @@ def _said(memory_id: UUID, row: MemoryRow) -> dict[str, Any]:
 
 
 async def note_uses(session: Session, run_id: str, ids: Collection[UUID]) -> None:
-    """Notes that memories which a run was given came back in what it wrote; said again, it is still one use."""
+    """Notes that a run's text repeats memories that it was given. A second call for the same run adds no use."""
     await changes.count_uses(session, await mark_used(session, run_id, ids))

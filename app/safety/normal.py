@@ -44,7 +44,7 @@ class View:
 
     @functools.cached_property
     def _map(self) -> tuple[list[int], list[int], list[int]]:
-        """For each step its start here, its start in the original, and its length there."""
+        """Returns, for each step, its start here, its start in the original, and its length there."""
         steps = list(self._steps()) if self._steps is not None else []
         starts = itertools.accumulate((length for length, _ in steps), initial=0)
         original_starts = itertools.accumulate((width for _, width in steps), initial=0)

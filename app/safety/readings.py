@@ -31,7 +31,7 @@ DISCUSSED = re.compile(
 DISCUSSION_CHARACTERS = 100
 """Characters before a quotation in which a word must say that it is discussed."""
 MOST_MARKS = 10_000
-"""Quotations of one kind that are read; text after them counts as not quoted."""
+"""Most quotations of one kind that are read; the text after them counts as not quoted."""
 COMMENT_START, COMMENT_END = "<!--", "-->"
 SOME_TAG, SOME_LINK = r"<!--|<\w", r"\]\(|\]:"
 TITLES = (

@@ -125,7 +125,7 @@ class Match(NamedTuple):
 
 
 class Book:
-    """Rules that are searched together. A rule is tried only where the text has the words that it requires."""
+    """Rules that are searched together. A rule is tried only if the text has the words that it requires."""
 
     def __init__(self, chosen: Sequence[Rule]) -> None:
         options = re2.Options()

@@ -216,7 +216,7 @@ def _loosened(part: str) -> str:
 
 
 def _linear(pattern: re.Pattern[str]) -> Any:  # noqa: ANN401 - re2 has no types
-    """Compiles an expression for RE2; one with lookahead stays as it is, and has bounds of its own."""
+    """Compiles an expression for RE2; leaves one with lookahead to `re`, because it bounds its repeats itself."""
     # The only lookbehind of the library: the start of a word.
     source = pattern.pattern.replace(r"(?:(?<=\W)|(?<=^))", r"\b")
     try:

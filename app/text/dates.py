@@ -15,9 +15,10 @@ from importlib.resources import files
 from typing import NamedTuple
 
 READ_CHARACTERS = 1_000
-"""Characters of a query that are read. A question names its time in a sentence; a pasted text has dates of its own."""
+"""Characters of a query that are read. A question names its time in a sentence; a longer, pasted text has other
+dates."""
 AFTERMATH = timedelta(days=7)
-"""Time after a period in which its events are still reported; for a longer period, as long again as it lasted."""
+"""Time after a period in which its events are still reported; at least the length of the period itself."""
 AFTERMATH_SHARE = 0.5
 """Closeness of a moment in the aftermath. From 0.25 to 0.75 recall moves by at most two points (docs/retrieval.md)."""
 

@@ -40,14 +40,14 @@ NEUTRAL = frozenset(
     est el los las y en
     """.split()  # noqa: SIM905 - as above
 )
-"""Stems of words that do not change a statement: articles, copulas, conjunctions, and who said so. Comparisons (more,
-over, before, only) do."""
+"""Stems of words that do not change a statement: articles, copulas, conjunctions, and words for its author.
+Comparisons (more, over, before, only) are not among them."""
 MEASURE = re.compile(r"((?:[<>≤≥]=?\s?|[-+−])?\d+(?:[.,]\d+)*)\s?(%|‰|[^\W\d_]{1,3}\b)?")
 """A number with its sign or comparison, and its unit."""
 SPEAKS = re.compile(r"[^\W_]")
 """A letter or a digit: a text without one is bare punctuation."""
 SHORTEST_REWORDED = 8
-"""Words: a shorter text is too little to be sure that it says the same as another."""
+"""Least words of a text that is compared in other words: a shorter text is too short for a sure result."""
 
 
 def shingles(text: str) -> frozenset[str]:
@@ -75,10 +75,11 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def adds_nothing(text: str, known: str) -> bool:
-    """Tells if `known` has every measure and every word of `text` except neutral ones, and as many negations.
+    """Tells if `known` has every measure and every word of `text` except neutral ones, and the same number of
+    negations.
 
     Vectors cannot tell this: two texts of which one says "accepted" and the other "rejected" have a cosine of up to
-    0.99. So one new word, or one "not" more or less, makes a text new.
+    0.99. So one new word or a different number of negations makes a text new.
     """
     if not measures(text) <= measures(known) or _stated(text) - _stated(known) - NEUTRAL:
         return False
@@ -104,17 +105,17 @@ LINKING = frozenset({"of", "de", "du", "der", "von", "van", "la", "le"})
 AFTER_LINKING = LINKING | {"the"}
 """After one of them an article may follow too: "Bank of the West" is one name, "In March the Kestrel …" has two."""
 MOST_LINKING = 2
-"""Such words between two others of a name: "Banco de la Plata"."""
+"""Most linking words between two other words of a name, as in "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
 """Characters."""
 MOST_NAMES = 32
-"""Only this many names of a text are looked up: the first ones."""
+"""Most names of a text that are looked up, the first ones."""
 NOUNS_HAVE_CAPITALS = frozenset({"german"})
 """Languages in which one word with a capital is any noun: only runs of several are names."""
 
 
 def names(text: str, language: str) -> Sequence[str]:
-    """Returns the names in a text, each once: runs of words with capitals that do not just begin a sentence.
+    """Returns the names in a text, each once: runs of capitalised words, except a word that only begins a sentence.
 
     "In March the Kestrel gateway met Ada Lovelace." has March, Kestrel and Ada Lovelace. A stop word at the front of a
     run belongs to the sentence ("The Kestrel"); a text in a script without capitals has none.
@@ -172,13 +173,13 @@ def _bare(name: str) -> str:
 
 
 TITLES_KNOWN = 20_000
-"""Titles whose words are remembered: those of a pool come again with the next query."""
+"""Titles whose words are cached: the next query has many of the same titles in its pool."""
 
 
 _title_words = lru_cache(maxsize=TITLES_KNOWN)(content_words)
 
 
 def named(query: str, titles: Sequence[str]) -> list[bool]:
-    """Returns for each title whether the query has all its content words; a title without one names nothing."""
+    """Returns, for each title, whether the query has all its content words; False for a title without any."""
     asked = content_words(query)
     return [bool(words) and words <= asked for words in map(_title_words, titles)]

@@ -30,25 +30,25 @@ from app.wiring import Services
 from app.workspaces.resolve import resolve_id
 
 CONCURRENCY = 2
-"""Jobs that one worker runs at once, so that statistics need not wait for a long embedding."""
+"""Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding."""
 POLL_SECONDS = 0.5
-"""Time between two looks for jobs. A new one is announced by NOTIFY, but nothing announces the end of the job that it
-waited for. A look takes 1 ms."""
+"""Time between two polls for jobs. NOTIFY announces a new job, but nothing announces the end of a job that it waits
+for. A poll takes 1 ms."""
 SLICE_SECONDS = 5.0
 """Time after which long work asks for its own continuation, so that more urgent work gets its place."""
 AGAIN_SECONDS = 10.0
-"""Time until a part that did not answer is asked again."""
+"""Time until a job runs again after a part of the service did not answer."""
 HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 15.0
-"""Time between two signs of life of a worker, and the silence after which others get its jobs: a job that is left
-behind bars its kind. One that is done twice does no harm."""
+"""Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
+abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
 UPKEEP_PRIORITY = 50
-"""Priority above all others: upkeep is short, and asks for what was forgotten."""
+"""Priority of upkeep, the highest: upkeep is short, and finds work without a job."""
 STOP_SECONDS = 5.0
-"""Time that a job may take after a stop; then it is aborted, and done again at the next start."""
+"""Time that a job may take after a stop; then it is aborted, and runs again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
 
 SETTLE_SECONDS = 0.3
-"""Time in which a writer commits who has asked for a worker in the last statements of its transaction."""
+"""Time within which a writer commits after it has enqueued a job at the end of its transaction."""
 
 tasks = Blueprint()
 logger = structlog.get_logger()
@@ -63,10 +63,10 @@ def _services(context: JobContext) -> Services:
 async def _again_when_it_answers(
     services: Services, task: str, *, lock: str | None = None, **arguments: int | str
 ) -> AsyncIterator[None]:
-    """Asks for the job anew in AGAIN_SECONDS where a part does not answer, unless another is queued already.
+    """Enqueues the job again for AGAIN_SECONDS later if a part does not answer, unless one is queued already.
 
-    procrastinate's own retry would fail where another is queued, and leave this job running for ever, which bars its
-    kind.
+    procrastinate's own retry would fail if another job is queued, and would leave this job in the state of running,
+    which blocks all jobs of its kind.
     """
     try:
         yield
@@ -91,8 +91,10 @@ async def embed_pending_task(context: JobContext) -> None:
 
 
 async def _embed(services: Services) -> None:
-    """Embeds twice, a moment apart: a writer that found this job still queued has relied on it, and may have committed
-    after the first look."""
+    """Embeds twice, a moment apart.
+
+    A writer that saw this job in the queue has enqueued none, and may commit after the first pass.
+    """
     await _follow(services)
     end = time.monotonic() + SLICE_SECONDS
     done = await _embedded_slice(services)
@@ -113,15 +115,15 @@ async def _embedded_slice(services: Services) -> int:
 
 @tasks.task(name=INDEX, pass_context=True, queue="default")
 async def index_vectors_task(context: JobContext, seen: int | None = None) -> None:
-    """Gives workspaces that have outgrown the exact scan their index, once no more vectors pour in.
+    """Builds the indexes of workspaces that are too large for the exact scan, after their bulk intake has ended.
 
-    `seen` are the bytes of the vectors POURING_SECONDS ago; a job that has not seen them asks for one that has.
+    `seen` is the size of the vectors POURING_SECONDS ago, in bytes; a job without it enqueues one that has it.
     """
     services = _services(context)
     across = services.database.across
     async with _again_when_it_answers(services, INDEX):
         if not await backfill.lacks_an_index(across):
-            # A writer that found this job still queued has relied on it, and may have committed after it looked.
+            # A writer that saw this job in the queue has enqueued none, and may have committed after the check.
             await asyncio.sleep(SETTLE_SECONDS)
             if not await backfill.lacks_an_index(across):
                 return
@@ -135,9 +137,9 @@ async def index_vectors_task(context: JobContext, seen: int | None = None) -> No
 
 @tasks.task(name=LINK, pass_context=True, queue="default")
 async def link_pending_task(context: JobContext, seen: int | None = None) -> None:
-    """Links new texts and vectors, for SLICE_SECONDS at a time. If there are many, wait until no more vectors pour in.
+    """Links new texts and vectors, for SLICE_SECONDS at a time; if there are many, after their bulk intake has ended.
 
-    `seen` are the bytes of the vectors when the job before it looked.
+    `seen` is the size of the vectors at the check of the job before, in bytes.
     """
     services = _services(context)
     across = services.database.across
@@ -147,7 +149,7 @@ async def link_pending_task(context: JobContext, seen: int | None = None) -> Non
             if seen is None or backfill.pouring(seen, now):
                 await _ask(services, LINK, after=backfill.POURING_SECONDS, seen=now)
                 return
-            # Before a writer asks for it, who has not seen what this one has.
+            # Before a writer enqueues the job without this size.
             await _ask(services, LINK, seen=now)
         await _link(services)
 
@@ -168,10 +170,10 @@ async def _link(services: Services) -> None:
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
-    """Takes a workspace's lexical statistics anew, should they have become stale."""
+    """Counts a workspace's lexical statistics again if they are stale."""
     services, lock = _services(context), f"{STATISTICS}:{workspace_id}"
     async with _again_when_it_answers(services, STATISTICS, lock=lock, workspace_id=workspace_id):
-        # A writer that found this job still queued has relied on it, and commits in this moment.
+        # A writer that saw this job in the queue has enqueued none, and commits at this moment.
         await asyncio.sleep(SETTLE_SECONDS)
         database = services.database
         await refresh_workspace_statistics(database, workspace_id, across=database.across, stale=STALE_AT_WRITES)
@@ -190,7 +192,7 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
 @tasks.periodic(cron="*/5 * * * *")
 @tasks.task(name="upkeep", pass_context=True, queueing_lock="upkeep", queue="default", priority=UPKEEP_PRIORITY)
 async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Finds work that no job was enqueued for: of a restored backup, or of a worker that was killed."""
+    """Finds work without a job, as after a restored backup or a killed worker."""
     services = _services(context)
     database, across = services.database, services.database.across
     await drop_retired(across)
@@ -203,7 +205,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
 
 
 async def _follow(services: Services) -> None:
-    """Embeds by the model that the database serves from now on."""
+    """Follows the database to the model that it serves."""
     if isinstance(services.provider, FollowingProvider):
         await services.provider.follow(services.database)
 

@@ -9,12 +9,12 @@ from app.workspaces.workspace import UNMADE, Workspace, check_language, checked_
 
 
 async def resolve(database: Database, name: str, *, language: str) -> Workspace:
-    """Returns the workspace of that name. One that does not exist yet is empty and is not made here.
+    """Returns the workspace of that name. A workspace that does not exist yet is empty, and is not made here.
 
-    `language` is that of a workspace which does not exist yet.
+    `language` is the language of a workspace that does not exist yet.
 
     Raises:
-        InvalidInput: a workspace may not have this name.
+        InvalidInput: the name is not valid.
     """
     checked_name(name)
     async with database.session(UNMADE, transaction=False) as session:
@@ -29,7 +29,7 @@ async def resolve_id(database: Database, workspace_id: int) -> Workspace:
     """Returns the workspace of that id, for a job.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no workspace has this id.
     """
     async with database.session(workspace_id, transaction=False) as session:
         found = await store.get(session)
@@ -39,7 +39,7 @@ async def resolve_id(database: Database, workspace_id: int) -> Workspace:
 
 
 async def made(database: Database, workspace: Workspace) -> Workspace:
-    """Returns the workspace, made now if it does not exist yet. Verbs that write call this first."""
+    """Returns the workspace, after making it if it does not exist yet. Verbs that write call this first."""
     if workspace.workspace_id != UNMADE:
         return workspace
     async with database.session(UNMADE) as session:
@@ -53,7 +53,7 @@ async def set_language(database: Database, workspace: Workspace, language: str) 
     know.
 
     Raises:
-        InvalidInput: there is no such language.
+        InvalidInput: the language is unknown.
     """
     check_language(language)
     chosen = configuration(language)

@@ -1,4 +1,4 @@
-"""The SQL of workspaces. Finding one by its name goes through functions that see all of them."""
+"""The SQL of workspaces. SQL functions that see all of them find a workspace by its name."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -23,7 +23,7 @@ UPDATE workspaces SET mean_length = greatest(1, (
 ))
 WHERE workspace_id = %(workspace_id)s AND mean_length = 0
 """
-# NO KEY, so that writers of memories go on.
+# NO KEY, so that writers of memories do not wait.
 STATISTICS = """
 SELECT document_count, mean_length, statistics_at < now() - interval '1 day' AS old
 FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE
@@ -35,13 +35,13 @@ SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE wor
 
 
 async def find(session: Session, name: str) -> Workspace | None:
-    """Returns the workspace of that name, if something was ever written to it."""
+    """Returns the workspace of that name; None if nothing was ever written to it."""
     row = await session.row(FIND, {"name": name})
     return None if row is None else _workspace_of(row)
 
 
 async def make(session: Session, name: str, language: str) -> Workspace:
-    """Returns the workspace of that name, made now if it does not exist."""
+    """Returns the workspace of that name, after making it if it does not exist."""
     return _workspace_of(await session.one(MAKE, {"name": name, "language": language}))
 
 
@@ -69,7 +69,7 @@ async def ids_of_all(session: Session) -> list[int]:
 
 
 async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
-    """Takes the mean length of these memories for the workspace's, where it has none yet."""
+    """Stores the mean length of these memories as the workspace's, if it has none yet."""
     await session.execute(FIRST_LENGTH, {"ids": list(ids)})
 
 

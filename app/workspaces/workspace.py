@@ -24,10 +24,10 @@ class Workspace:
 
 
 def checked_name(name: str) -> str:
-    """Returns `name` if a workspace may have it.
+    """Returns `name` if it is a valid name of a workspace.
 
     Raises:
-        InvalidInput: it may not.
+        InvalidInput: the name is not valid.
     """
     if not NAME.fullmatch(name):
         raise InvalidInput("X-Workspace", "a workspace's name has 1 to 64 letters, digits, dots, dashes or underscores")
@@ -44,19 +44,19 @@ CODES = {
 """The text search configurations of languages, by their ISO 639-1 codes."""
 
 UNKNOWN = "simple"
-"""No stemming and no stop words: right for any language, if not best."""
+"""The configuration for unknown languages: it has no stemming and no stop words, and works for any language."""
 
 CONFIGURATIONS = frozenset({UNKNOWN, *CODES.values()})
-"""The text search configurations that every Postgres from 16 on carries."""
+"""The text search configurations that Postgres has since version 16."""
 
 CODE = re.compile(r"[a-z]{2,3}([-_]|$)")
 """The beginning of an ISO 639 code, whatever region or script follows."""
 
 
 def unknown_language(language: str) -> str | None:
-    """Returns why this is no language, with those that are known; None if it is one.
+    """Returns the reason why a language is unknown, with the known ones; None if it is known.
 
-    A code of two or three letters always is: of languages that Postgres has no configuration for, UNKNOWN serves.
+    Every code of two or three letters is accepted: if Postgres has no configuration for it, UNKNOWN is used.
     """
     name = language.strip().lower()
     if not name or name in CONFIGURATIONS or CODE.match(name):

@@ -1,4 +1,4 @@
-"""The verbs by which people judge memories, and take a judgement back."""
+"""The verbs that store people's ratings of memories, undo them, and list them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,12 +29,12 @@ async def rate(
     idempotency_key: str | None = None,
     mask: bool = True,
 ) -> Rated:
-    """Appends a rating to the log and move the memory's quality with it, in one transaction.
+    """Appends a rating to the log and updates the memory's quality, in one transaction.
 
     A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
 
     Raises:
-        InvalidInput: a rating other than 1 and -1, a comment that is too long, a key that was used for another rating.
+        InvalidInput: the rating is not 1 or -1, the comment is too long, or the key was used for another rating.
         NotFound: the workspace has no such memory.
     """
     entry = Entry(memory_id=memory_id, rating=rating, comment=comment, run_id=run_id, idempotency_key=idempotency_key)
@@ -57,7 +57,7 @@ def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
 
 
 def _check_same(known: Rating, sent: Entry) -> None:
-    """Raises InvalidInput if a key is used for another rating than the first time."""
+    """Raises InvalidInput if the key was used for a different rating before."""
     if known.memory_id != sent.memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
     if (known.rating, known.comment, known.run_id) != (sent.rating, sent.comment, sent.run_id):
@@ -65,7 +65,7 @@ def _check_same(known: Rating, sent: Entry) -> None:
 
 
 async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: UUID) -> Rated:
-    """Takes a rating back: an entry of the log says so, and the quality is what the rest replays to. Twice is once.
+    """Undoes a rating by an entry in the log, and replays the quality. A second call changes nothing.
 
     Raises:
         NotFound: the workspace has no such rating.
@@ -81,7 +81,7 @@ async def undo_rating(database: Database, *, workspace: Workspace, feedback_id: 
 
 
 async def list_ratings(database: Database, *, workspace: Workspace, memory_id: UUID) -> list[Rating]:
-    """Returns a memory's ratings in their order, each with when it was undone.
+    """Returns a memory's ratings in their order, each with the time when it was undone.
 
     Raises:
         NotFound: the workspace has no such memory.

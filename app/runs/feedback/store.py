@@ -1,4 +1,4 @@
-"""The feedback log: ratings, the quality that they replay to, and its SQL. Entries are only ever appended."""
+"""The feedback log and its SQL: ratings, and the quality that they replay to. Entries are only appended."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,11 +32,11 @@ class Rating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rated:
-    """A rating as it was taken."""
+    """The outcome of a rating."""
 
     rating: Rating
     quality: int
-    """The memory's, after it."""
+    """The memory's quality after the rating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Entry:
     run_id: str | None = None
     idempotency_key: str | None = None
     created_at: datetime | None = None
-    """Of an entry of an older log; None: now."""
+    """The time of an entry of an earlier log; None stands for now."""
     feedback_id: UUID = field(default_factory=new_id)
 
 
@@ -131,10 +131,10 @@ WHERE f.workspace_id = gone.workspace_id AND f.memory_id = gone.memory_id
 
 
 async def append(session: Session, entry: Entry) -> None:
-    """Adds an entry to the log.
+    """Appends an entry to the log.
 
     Raises:
-        InvalidInput: the key was used for another memory in this moment.
+        InvalidInput: a concurrent call used the key for another memory.
     """
     try:
         await session.execute(APPEND, asdict(entry))
@@ -154,13 +154,13 @@ async def by_key(session: Session, key: str) -> Rating | None:
 
 
 async def memory_of(session: Session, feedback_id: UUID) -> UUID | None:
-    """Returns the memory that a rating is of."""
+    """Returns the id of a rating's memory."""
     found: UUID | None = await session.value(MEMORY_OF, {"feedback_id": feedback_id})
     return found
 
 
 async def set_quality(session: Session, memory_id: UUID) -> int:
-    """Makes the memory's quality what its log replays to; returns it."""
+    """Replays the log of a memory, stores the result as its quality, and returns it."""
     ratings = await ratings_of(session, memory_id)
     quality = replayed([rating.rating for rating in ratings if rating.undone_at is None])
     await changes.set_quality(session, memory_id, quality)
@@ -168,12 +168,12 @@ async def set_quality(session: Session, memory_id: UUID) -> int:
 
 
 async def standing(session: Session, *, after: int, limit: int) -> Sequence[Row]:
-    """Returns ratings that stand, in their order after this position, each with its memory's text."""
+    """Returns the ratings after this position that were not undone, in their order, each with its memory's text."""
     return await session.rows(EXPORT, {"after": after, "limit": limit})
 
 
 async def rated_observations(session: Session, model: StoredModel | None, *, limit: int) -> Sequence[Row]:
-    """Returns observations with a rating that stands, each with its prompt, request, vector, and its run's output."""
+    """Returns observations with a rating, each with its prompt, request and vector, and its run's output."""
     vector, join = "NULL::text", ""
     if model is not None:
         vector = "e.embedding::text"
@@ -183,12 +183,12 @@ async def rated_observations(session: Session, model: StoredModel | None, *, lim
 
 
 async def keyed(session: Session, memory_id: UUID, prefix: str) -> dict[str, int]:
-    """Returns the memory's ratings by idempotency key, of keys with this prefix, in their order, undone ones too."""
+    """Returns the memory's ratings whose idempotency keys have this prefix, by key, the undone ones included."""
     values = {"memory_id": memory_id, "prefix": prefix}
     return {row.idempotency_key: row.rating for row in await session.rows(KEYED, values)}
 
 
 async def forget_of_all(session: Session, memories: Sequence[tuple[int, UUID]]) -> None:
-    """Removes the ratings of memories, given by workspace and id, that were destroyed but for their place."""
+    """Removes the ratings of destroyed memories whose empty row stays; they are given by workspace and id."""
     workspaces, ids = [item[0] for item in memories], [item[1] for item in memories]
     await session.execute(FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})

@@ -26,7 +26,7 @@ from app.text.sentences import Sentence, sentences
 from app.text.words import WORD
 
 EMBEDDED_SENTENCES = 400
-"""Sentences that are embedded at most, which takes 4 to 8 s; of a longer output, the most central ones."""
+"""Most sentences that are embedded, which takes 4 to 8 s; of a longer output, the most central ones are."""
 REASON_CHARACTERS = 500
 
 logger = structlog.get_logger()
@@ -35,7 +35,8 @@ logger = structlog.get_logger()
 async def compressed(outcome: Outcome, provider: EmbeddingProvider, chat: Chat | None, *, evaluator: str) -> Compressed:
     """Compresses an outcome to title, narrative and facts, among them the evaluator's issues.
 
-    It always succeeds: if the language model is down, slow or wrong, it goes on without, and `fallback` says why.
+    It always succeeds: if the language model is down, slow or wrong, it extracts instead, and `fallback` has the
+    reason.
     """
     made, reason = await _by_model(outcome, chat) if chat is not None else (None, "")
     if made is None or not made.title or len(made.facts) < FEWEST_FACTS:
@@ -63,7 +64,7 @@ def not_taken(reason: str) -> str:
 
 
 async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compressed:
-    """Extracts in threads: an output of 5 MB takes seconds, and other requests are served meanwhile."""
+    """Extracts in threads, so that other requests are served meanwhile: an output of 5 MB takes seconds."""
     chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
     return await asyncio.to_thread(extracted, outcome, chosen, vectors, task)

@@ -22,17 +22,18 @@ from app.text.sentences import Sentence, first_words, heading_of
 NARRATIVE_CHARACTERS = 700
 FACT_CHARACTERS = 300
 MMR_PENALTY = 0.6
-"""Weight of a sentence's similarity to chosen ones, against its centrality (maximal marginal relevance)."""
+"""Weight of a sentence's similarity to the chosen ones, which counts against its centrality (maximal marginal
+relevance)."""
 TASK_WEIGHT = 0.3
 """Weight of a sentence's similarity to the task, so that the narrative answers it."""
 SAME = 0.6
-"""Share of the smaller set of words from which on two facts count as one."""
+"""Least share of the smaller set of words that two equal facts have in common."""
 NARRATIVE_WORDS = range(5, 61)
 GENERIC_HEADINGS = frozenset(
     {"report", "summary", "results", "result", "output", "overview", "introduction", "findings", "analysis", "answer",
      "executive summary", "final report", "conclusion", "notes", "todo", "contents", "table of contents"}
 )  # fmt: skip
-"""Headings that do not tell the subject."""
+"""Headings that do not name the subject."""
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*\s?(?:%|‰|[kKmMbB]n?\b|million|billion|thousand|млн|млрд|тыс|Mio|Mrd)?")
 DATE = re.compile(

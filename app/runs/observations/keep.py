@@ -1,4 +1,4 @@
-"""Stores what an output was compressed to, joins it to an observation that says the same, or refuses it."""
+"""Stores the compression of an output, joins it to an observation with the same content, or refuses it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The compressed form of an output, as it may be stored."""
+    """The compressed form of an output, ready to be stored."""
 
     compressed: Compressed
     passed: Screened
@@ -44,11 +44,11 @@ class Made:
     used: frozenset[UUID]
     """The given memories that the output repeats."""
     told: Told | None = None
-    """None: nothing worth keeping was left."""
+    """The compressed form; None if the output had nothing new."""
 
 
 async def keep(session: Session, workspace: Workspace, asked: Asked, made: Made) -> Recorded:
-    """Stores what was made, join it to what says the same, or refuse it; returns what became of it."""
+    """Stores the compression, joins it to an equal observation, or refuses it; returns the outcome."""
     told = made.told
     if told is None:
         reason = ECHO if made.used else BOILERPLATE_ONLY
@@ -74,13 +74,13 @@ async def _stored_or_joined(
 ) -> tuple[UUID, str]:
     """Stores an observation or joins it to an older one; returns the memory that holds it, and the outcome.
 
-    Of two near-duplicates of one task, one says no more than the other. If it is the new one, it joins the older
-    memory; if it is the older one, or the new one was judged better, the new one takes its place, unless people have
-    rated the older one. What was replaced can be restored. What the run takes back by what it says now is `outdated`:
-    it gives way however much of it is said again.
+    Two observations of one task are near-duplicates if one of them adds nothing to the other. If the new one adds
+    nothing, it joins the older memory. If the older one adds nothing, or the new one was judged better, the new one
+    replaces the older, unless people have rated that. A replaced observation can be restored. `outdated` has the
+    observations that only earlier outputs of the run state: the new one replaces them in any case.
     """
     memory, task = told.passed.memory, asked.request.task
-    # A mere task says nothing, so that nothing says it again.
+    # An observation without a text of its own is no duplicate of any other.
     compared = bool(task) and memory.body.strip() != task.strip()
     found = await store.same_task(session, task) if compared else []
     siblings = [sibling for sibling in found if sibling.memory_id not in outdated]
@@ -92,7 +92,7 @@ async def _stored_or_joined(
     row = replace(told.passed, tokens=told.tokens).row(source_id=None, language=language)
     row = replace(row, memory_id=await store.free_id(session, asked.recorded.observation_id))
     await workspaces.add_languages(session, workspace, {row.language})
-    # The very same text stays one memory: a better judgement of it is then its own.
+    # The same text stays one memory, which takes a better judgement.
     (memory_id,) = (await write(session, [row], runs=traces, known_first=not better)).ids
     older = said or _that_says_less(memory, siblings)
     if older is not None and older.memory_id != memory_id:
@@ -111,13 +111,13 @@ def _words(memory: NewMemory) -> str:
 
 
 def _that_says_it(memory: NewMemory, siblings: Sequence[Sibling]) -> Sibling | None:
-    """Returns the best judged observation of the task that leaves nothing of this one to say."""
+    """Returns the best judged observation of the task to which this one adds nothing."""
     saying = [sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)]
     return max(saying, key=lambda sibling: (sibling.rated, sibling.final_score or 0.0), default=None)
 
 
 def _that_says_less(memory: NewMemory, siblings: Sequence[Sibling]) -> Sibling | None:
-    """Returns the newest unrated, not better judged observation of the task of which this one leaves nothing to say."""
+    """Returns the newest observation of the task that adds nothing to this one, is unrated and not judged better."""
     score = memory.final_score or 0.0
     replaceable = (sibling for sibling in siblings if not sibling.rated and (sibling.final_score or 0.0) <= score)
     return next((sibling for sibling in replaceable if says_no_more(sibling.text, _words(memory))), None)

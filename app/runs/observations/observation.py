@@ -1,4 +1,4 @@
-"""A finished run's outcome, its compressed form, and the language model's reply that it is read from. Pure."""
+"""The values of a finished run's outcome and its compressed form; parses the language model's reply. Pure."""
 
 import json
 import re
@@ -13,15 +13,15 @@ from app.text.sentences import sentences_of
 TITLE_CHARACTERS = 80
 FEWEST_FACTS, MOST_FACTS = 3, 5
 MOST_SENTENCES = 3
-"""Sentences of a narrative."""
+"""Most sentences of a narrative."""
 MOST_ISSUES, ISSUE_CHARACTERS = 50, 400
-"""Together a tenth of what a memory may hold."""
+"""Most issues, and most characters of an issue: together a tenth of the limit of a memory's text."""
 LLM, EXTRACTIVE = "llm", "extractive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A finished run, as it is compressed."""
+    """A finished run, with the fields that are compressed."""
 
     task: str
     output: str
@@ -34,7 +34,7 @@ class Outcome:
     final_score: float | None = None
     verdict: str = ""
     issues: tuple[str, ...] = ()
-    """The evaluator's, word for word."""
+    """The evaluator's issues, word for word."""
     tags: tuple[str, ...] = ()
     language: str | None = None
     occurred_at: datetime | None = None
@@ -42,7 +42,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """An outcome in a few words."""
+    """The compressed form of an outcome."""
 
     title: str
     narrative: str
@@ -52,7 +52,7 @@ class Compressed:
     model: str | None = None
     prompt: str | None = None
     fallback: str = ""
-    """The reason why the language model's reply was not taken; empty if none was asked."""
+    """The reason why the language model's reply was rejected; empty if it was accepted or no model was called."""
 
     @property
     def body(self) -> str:
@@ -61,7 +61,7 @@ class Compressed:
 
 
 def as_judged(request: Outcome, run: Run) -> Outcome:
-    """Returns the request with its run's judgement: the run's score and verdict go first, its issues are added."""
+    """Returns the request with its run's judgement: the run's score and verdict first, and its issues in addition."""
     return replace(
         request,
         final_score=request.final_score if run.final_score is None else run.final_score,
@@ -71,7 +71,7 @@ def as_judged(request: Outcome, run: Run) -> Outcome:
 
 
 def issue_facts(issues: Sequence[str], evaluator: str) -> tuple[str, ...]:
-    """Returns the evaluator's issues as marked facts, each once; of very many the first, and how many more."""
+    """Returns the evaluator's issues as marked facts, each once; after MOST_ISSUES, only the number of the others."""
     found = list(dict.fromkeys(shortened(issue, ISSUE_CHARACTERS) for issue in issues if issue.strip()))
     rest = [f"and {len(found) - MOST_ISSUES:,} more"] if len(found) > MOST_ISSUES else []
     return tuple(f"[{evaluator}] {issue}" for issue in (*found[:MOST_ISSUES], *rest))
@@ -99,7 +99,7 @@ def shortened(text: str, limit: int) -> str:
 
 FACT_CHARACTERS = 400
 LARGEST_REPLY = 100_000
-"""Characters; a longer reply is a model that has lost its way, and its beginning is as good."""
+"""Most characters of a reply that are read: a model that writes more repeats itself."""
 
 REASONING = re.compile(r"^[ \t]*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
@@ -123,12 +123,12 @@ QUOTES = {'"': '"', "“": '”“"', "„": '”“"', "«": "»", "'": "'", "�
 BULLET = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,2}[.)])[ \t]+(.+)")
 MARKS = "*_`\"'“”„«» \t"
 UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-"""Control characters, and halves of a surrogate pair: JSON can escape them, no database holds them all."""
+"""Control characters and halves of a surrogate pair: JSON can escape them, but Postgres cannot store all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The fields of a reply; what is missing is empty."""
+    """The fields of a reply; a missing field is empty."""
 
     title: str
     narrative: str
@@ -136,7 +136,7 @@ class Reply:
 
 
 def parsed_reply(text: str) -> Reply:
-    """Returns the three fields of a reply, in whatever form the model gave them."""
+    """Returns the three fields of a reply, which may be JSON or lines of text."""
     fields = _fields(_without_reasoning(text[:LARGEST_REPLY].replace("\r\n", "\n")))
     facts = (_plain(item, FACT_CHARACTERS) for item in facts_of(fields.get("facts") or ""))
     return Reply(
@@ -152,7 +152,7 @@ def storable(text: str) -> str:
 
 
 def _without_reasoning(text: str) -> str:
-    """Returns the text without the model's reasoning, even if the endpoint has removed its opening mark.
+    """Returns the text without the model's reasoning, even if the opening mark of the reasoning is missing.
 
     A text that only mentions the marks has no narrative after the last of them.
     """
@@ -180,9 +180,9 @@ def _from_object(text: str) -> Mapping[str, Any] | None:
 
 
 def _from_lines(text: str) -> Mapping[str, str]:
-    """Returns the text of each field up to the next; of two fields of one name the first that is not empty."""
+    """Returns the text of each field, up to the next field; of two fields of one name, the first that is not empty."""
     marks = list(FIELD.finditer(text))
-    # Where the fields are no items of a list, an item that looks like one is a fact.
+    # If the fields are not items of a list, an item that looks like a field is a fact.
     marks = [mark for mark in marks if not mark["item"] or marks[0]["item"]]
     fields: dict[str, str] = {}
     for place, mark in enumerate(marks):
@@ -194,7 +194,7 @@ def _from_lines(text: str) -> Mapping[str, str]:
 
 
 def facts_of(value: Any) -> Iterable[str]:  # noqa: ANN401 - any JSON value
-    """Returns the facts of a list, of a JSON array as text, or of lines that a model wrote in its place."""
+    """Returns the facts of a list, of a JSON array as text, or of lines of text."""
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     if not isinstance(value, str):
@@ -218,7 +218,7 @@ def _array(text: str) -> list[str]:
 
 
 def _strings(text: str) -> list[str]:
-    """Quoted strings between commas or line breaks, with whatever quotes in them; one that is cut off is left out."""
+    """Returns the quoted strings between commas or line breaks, which may contain quotes; drops a truncated one."""
     closing = re.escape(QUOTES.get(text[:1], '"'))
     opening = re.escape("".join(QUOTES))
     between = rf"[{closing}][ \t]*(?:,[ \t]*(?://[^\n]*)?\n?|\n)[ \t]*[{opening}]"

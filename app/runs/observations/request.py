@@ -1,4 +1,4 @@
-"""The verbs that ask for an observation, tell what became of it, and keep the evaluator's issues in it."""
+"""The verbs that request an observation, show its state, and update the evaluator's issues in it."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -30,12 +30,12 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, check_language
 
 MOST_FAILURES = 5
-"""Failed jobs after which a compression is given up; each has tried again for as long as a part did not answer."""
+"""Failed jobs after which a compression is abandoned. A job does not fail while it waits for an unreachable part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressor:
-    """The parts that compressing needs beside the database."""
+    """The parts that compression needs besides the database."""
 
     provider: EmbeddingProvider
     counter: TokenCounter
@@ -45,13 +45,13 @@ class Compressor:
 
 
 async def request_observation(database: Database, *, workspace: Workspace, outcome: Outcome, mask: bool = True) -> UUID:
-    """Keeps an outcome and ask a worker to compress it; returns the observation's id.
+    """Stores an outcome and asks a worker to compress it; returns the observation's id.
 
-    A run has one for each of its tasks, however often it is sent. Another output of a run is compressed anew, and what
-    was made of the earlier one gives way to it.
+    A run has one observation for each of its tasks, even if it is sent several times. A new output of a run is
+    compressed again, and replaces the observation of the earlier output.
 
     Raises:
-        InvalidInput: a field cannot be taken.
+        InvalidInput: a field is not valid.
         Refused: the output is empty, boilerplate, or a stack trace without a message.
     """
     _check(outcome)
@@ -68,7 +68,7 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
 
 
 def _check(outcome: Outcome) -> None:
-    """Raises InvalidInput if a field cannot be taken; an outcome is checked as the run that it is of."""
+    """Raises InvalidInput if a field is not valid; an outcome is checked like its run."""
     shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
     check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
     check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
@@ -76,16 +76,16 @@ def _check(outcome: Outcome) -> None:
 
 
 async def ask_worker(session: Session, observation_id: UUID) -> None:
-    """Asks a worker to compress it."""
+    """Asks a worker to compress this outcome."""
     lock, workspace_id = f"{COMPRESS}:{observation_id}", session.workspace_id
     await session.enqueue(COMPRESS, lock=lock, workspace_id=workspace_id, observation_id=str(observation_id))
 
 
 async def get_observation(database: Database, *, workspace: Workspace, observation_id: UUID) -> Recorded:
-    """Returns what became of an observation that was asked for.
+    """Returns the state of a requested observation.
 
     Raises:
-        NotFound: nothing was asked for under this id in this workspace.
+        NotFound: no observation was requested under this id in this workspace.
     """
     async with database.session(workspace, transaction=False) as session:
         return (await asked_for(session, workspace, observation_id)).recorded
@@ -95,7 +95,7 @@ async def asked_for(session: Session, workspace: Workspace, observation_id: UUID
     """Returns a compression; with `lock` whoever else makes it waits.
 
     Raises:
-        NotFound: nothing was asked for under this id in this workspace.
+        NotFound: no observation was requested under this id in this workspace.
     """
     asked = await store.find(session, observation_id, lock=lock)
     if asked is None:
@@ -104,10 +104,10 @@ async def asked_for(session: Session, workspace: Workspace, observation_id: UUID
 
 
 async def ask_again(database: Database, across: Across) -> int:
-    """Asks a worker for what no job was left for: after a restored backup, or a worker that was killed.
+    """Asks a worker for requested observations without a job, as after a restored backup or a killed worker.
 
-    What has failed MOST_FAILURES times is left alone; its request stays, and `?wait=true` tries it again. Returns how
-    many were asked for.
+    It leaves out requests that failed MOST_FAILURES times; `?wait=true` can try these again. Returns the number of
+    jobs.
     """
     async with across(transaction=False) as session:
         forgotten = await store.forgotten(session, failures=MOST_FAILURES)
@@ -124,11 +124,11 @@ async def ask_again(database: Database, across: Across) -> int:
 async def learn_issues(
     database: Database, counter: TokenCounter, *, workspace: Workspace, evaluator: str, run: Run
 ) -> int:
-    """Makes the evaluator's issues among the facts of the run's observations those that they have by now.
+    """Updates the evaluator's issues among the facts of the run's observations.
 
-    Those are the issues of every run that says it, and what the observation was asked for with. An observation keeps
-    its id, ratings and all else that it says; an issue that instructs its reader is left out. Returns how many
-    observations have changed.
+    They are the issues in the requests for an observation and those of every run that states the same. The id, the
+    ratings and the rest of the text stay; an issue that instructs its reader is left out. Returns the number of changed
+    observations.
     """
     target = await made(database, workspace)
 
@@ -152,7 +152,7 @@ def safe_issues(issues: Sequence[str]) -> tuple[str, ...]:
 
 
 async def _learnt(session: Session, held: Held, issues: Sequence[str], evaluator: str, counter: TokenCounter) -> bool:
-    """Gives an observation these issues; returns whether that changes it."""
+    """Gives an observation these issues; returns whether they change it."""
     memory, known = held.memory, held.facts
     old = [fact for fact in known if is_issue_fact(fact, evaluator)]
     if old == list(issues):
@@ -164,7 +164,7 @@ async def _learnt(session: Session, held: Held, issues: Sequence[str], evaluator
     body = "\n".join((*lines, *(f"- {fact}" for fact in issues)))
     digest = content_hash(NewMemory(kind=memory.kind, title=memory.title, body=body), memory.language)
     if await changes.has_twin(session, digest):
-        # Another run's observation says exactly this.
+        # Another run's observation has exactly this text.
         return False
     await changes.extend(
         session,

@@ -1,4 +1,4 @@
-"""The verbs that make an observation of what was asked for: leased, compressed, screened, and kept or refused."""
+"""The verbs that make a requested observation: they lease, compress and screen it, and store or refuse it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,27 +26,27 @@ from app.text.pieces import HEADING, paragraphs
 from app.workspaces.workspace import Workspace
 
 ATTEMPTS = 3
-"""To compress what is asked for anew, or judged, while it is being compressed."""
+"""Attempts to compress a request that changes, or is judged, while it is being compressed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
-"""Seconds before looking again whether another has compressed it: extraction takes a moment, a model half a minute."""
+"""Seconds between two checks for another's result: extraction takes a moment, a model half a minute."""
 LEASE_SECONDS = 30.0
-"""Time after which a maker that was killed loses its lease. A living one renews it, so that a language model may take
-longer; no connection is held meanwhile."""
+"""Time after which a killed maker loses its lease. A running maker renews its lease, so that a language model may
+take longer; it holds no connection meanwhile."""
 RENEWALS = 3
-"""Renewals in that time, so that one may be missed."""
+"""Renewals in the time of a lease, so that one may fail."""
 
 
 class BeingCompressed(Unavailable):
-    """Another compresses it right now."""
+    """Another maker compresses the observation now."""
 
 
 @asynccontextmanager
 async def leased(
     database: Database, workspace: Workspace, observation_id: UUID, *, seconds: float = LEASE_SECONDS
 ) -> AsyncIterator[bool]:
-    """Lets nobody else compress an observation until this ends, or the process is killed.
+    """Holds the lease on an observation, so that no other maker compresses it until this context ends.
 
-    Yields False if somebody else compresses it, or where it is made already.
+    Yields False if another maker compresses it, or if it is made already.
     """
     maker = uuid4()
 
@@ -79,14 +79,14 @@ async def _renew(take: Callable[[], Awaitable[bool]], pause: float) -> None:
 async def compress_pending(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:
-    """Compresses what was asked for, and store it, once: however often and by however many this is called.
+    """Compresses and stores a requested observation, only once, even for repeated and concurrent calls.
 
-    What is said of it meanwhile counts: another output, a score or the evaluator's issues make it compressed anew.
+    It considers changes meanwhile: another output, a score or the evaluator's issues start the compression again.
 
     Raises:
-        NotFound: nothing was asked for under this id in this workspace.
-        BeingCompressed: another compresses it.
-        Unavailable: it changed at each of ATTEMPTS.
+        NotFound: no observation was requested under this id in this workspace.
+        BeingCompressed: another maker compresses it.
+        Unavailable: the request changed during each of ATTEMPTS.
     """
     async with leased(database, workspace, observation_id) as is_ours:
         if not is_ours:
@@ -112,10 +112,10 @@ async def _made_by_another(database: Database, workspace: Workspace, observation
 async def compress_requested(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:
-    """Compresses now what was asked for, whether or not a worker is about to; where one does, wait for it.
+    """Makes a requested observation now, or waits for the maker that already compresses it.
 
     Raises:
-        NotFound: nothing was asked for under this id in this workspace.
+        NotFound: no observation was requested under this id in this workspace.
     """
     pause = FIRST_PAUSE
     while True:
@@ -128,7 +128,7 @@ async def compress_requested(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A compression that was asked for, with all that is known of it."""
+    """A requested compression, with the stored data that it needs."""
 
     asked: Asked
     outcome: Outcome
@@ -161,7 +161,7 @@ async def _made(database: Database, workspace: Workspace, asked: _Asked, compres
     outcome = replace(asked.outcome, output=residual, issues=safe_issues(asked.outcome.issues))
     told = await _told(outcome, compressor)
     if told.passed.objection is not None and told.compressed.compressor == LLM:
-        # What a model says wrongly is not what the run has found.
+        # A mistake of the model is not a finding of the run.
         reason = not_taken(f"the language model's reply is not stored: {told.passed.objection.message}")
         told = await _told(outcome, replace(compressor, chat=None))
         told = replace(told, compressed=replace(told.compressed, fallback=reason))
@@ -195,7 +195,7 @@ def _memory(outcome: Outcome, made: Compressed) -> NewMemory:
 
 
 async def _kept(database: Database, workspace: Workspace, asked: _Asked, made: Made) -> Recorded | None:
-    """Keeps what was made; returns None if what was asked for has changed since, and is to be compressed anew."""
+    """Stores the result; returns None if the request has changed since and must be compressed again."""
     run_id, observation_id = asked.asked.run_id, asked.asked.recorded.observation_id
     async with database.session(workspace) as session:
         if run_id is not None:

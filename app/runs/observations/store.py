@@ -1,4 +1,4 @@
-"""The SQL of compressions: what was asked for, who makes it, and what became of it."""
+"""The SQL of compressions: their requests, makers and outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -31,8 +31,8 @@ WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND NOT earlier
 FOR UPDATE
 """
 
-# What was asked of a run's observation before it was made, or was refused, may be said better. What is made stays,
-# until the run sends another output or the memory was destroyed: then it is made anew.
+# A request that is not compressed yet, or was refused, can be replaced. A made observation stays,
+# until the run sends another output or the memory is destroyed: then it is made again.
 STANDING = """
 SELECT c.outcome IN ('stored', 'joined') AS made, m.memory_id IS NOT NULL AS is_there,
     c.request = %(request)s::jsonb AS same,
@@ -63,7 +63,7 @@ LOCK = """
 SELECT FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s FOR UPDATE
 """
 
-# Live, compressed of what runs said earlier and said by none now, also by this run no longer; and rated by nobody.
+# Live, unrated memories that were compressed from earlier outputs and that no run's present output states.
 OUTDATED = """
 SELECT DISTINCT m.memory_id FROM compressions c
 JOIN compressions e ON e.workspace_id = c.workspace_id AND e.run_id = c.run_id AND e.earlier
@@ -103,7 +103,7 @@ UPDATE compressions SET maker = NULL, made_until = NULL
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s AND maker = %(maker)s
 """
 
-# A job that is queued or running will do it; one that failed has left it.
+# A queued or running job will do it; a failed job does not.
 FORGOTTEN = """
 WITH jobs AS MATERIALIZED (
     SELECT j.args ->> 'observation_id' AS observation_id,
@@ -135,7 +135,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) A
 ORDER BY m.memory_id FOR UPDATE OF m
 """
 
-# The issues of each run that says it: those it was asked for with, and the run's as long as they are of that output.
+# The issues of each run that states it: those of the request, and the run's own while it has the same output.
 HELD = f"""
 SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
     SELECT said.issue FROM (
@@ -152,13 +152,14 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A compression that was asked for."""
+    """A requested compression."""
 
     recorded: Recorded
     run_id: str | None
     request: Outcome
     moved_on: bool
-    """True if the run has another output by now: its judgement is of that one; the request has the one of this."""
+    """True if the run has another output now: the run's judgement is of that output, and the request has this
+    output's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,25 +174,25 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A live observation that was compressed of a run, or of several."""
+    """A live observation of one run or several."""
 
     memory: Memory
     facts: Sequence[str]
     issues: tuple[str, ...]
-    """The issues of all runs that say it, each once."""
+    """The issues of all runs that state it, each once."""
 
 
 async def ask(session: Session, outcome: Outcome) -> UUID:
-    """Keeps what is to be compressed; returns the observation's id, for a run's task always the same.
+    """Stores a request; returns the observation's id, which is always the same for a run's task.
 
-    What the run said earlier of this task stays, with the judgement that it had.
+    The run's earlier outputs for this task stay, with their judgements.
     """
     request = msgspec.json.encode(outcome).decode()
     values = {"observation_id": new_id(), "run_id": outcome.run_id, "request": request}
     asked: UUID | None = await session.value(ASK, values)
     if asked is not None:
         return asked
-    # The row is held before anything else is read: what is seen of it and of its memory is of one moment.
+    # The row is locked first, so that it and its memory are read at one moment.
     known: UUID = (await session.one(LOCK_ASKED, values)).observation_id
     await _ask_anew(session, {**values, "observation_id": known})
     return known
@@ -209,10 +210,10 @@ async def _ask_anew(session: Session, values: dict[str, Any]) -> None:
 
 
 async def find(session: Session, observation_id: UUID, *, lock: bool = False) -> Asked | None:
-    """Returns a compression; with `lock` whoever else makes it waits."""
+    """Returns a compression; with `lock` other makers wait."""
     values = {"observation_id": observation_id}
     if lock:
-        # A statement of its own: what is read after it is what whoever held the row has left.
+        # A separate statement, so that the next one sees the changes of the earlier holder of the lock.
         await session.execute(LOCK, values)
     row = await session.row(FIND, values)
     if row is None:
@@ -222,35 +223,35 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
 
 
 async def outdated(session: Session, observation_id: UUID) -> list[UUID]:
-    """Returns the memories that hold only what this observation's run, and others, said earlier."""
+    """Returns the memories that only earlier outputs of this observation's run, and of other runs, state."""
     return await session.column(OUTDATED, {"observation_id": observation_id})
 
 
 async def free_id(session: Session, wanted: UUID) -> UUID:
-    """Returns the id for a new memory: the wanted one, unless a memory has it."""
+    """Returns the id for a new memory: the wanted id, or a new one if a memory has it."""
     return new_id() if await session.value(TAKEN, {"memory_id": wanted}) else wanted
 
 
 async def finish(session: Session, recorded: Recorded) -> None:
-    """Notes what became of a compression."""
+    """Stores the outcome of a compression."""
     await session.execute(FINISH, asdict(recorded))
 
 
 async def take_lease(session: Session, observation_id: UUID, maker: UUID, seconds: float) -> bool:
-    """Lets `maker` alone compress it for so many seconds; returns False if another does, or where it is made."""
+    """Gives `maker` the lease for so many seconds; returns False if another has it, or if the observation is made."""
     values = {"observation_id": observation_id, "maker": maker, "seconds": seconds}
     return await session.row(TAKE_LEASE, values) is not None
 
 
 async def end_lease(session: Session, observation_id: UUID, maker: UUID) -> None:
-    """Lets others compress it, if `maker` has the lease."""
+    """Ends the lease of `maker`, if it has it."""
     await session.execute(END_LEASE, {"observation_id": observation_id, "maker": maker})
 
 
 async def forgotten(session: Session, *, failures: int) -> list[tuple[int, UUID]]:
-    """Returns the unfinished compressions of all workspaces that no job is left for: (workspace id, observation id).
+    """Returns the unfinished compressions of all workspaces without a job, as (workspace id, observation id).
 
-    Those of which `failures` jobs failed are left out.
+    It leaves out compressions of which `failures` jobs failed.
     """
     rows = await session.rows(FORGOTTEN, {"failures": failures})
     return [(row.workspace_id, row.observation_id) for row in rows]
@@ -264,7 +265,7 @@ async def same_task(session: Session, task: str) -> list[Sibling]:
 
 
 async def holding(session: Session, ids: Sequence[UUID]) -> list[Held]:
-    """Locks and returns those of these memories that are live and were compressed of what was asked for."""
+    """Locks and returns the memories among these that are live and were made by a compression."""
     locked = await session.column(HOLDING, {"ids": list(ids)})
     return [
         Held(memory=memory_of(row), facts=row.facts, issues=tuple(dict.fromkeys(row.issues)))
