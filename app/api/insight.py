@@ -1,4 +1,4 @@
-"""`GET /api/graph`, `POST /api/novelty`: the map of memories, and how much texts add to what is stored."""
+"""`GET /api/graph`, `POST /api/novelty`: the map of memories, and the novelty of texts."""
 
 from collections.abc import Sequence
 from datetime import datetime

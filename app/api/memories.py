@@ -1,4 +1,4 @@
-"""`/api/memories`, `/api/memories/{id}` with its neighbours and links, what there is to filter by, `/api/sources`."""
+"""`/api/memories`, `/api/memories/{id}` with its neighbours and links, the values to filter by, `/api/sources`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

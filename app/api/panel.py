@@ -1,4 +1,4 @@
-"""The web panel at `/`: pages that are never cached, assets that always are, and what the browser may do."""
+"""The web panel at `/`: pages, which are never cached; assets, which always are; and its content security policy."""
 
 import gzip
 import html

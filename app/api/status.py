@@ -106,7 +106,7 @@ class HealthController(Controller):
     async def metrics(self, state: State) -> Response[bytes]:
         """The service's counters, as Prometheus reads them."""
         call = Call(state)
-        # A database that is away is told by /ready; what was counted so far is told here all the same.
+        # /ready reports an unreachable database; this answer has the figures that were counted before.
         with suppress(DatabaseUnavailable):
             call.metrics.note_gauges(await gauges(call.database))
         return Response(call.metrics.exposition(), media_type=METRICS_TYPE)

@@ -275,7 +275,7 @@ def _first_line(error: BaseException | None) -> str:
 
 
 def _refuse_a_dead_connection(dbapi_connection: Any, _record: object, _proxy: object) -> None:  # noqa: ANN401 - SQLAlchemy's adapter has no public type
-    """Refuses an idle connection that has something to read: the server has closed it. It costs no round trip."""
+    """Refuses an idle connection with unread data, because the server has closed it. It costs no round trip."""
     driver = dbapi_connection.driver_connection
     if driver.closed:
         raise DisconnectionError

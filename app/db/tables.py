@@ -241,9 +241,9 @@ _table(
     _index("observations_task_ix", sa.text("md5(task)")),
 )
 
-# A run is compressed once for each of its tasks; its observation's id is known before the work is done. What it said
-# earlier stays: `earlier` where it was asked to say something else, `moved_on` where its judgement is that of then.
-# `maker` compresses it until `made_until`, unless it says so again.
+# A run is compressed once for each of its tasks; its observation has an id before the work is done. Rows of earlier
+# outputs stay: `earlier` if a later request replaced the row, `moved_on` if the judgement is fixed for its output.
+# `maker` has the lease until `made_until`, and may renew it.
 _table(
     "compressions",
     *_of_workspace(observation_id=Id),

@@ -40,7 +40,7 @@ Key = tuple[bytes, tuple[int, ...]]
 """A statement's text and the types of its values."""
 Send = Callable[[], None]
 Fresh = dict[Key, tuple[bytes, int]]
-"""The statements that an exchange prepares: the name of each, and the place of its preparation in what is sent."""
+"""The statements that an exchange prepares, each with its name and the position of its preparation."""
 
 UUID_ARRAY, UUID_TYPE = adapters.types["uuid"].array_oid, adapters.types["uuid"].oid
 HALFVEC_TYPE = "SELECT 'halfvec'::regtype::oid::bigint"
@@ -136,7 +136,7 @@ class Wire:
         Outside of a transaction, the commands of one call form one transaction.
 
         Raises:
-            psycopg.Error: the first that failed; those after it were not run.
+            psycopg.Error: a command failed; the commands after it were not run.
         """
         async with self.driver.lock:
             fresh: Fresh = {}

@@ -48,12 +48,12 @@ async def serving_model(database: Database, provider: EmbeddingProvider) -> Stor
 async def embed_pending(
     database: Database, provider: EmbeddingProvider, *, workspace: Workspace, ids: Sequence[UUID] | None = None
 ) -> int:
-    """Embeds a workspace's pending memories, newest first, or only those among `ids`. Returns how many.
+    """Embeds a workspace's pending memories, newest first, or only those among `ids`. Returns their number.
 
     Safe to kill and to run twice at once: a batch is written whole, and a vector is written once.
 
     Raises:
-        EmbeddingUnavailable: the provider does not answer; what was embedded before is stored.
+        EmbeddingUnavailable: the provider does not answer; the vectors so far are stored.
     """
     opened = partial(database.session, workspace, transaction=False)
     return await _embed_batches(database, provider, opened, partial(indexing.pending_texts, limit=BATCH, ids=ids))

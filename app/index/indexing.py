@@ -80,7 +80,7 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE
 SET terms = EXCLUDED.terms, weights = EXCLUDED.weights, length = EXCLUDED.length
 """
 
-# A word index takes many memories at once for a fifth of what it takes for each alone: they come in over a list of
+# Adding many memories to a word index at once takes a fifth of the time of adding each alone. They go through a list of
 # pending entries, which is merged before the transaction ends, so that no later search has to read through it.
 MERGE_PENDING = "SELECT priors_merge_pending()"
 
@@ -126,7 +126,7 @@ planner assumes that a whole scan of a new table's index costs nothing: a look-u
 async def index_memories(session: Session, ids: Sequence[UUID], embedded: Collection[UUID] = ()) -> None:
     """Indexes new live memories by their words. Asks a worker for new statistics, and for their vectors.
 
-    `embedded` are those whose vectors are stored in the same transaction (`vectors.insert_new`).
+    `embedded` has the ids of memories whose vectors are stored in the same transaction (`vectors.insert_new`).
     """
     await index_words(session, ids)
     await queue_for_vectors(session, [memory_id for memory_id in ids if memory_id not in embedded])

@@ -271,8 +271,8 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
 def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
     """Returns the provider of the served model if it is ready, else the provider that embeds now.
 
-    Just after a change it returns the provider of the model itself, not the following one: a caller who embedded by the
-    following provider cannot know which of the two models it used, and embeds again.
+    Just after a change of model it does not return the following provider, but that of the served model. A caller who
+    has embedded by the following provider cannot know by which model, and must embed again.
     """
     if name is None or not isinstance(provider, FollowingProvider):
         return provider

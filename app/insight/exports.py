@@ -48,7 +48,7 @@ class ExportedRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferencePair:
-    """Two compressions of which people prefer one, as preference trainers read them."""
+    """Two compressions, one of which people prefer, in the form that preference trainers read."""
 
     prompt: str
     chosen: str

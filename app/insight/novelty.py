@@ -44,7 +44,7 @@ class Nearest:
     memory_id: UUID
     title: str
     similarity: float
-    """1: it says the same as a passage of the text; 0: it has nothing of the text."""
+    """From 0 (it has nothing in common with the text) to 1 (it says the same as a passage of the text)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class ResultNovelty:
     """The novelty of one text."""
 
     novelty: float
-    """0: it is stored already; 1: nothing of it is."""
+    """From 0 (the whole text is stored already) to 1 (all of it is new)."""
     nearest: tuple[Nearest, ...]
     passages: int
     """Passages that the text has."""

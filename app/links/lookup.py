@@ -118,7 +118,7 @@ async def nearest(
 ) -> list[tuple[UUID, UUID, float]]:
     """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity)."""
     distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
-    # The index is the workspace's own, so its number stands in the text; adding 0 keeps the planner from using it.
+    # Each workspace has its own index, so the text contains the workspace's id; `+ 0` keeps the planner from the index.
     order = distance if indexed else f"({distance}) + 0"
     statement = f"""
         SELECT e.memory_id, found.memory_id AS other, 1 - found.distance AS similarity

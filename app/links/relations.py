@@ -59,7 +59,7 @@ On the dev sets 4 finds as much as 8, with a third of the links."""
 MENTIONED = 32
 """Texts that may name a title; HotpotQA's most famous has 9 of 994 paragraphs."""
 MOST_MENTIONS = 16
-"""A text is linked to this many titles at most, the first ones: a table of contents is about none of its titles."""
+"""Most titles that a text is linked to, the first ones: a table of contents is not about its titles."""
 LONGEST_TITLE = 8
 """Most words of a title that names: a longer title is a sentence, which no other text repeats."""
 LONGEST_KEY = 200

@@ -217,7 +217,7 @@ ORDER BY memory_id FOR KEY SHARE
 
 
 async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked]:
-    """Returns the memories that a memory is linked with, those next to it in its source first; at most `limit`."""
+    """Returns at most `limit` memories that a memory is linked with, its neighbours in its source first."""
     given = {"memory_id": memory_id, "limit": limit, "order": list(RELATIONS), "next": NEXT}
     return [Linked(**row._asdict()) for row in await session.rows(OF, given)]
 

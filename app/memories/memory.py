@@ -118,7 +118,7 @@ def new_id() -> UUID:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryRow:
-    """A memory ready to be written: everything is computed."""
+    """A memory that is ready to be written, with all computed fields."""
 
     memory_id: UUID = field(default_factory=new_id)
     memory: NewMemory

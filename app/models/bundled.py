@@ -154,7 +154,7 @@ def _graph_text() -> str:
 
 
 def _weight(tensors: "safe_open", name: str) -> "NDArray[np.float32]":
-    """Returns a weight of the graph. `.T` means transposed, `qkv` those of query, key and value side by side."""
+    """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value."""
     if "qkv" in name:
         return np.concatenate([_weight(tensors, name.replace("qkv", part)) for part in ("query", "key", "value")], -1)
     tensor: NDArray[np.float32] = tensors.get_tensor(name.removesuffix(".T"))  # type: ignore[no-untyped-call]  # bare stubs

@@ -12,11 +12,11 @@ from app.settings import Settings
 PAUSES = (0.5, 1.0)
 """Seconds before the second and the third attempt, unless the endpoint asks for others."""
 LONGEST_PAUSE = 8.0
-"""Seconds of a pause at most, whatever the endpoint asks for."""
+"""Longest pause in seconds, even if the endpoint asks for a longer one."""
 LARGEST_REPLY_TOKENS = 2_000
-"""Tokens of a reply at most: it needs 200, and a model may write its reasoning before it."""
+"""Most tokens of a reply: it needs 200, and a model may write its reasoning before it."""
 LARGEST_REPLY = 1_000_000
-"""Bytes of an answer at most: a hundred times the size of so many tokens."""
+"""Most bytes of an answer: a hundred times the size of LARGEST_REPLY_TOKENS."""
 MESSAGE_CHARACTERS = 300
 """Characters of an error's body that are quoted."""
 TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})

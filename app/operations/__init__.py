@@ -1,1 +1,1 @@
-"""The state of the service and its store: what people and orchestrators ask."""
+"""Checks, shows and maintains the service and its store, across all workspaces."""

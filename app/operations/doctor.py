@@ -1,4 +1,4 @@
-"""The verb that finds what is wrong with an installation, and says what to do about it."""
+"""The verb that finds the faults of an installation, each with its remedy."""
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -32,7 +32,7 @@ class Finding:
     """OK, WARN or FAIL."""
     subject: str
     message: str
-    """The finding and, unless it is OK, what to do."""
+    """The finding and, unless it is OK, the remedy."""
 
 
 async def diagnose(settings: Settings) -> list[Finding]:

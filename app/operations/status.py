@@ -147,7 +147,7 @@ class Readiness:
 
     database: bool
     migrations: str | None
-    """The revision that the database is at."""
+    """The revision of the database's schema."""
     head: str
     """The revision that this version needs."""
     model: bool

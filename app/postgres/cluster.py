@@ -102,7 +102,7 @@ def binary(name: str) -> Path:
 
 
 def part(name: str) -> str:
-    """Returns the text of a script or settings file that stands beside this module."""
+    """Returns the text of a script or settings file in the folder of this module."""
     return Path(__file__).with_name(name).read_text()
 
 

@@ -112,8 +112,8 @@ class HitLink:
 
     relation: str
     direction: str
-    """`out` if the hit mentions the other memory, is derived from it, supersedes it and so on; `in` if the other
-    does."""
+    """`out` if the link leads from the hit to the other memory (it mentions that memory, is derived from it …); else
+    `in`."""
     memory_id: UUID
     """The memory at the other end of the link, which is relevant to the query itself."""
     title: str = ""

@@ -91,8 +91,8 @@ SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
 ))"""
 
 # A run's own task, score and verdict take precedence over those in the request for its observation; score and verdict
-# only while the run still has the output that was compressed. The fields of the memory itself count where neither
-# judges the run that made it, or where that run's output is not known.
+# only while the run still has the output that was compressed. The fields of the memory itself count if neither
+# judges the run that made it, or if that run's output is unknown.
 SAYING = f"""
 SELECT c.memory_id, c.run_id, r.run_id IS NOT NULL AS stored, c.outcome,
     coalesce(nullif(r.task, ''), c.request ->> 'task') AS task,

@@ -14,8 +14,8 @@ from app.memories import changes
 from app.memories.memory import MemoryRow, ObservationDetail, new_id
 from app.retrieval.log import mark_used
 
-# Each run that says the same leaves a row of its own, the memory's first run among them; one for each task, as where
-# its output is compressed. A row of an output that was to be compressed stays as it is.
+# Each run that states the same has a row of its own for each task, the memory's first run included, as if its output
+# were compressed. The row of an output that was to be compressed does not change.
 NOTE_RUNS = """
 INSERT INTO compressions AS c (workspace_id, observation_id, run_id, request, outcome, memory_id, finished_at)
 SELECT DISTINCT ON (by_run.run_id, by_run.request ->> 'task')

@@ -90,7 +90,7 @@ def within(spans: Sequence[Span], start: int, end: int) -> bool:
 
 
 def discussed(text: str) -> list[Span]:
-    """Returns the quotations that the words before them call an example, an attack or somebody's words."""
+    """Returns the quotations that follow words such as `example`, `attack` or `said`."""
     return [
         (start, end)
         for start, end in _spans(QUOTED, text)
@@ -187,7 +187,7 @@ def _character(entity: str) -> str:
 SEPARATORS = r"\s.\-_*·•|/\\—–~+,;:"
 SOME_SPACED = rf"(?:^|[^\p{{L}}\p{{N}}])(?:\p{{L}}[{SEPARATORS}]{{1,4}}){{4}}\p{{L}}(?:$|[^\p{{L}}\p{{N}}])"
 SPACED = re.compile(rf"(?<![^\W_])(?:[^\W\d_][{SEPARATORS}]{{1,4}}){{4,}}[^\W\d_](?![^\W_])")
-"""A run of letters with separators between each two."""
+"""A sequence of letters with separators between them."""
 BETWEEN = re.compile(rf"[{SEPARATORS}]+")
 
 

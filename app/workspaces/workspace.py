@@ -1,4 +1,4 @@
-"""The tenant as every verb takes it, the names that it may have, and the languages of its texts."""
+"""The tenant that all verbs take, its valid names, and the languages of its texts."""
 
 import re
 from dataclasses import dataclass

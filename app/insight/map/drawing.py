@@ -86,7 +86,7 @@ class Graph:
     projected: int = 0
     """Number of memories that a projection placed into an older map; 0 if UMAP placed none."""
     reason: str = ""
-    """Why memories are missing; "" if none is."""
+    """The reason why memories are missing; "" if the map is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +110,14 @@ class Material:
     ids: tuple[UUID, ...]
     """The memories that are shown, then the anchors that hold the map in place."""
     vectors: bytes
-    """Vectors in the order of `ids`, as pgvector sends them."""
+    """Vectors in the order of `ids`, in pgvector's binary format."""
     texts: bytes
     """JSON list: language and beginning of the text of each memory that is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The stored data for a question, as of one moment."""
+    """The stored data for a question, read at one moment."""
 
     model: StoredModel | None
     shown: tuple[Shown, ...]
@@ -129,7 +129,7 @@ class View:
 
     @property
     def missing(self) -> str:
-        """The reason why memories are missing; "" if none is."""
+        """The reason why memories are missing; "" if the map is complete."""
         if self.pending == 1:
             return "1 memory waits for its vector and is not shown"
         return f"{self.pending:,} memories wait for their vector and are not shown" if self.pending else ""

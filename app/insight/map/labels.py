@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 Word = tuple[str, str]
-"""A word as most of its texts write it, and the language of these texts."""
+"""The most frequent spelling of a word, and the language of its texts."""
 
 WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")

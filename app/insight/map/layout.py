@@ -29,13 +29,13 @@ LEAST_FOR_UMAP = 4
 NEIGHBOURS = 15
 """Neighbours of each point; UMAP's own default."""
 EXACT_FROM = 4_096
-"""Points from which on neighbours are searched here. Below, UMAP searches exactly itself; from here on it would compile
-an approximate search for half a minute; an exact search of 5,000 points takes a second."""
+"""From this number of points on, this module searches the neighbours exactly, which takes a second for 5,000 points.
+Below, UMAP does so itself; above, UMAP would compile an approximate search for half a minute."""
 LEAST_ANCHORED = 0.25
 """Anchors that a projection needs, as a share of the shown memories. A store that has grown to more than four times the
 map's size has topics that the old map has no room for."""
 FEW_ANCHORS, MOST_ANCHORS = 1_000, 4_000
-"""Anchors that a projection uses besides the nearest ones, and in all; they take 0.4 s and 15 s."""
+"""Anchors that a projection uses in addition to the nearest ones, and most anchors in all; they take 0.4 s and 15 s."""
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
@@ -51,7 +51,7 @@ class Placement:
 
 
 def vectors_of(sent: bytes, dimension: int) -> Matrix:
-    """Decodes concatenated `halfvec`s as pgvector sends them: a header of four bytes, then big-endian halves."""
+    """Decodes concatenated `halfvec`s in pgvector's binary format: a header of four bytes, then big-endian halves."""
     rows = np.frombuffer(sent, dtype=">u2").reshape(-1, dimension + 2)[:, 2:]
     return np.ascontiguousarray(rows).view(">f2").astype(np.float32)
 

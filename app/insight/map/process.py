@@ -29,7 +29,7 @@ class Job(Struct, frozen=True, tag=True):
     """Number of memories that are shown."""
     dimension: int
     vectors: bytes
-    """Vectors of all memories, concatenated, as pgvector sends `halfvec`."""
+    """Concatenated vectors of all memories, in pgvector's binary format of `halfvec`."""
     texts: bytes
     """JSON list: language and text of each memory that is shown."""
     coordinates: bytes

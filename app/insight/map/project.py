@@ -39,7 +39,7 @@ from app.models.protocols import EmbeddingProvider
 from app.workspaces.workspace import Workspace
 
 FEW, MOST = 600, 5_000
-"""Memories of a map, unless more are asked for, and at most."""
+"""Default number of memories of a map, and the largest one."""
 EVERY_KIND = ""
 
 logger = structlog.get_logger()
@@ -109,14 +109,14 @@ async def _view(session: Session, question: Question) -> View:
 
 
 def _ready(view: View, question: Question, *, enabled: bool = True) -> Graph | None:
-    """Returns the map if nothing is to be computed for it."""
+    """Returns the map if it needs no computation; otherwise None."""
     if not view.shown:
         return _empty(view, question, enabled=enabled)
     return None if question.refresh else stored_graph(view)
 
 
 async def _drawn(database: Database, worker: LayoutWorker, question: Question) -> Graph:
-    """Computes what is missing and stores it."""
+    """Computes and stores the map."""
     started = time.perf_counter()
     found = await _gathered(database, question)
     if isinstance(found, Graph):
@@ -133,7 +133,7 @@ async def _drawn(database: Database, worker: LayoutWorker, question: Question) -
 
 
 async def _gathered(database: Database, question: Question) -> _Gathered | Graph:
-    """Returns what the job is made of, or the map if nothing is to be computed.
+    """Returns the data for the job, or the map if it needs no computation.
 
     If memories change while they are read, it reads again.
     """

@@ -132,7 +132,7 @@ class LayoutWorker:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        """Returns an environment for one thread, because requests need the other cores, without Priors' secrets."""
+        """Returns an environment with one thread, because requests need the other cores, and without secrets."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
         return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._cache_environment()}
 

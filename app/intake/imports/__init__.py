@@ -1,1 +1,1 @@
-"""Imports what an earlier harness stored."""
+"""Imports the store of an earlier harness."""

@@ -22,7 +22,7 @@ SCORES = ("wiggum_scores", "round_scores", "scores")
 PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
 REFUSED_BY_THE_DATABASE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
 
-# A person deleted it, a better one took its place, or it was held back; none of these comes back by itself.
+# Observations that a person deleted, a better one replaced, or quarantine holds; an import must not restore them.
 TAKEN_OUT = """
 SELECT DISTINCT m.content_hash FROM memories m
 WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_id IS NULL

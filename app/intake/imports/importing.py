@@ -119,7 +119,7 @@ async def _take_run(target: _Import, name: str, run: NewRun) -> None:
 
 
 async def _take_observations(target: _Import, batch: Sequence[Named]) -> None:
-    """Stores observations, then the ratings of those that are stored now."""
+    """Stores observations, then the ratings of the stored ones."""
     kept = await _not_taken_out(target, batch)
     for (name, item), memory_id in zip(kept, await _stored(target, kept), strict=True):
         if memory_id is None or not (item.ratings or item.quality):

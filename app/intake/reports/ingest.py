@@ -1,4 +1,4 @@
-"""The verbs that take report files in: from their paths, from a content, or as they are saved."""
+"""The verbs that ingest report files, by their paths, as a content, or whenever they are saved."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence

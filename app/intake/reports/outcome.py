@@ -157,7 +157,7 @@ class LoggedIngestion:
 
 
 async def log_ingestion(state: IngestionState) -> Ingestion:
-    """Returns the outcome of all files; logs it unless all are unchanged or nothing was to be written."""
+    """Returns the outcome of all files; logs it unless all are unchanged or it is a dry run."""
     intake = state.intake
     ingestion = Ingestion(
         outcomes=tuple(state.outcomes),

@@ -122,7 +122,7 @@ def chunk_report(
         chunks = chunker(text, readable(path), _Bounded(counter), max_tokens)
     except InvalidInput:
         raise
-    except Exception as error:  # one document that nobody thought of must not stop the others
+    except Exception as error:  # an unforeseen document must not stop the others
         logger.exception("a report could not be chunked", path=str(path))
         raise InvalidInput("", f"could not be chunked ({type(error).__name__}: {error}); please report it") from error
     if not chunks:

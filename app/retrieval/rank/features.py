@@ -52,7 +52,7 @@ class Edge(NamedTuple):
     """The seed's number."""
     relation: str
     direction: str
-    """`out` if the memory mentions the seed, is derived from it and so on; `in` if the seed does."""
+    """`out` if the link leads from the memory to the seed (it mentions the seed, is derived from it …); else `in`."""
     weight: float
     """Weight of the link, above 0 and at most 1."""
     degree: float

@@ -22,7 +22,7 @@ class Weights:
     relevance: float = 0.7
     quality: float = 0.3
     half_life_days: float | None = 365.0
-    """Days after which recency is half way to its floor; None if age does not count."""
+    """Days after which recency is in the middle between 1 and its floor; None if age does not count."""
     recency_floor: float = 0.8
     """Least factor of an old memory; it is mild, because an old lesson stays true."""
 

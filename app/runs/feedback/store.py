@@ -85,9 +85,9 @@ SELECT memory_id FROM feedback
 WHERE workspace_id = %(workspace_id)s AND feedback_id = %(feedback_id)s AND rating IS NOT NULL
 """
 
-# Observations that people rated, with what made them and where they stand in the meaning of things. What made one is
-# its maker's request that has led to it, or else that of another that says the same. A run's output made none of these,
-# and stands for what was given with the run unless the run has replaced it since.
+# Rated observations with their requests, outputs and vectors. The request of an observation is that of its maker, or
+# else of another run that states the same. The run's output counts only for an observation that was given with the
+# run, and only if the run has not replaced the output since.
 RATED_OBSERVATIONS = """
 SELECT m.memory_id, m.title, o.task, o.task_type, o.narrative, o.facts, o.prompt, m.quality, c.request,
     CASE WHEN o.compressor = 'given' AND NOT r.output_replaced THEN r.output END AS output,

@@ -163,7 +163,7 @@ def _without_reasoning(text: str) -> str:
 
 
 def _fields(text: str) -> Mapping[str, Any]:
-    """Returns the fields of a JSON object if the whole reply is one, else those of its lines."""
+    """Returns the fields of the reply if it is a JSON object, else the fields of its lines."""
     found = _from_object(text) or _from_lines(text)
     return {name: found.get(name) or found.get(ALIASES.get(name, "")) for name in ("title", "narrative", "facts")}
 
