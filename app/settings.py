@@ -31,13 +31,13 @@ class Settings:
     data_dir: Path = Path(".priors")
     """Folder of the embedded database and the model files."""
     database_url: str = ""
-    """A Postgres 16+ with pgvector, `postgresql://…`; empty: the embedded one."""
+    """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
     host: str = "127.0.0.1"
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000
     """Port to serve on; 0 takes a free one."""
     api_key: str = ""
-    """Bearer token that every route but /health and the panel's own files asks for; empty: none asked."""
+    """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
     workspace: str = "default"
     """Workspace of a call that names none."""
     language: str = "english"
@@ -51,23 +51,23 @@ class Settings:
     embedding_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Name of the embedding model at its provider."""
     embedding_base_url: str = ""
-    """Base URL of a remote provider; empty: the provider's own default."""
+    """Base URL of a remote provider; if empty, the provider's own default."""
     embedding_api_key: str = ""
     """Key of a remote provider."""
     embedding_dimension: int = 384
     """Numbers in a vector of a remote model."""
     embedding_threads: int = 0
-    """Threads that embed documents; 0: one a core, at most 8; a query always takes one."""
+    """Threads that embed documents; 0 stands for one a core, at most 8. A query always takes one."""
     embedding_timeout: float = 10.0
     """Longest wait for a remote provider, in seconds."""
     reranker: str = ""
-    """A cross-encoder that fastembed knows, which reads the best hits once more; empty: none does."""
+    """A cross-encoder that fastembed knows, which scores the best hits again; if empty, there is no re-ranking."""
     reranker_folder: str = ""
-    """Folder of its files; empty: the data directory's cache, or its hub."""
+    """Folder of the re-ranker's files; if empty, they come from the data directory's cache or the model hub."""
     llm_base_url: str = ""
-    """An OpenAI-compatible endpoint that compresses; empty: extracts instead."""
+    """An OpenAI-compatible endpoint that compresses runs; if empty, runs are compressed by extraction."""
     llm_api_key: str = ""
-    """Key of that endpoint."""
+    """Key of the endpoint for compression."""
     llm_timeout: float = 30.0
     """Longest wait for one of its answers, in seconds."""
     compress_model: str = "qwen3:8b"
@@ -81,7 +81,7 @@ class Settings:
     pool_size: int = 8
     """Database connections of one process."""
     max_file_bytes: int = 10_000_000
-    """Bytes; a larger report file is refused."""
+    """Largest size of a report file, in bytes."""
     embedded_worker: bool = True
     """True if the API process runs one background worker itself."""
 

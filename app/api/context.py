@@ -22,7 +22,7 @@ from app.workspaces.workspace import Workspace
 
 METRICS_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
-"""Seconds; a recall takes 10 to 20 ms."""
+"""Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
 
 WorkspaceHeader = Annotated[
     str | None,

@@ -106,7 +106,7 @@ class BulkOperation(Operation):
 
 
 class MemoriesController(MemoryViewsController):
-    """Stores memories, and shows them: the methods of a path stand in one controller."""
+    """Stores and shows memories. One controller has all methods of a path."""
 
     @post("/memories", status_code=200, responses=PROBLEMS)
     async def store(self, call: ThisCall, data: JSONBody[MemoryInput], wait: Wait = None) -> StoredView:

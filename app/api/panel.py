@@ -37,7 +37,7 @@ GUARDED = {
 }
 NEVER, FOREVER = "no-store", "public, max-age=31536000, immutable"
 LEAST_COMPRESSED = 1_000
-"""Bytes; a smaller answer saves no packet by compression."""
+"""Least size of an answer that is compressed, in bytes: compressing a smaller one saves no packet."""
 
 UNBUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Priors</title>

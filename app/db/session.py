@@ -60,7 +60,7 @@ class Scope(NamedTuple):
     """The rows that a session may see, and the way in which it puts statements into transactions."""
 
     workspace_id: int | None
-    """None: all workspaces."""
+    """The workspace whose rows are seen; None for all workspaces."""
     transaction: bool
     """True if all statements are one transaction; False if each statement is its own."""
 

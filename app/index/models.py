@@ -82,7 +82,7 @@ class Move:
     done: int
     """Memories that have a vector of the new model."""
     total: int
-    """All memories."""
+    """Number of all memories."""
     in_progress: bool
     """True while a process moves the store; False if the move was interrupted."""
 

@@ -26,7 +26,7 @@ NEAREST = 5
 """Nearest memories that the answer names for each text."""
 MOST_RESULTS = 100
 LONGEST_RESULT = 20_000
-"""Characters."""
+"""Most characters of a text whose novelty is asked for."""
 MOST_PASSAGES = 200
 """Passages that are compared in one call; embedding and searching for 200 takes 6 s on 2 cores."""
 LONGEST_COMPARED = 20_000

@@ -63,7 +63,7 @@ MOST_MENTIONS = 16
 LONGEST_TITLE = 8
 """Most words of a title that names: a longer title is a sentence, which no other text repeats."""
 LONGEST_KEY = 200
-"""Characters."""
+"""Most characters of a title in the dictionary."""
 SHORTEST_WORD = 3
 """Least letters of a title of one word."""
 TITLELESS_KINDS = frozenset({"message"})

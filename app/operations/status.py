@@ -235,10 +235,10 @@ class WorkspaceStatistics:
     language: str
     live: int
     kinds: Mapping[str, int]
-    """Live memories by kind."""
+    """Number of live memories by kind."""
     retired: int
     sources: int
-    """Live sources."""
+    """Number of live sources."""
     recalls: int
     waiting: int
     """Memories that are pending for a vector."""

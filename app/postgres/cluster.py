@@ -58,8 +58,8 @@ class Account:
 def account_for(folder: Path) -> Account:
     """Returns the account for the server of the cluster in `folder`.
 
-    It is the account of this process; if that is root, the cluster's owner, or else the system's `postgres` or
-    `nobody`.
+    It is the account of this process. If this process runs as root, it is the owner of the cluster, or else the
+    system's `postgres` or `nobody`.
 
     Raises:
         ConfigurationError: the cluster belongs to another user, or root finds no account.

@@ -97,7 +97,7 @@ class RunSection:
     kept: tuple[UUID, ...]
     """The memories of the blocks that are also in the previous section."""
     blocks: Sequence[object]
-    """Encoded as JSON."""
+    """The blocks of the section, which are stored as JSON."""
     continues: UUID | None
     """The recall that made the previous section; None if the run had none."""
 

@@ -64,7 +64,7 @@ class Run:
 
     @property
     def spent(self) -> "Spent":
-        """Tokens and cost of its stages."""
+        """Tokens and cost of the run, summed over its stages."""
         return spent(self.stages)
 
 

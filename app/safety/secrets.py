@@ -63,7 +63,7 @@ class _Expression:
     pattern: Any
     """An expression of `re` or of RE2."""
     group: int = 0
-    """The group that is the secret; 0: the whole match."""
+    """The group that is the secret; 0 for the whole match."""
     in_pieces: bool = False
     """True if a long text is read piece by piece."""
 

@@ -28,7 +28,7 @@ class Period(NamedTuple):
 
     since: datetime
     until: datetime
-    """Exclusive."""
+    """The end of the period, exclusive."""
     yearly: bool = False
     """True if the query names no year, as in `in June`: the period then recurs every year."""
     open: bool = False

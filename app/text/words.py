@@ -75,7 +75,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def adds_nothing(text: str, known: str) -> bool:
-    """Tells if `known` has all measures, negations and words of `text`, except neutral words.
+    """Tells if `known` has all measures and words of `text`, except neutral words, and equally many negations.
 
     Vectors cannot tell this: two texts of which one says "accepted" and the other "rejected" have a cosine of up to
     0.99. So one new word or a different number of negations makes a text new.
@@ -106,7 +106,7 @@ AFTER_LINKING = LINKING | {"the"}
 MOST_LINKING = 2
 """Most linking words between two other words of a name, as in "Banco de la Plata"."""
 SHORTEST_NAME, LONGEST_NAME = 3, 100
-"""Characters."""
+"""Least and most characters of a name."""
 MOST_NAMES = 32
 """Most names of a text that are looked up, the first ones."""
 NOUNS_HAVE_CAPITALS = frozenset({"german"})

@@ -11,11 +11,11 @@ Word = tuple[str, str]
 WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+|`[^`\n]*`")
 SHORTEST, LONGEST = 2, 40
-"""Letters of a word that counts."""
+"""Least and most letters of a word that counts."""
 CANDIDATES = 300
 """Words kept of a cluster: enough for a label even after all stop words of Postgres' largest list, twice."""
 TERMS = 5
-"""Words of a label."""
+"""Most words of a label."""
 
 
 def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> list[list[Word]]:

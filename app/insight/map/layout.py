@@ -158,7 +158,7 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
 
 
 def numbered(found: Numbers, before: Numbers) -> Numbers:
-    """Numbers clusters from 0: as before if they share members, the others by their size."""
+    """Numbers clusters from 0: one that shares members with an earlier cluster keeps its number, others follow by size."""
     _, compact, sizes = np.unique(found, return_inverse=True, return_counts=True)
     names = _names(compact, before, sizes)
     free = iter(sorted(set(range(len(sizes))) - set(names.values())))

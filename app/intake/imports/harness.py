@@ -37,14 +37,14 @@ MOMENT = ("timestamp", "created_at", "ts")
 DOWN = frozenset({"down", "-", "bad", "negative", "thumbs_down", "no", "👎"})
 UP = frozenset({"up", "+", "good", "positive", "thumbs_up", "yes", "👍"})
 LARGEST_LINE = 10_000_000
-"""Bytes."""
+"""Most bytes of a line."""
 NO_RUN = frozenset({"none", "None"})
 """Texts that mean that there is no run id."""
 SHOWN_CHARACTERS = 50
 """Characters that messages show of an unreadable id or rating."""
 CARRIED_OVER = "carried over from an earlier store"
 LONGEST_KEY_PART = 40
-"""Characters."""
+"""Most characters of a name in a key; a longer name is hashed."""
 
 
 def read_harness(path: Path) -> Iterator[Entry]:

@@ -62,7 +62,7 @@ class Ingestion:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Files by status, every status named."""
+        """Number of files by status; every status has an entry."""
         found = Counter(outcome.status for outcome in self.outcomes)
         return {status: found[status] for status in STATUSES}
 
@@ -149,7 +149,7 @@ class LoggedIngestion:
     finished_at: datetime
     seconds: float
     counts: Mapping[str, int]
-    """Files by status."""
+    """Number of files by status."""
     outcomes: tuple[FileOutcome, ...]
     """The outcomes of all but the unchanged files, the failed ones first."""
     degraded: str

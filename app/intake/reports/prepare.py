@@ -27,7 +27,7 @@ TOKEN_CHARACTERS = 16
 """So many characters count as at least one token. Prose has 4 to 5 a token, a padded table 10. A chunk has at most
 4,064."""
 TITLE_PARTS = 3
-"""Number of last path parts that make the title of a file without one: the folders tell which run it was."""
+"""Number of parts of the path, from its end, that make the title of a file without one: folders name the run."""
 
 logger = structlog.get_logger()
 

@@ -40,13 +40,13 @@ class TextFeatures:
     phrases: float = 0.4
     """Weight of a text that has all of the query's pairs of neighbouring words; a part of them counts in proportion."""
     time: float = 0.2
-    """The query asks when, and it tells a time."""
+    """Weight of a text that tells a time, if the query asks for one."""
     own: float = 0.15
-    """The query names who says it, and they tell of themselves."""
+    """Weight of a text in the first person whose speaker the query names."""
     asks: float = -0.1
-    """It ends in a question."""
+    """Weight of a text that ends in a question."""
     answers: float = 0.1
-    """The one before it has a question."""
+    """Weight of a text after a turn with a question."""
 
 
 class Text(NamedTuple):
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
     phrases: float
     """Share of the query's pairs of neighbouring words that are neighbours in the text too."""
     time: bool
-    """The query asks when, and it tells a time."""
+    """True if the query asks for a time and the text tells one."""
     own: bool
     """True if the text is in the first person and the query names its speaker."""
     asks: bool
@@ -140,7 +140,7 @@ class Titled(Protocol):
 
     @property
     def body(self) -> str:
-        """The text."""
+        """The memory's text."""
 
 
 T = TypeVar("T", bound=Titled)
@@ -150,7 +150,7 @@ class Wording(NamedTuple):
     """The form of a text in which dedupe compares it."""
 
     length: int
-    """Characters."""
+    """Length of the text in characters."""
     runs: frozenset[str]
 
 

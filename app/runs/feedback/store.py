@@ -23,7 +23,7 @@ class Rating:
     feedback_id: UUID
     memory_id: UUID
     rating: int
-    """1 or -1."""
+    """The judgement: 1 or -1."""
     comment: str
     run_id: str | None
     created_at: datetime

@@ -158,8 +158,8 @@ class Asked:
     run_id: str | None
     request: Outcome
     moved_on: bool
-    """True if the run has another output now: the run's judgement is of that output, and the request has this
-    output's."""
+    """True if the run has another output now. Then the run's judgement is of the new output, and the request has the
+    judgement of the output that it was for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
