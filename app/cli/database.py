@@ -26,7 +26,7 @@ def migrate(
 ) -> None:
     """Bring the database's schema up to date.
 
-    Changes: the schema; a first call makes the embedded database where none is configured. Plain `alembic upgrade
+    Changes: the schema; a first call makes the embedded database if none is configured. Plain `alembic upgrade
     head` does the same.
     """
     if sql:

@@ -30,8 +30,8 @@ StopWithParent = Annotated[bool, typer.Option("--stop-with-parent", help="End wh
 def run(*, stop_with_parent: StopWithParent = False) -> None:
     """Bring everything up and serve in the foreground.
 
-    Changes: starts the embedded database where none is configured, applies migrations, writes the model files, and
-    takes in the example reports where the store is empty.
+    Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
+    takes in the example reports if the store is empty.
     """
     _serve(_bring_up, stop_with_parent=stop_with_parent)
 

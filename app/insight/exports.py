@@ -24,7 +24,7 @@ NEAR = 0.8
 MOST_RATED = 5_000
 """The newest rated observations, up to this many, are paired; their similarities to each other take 100 MB."""
 PARTNERS = 4
-"""Pairs in which one compression is the better one."""
+"""Most pairs in which the same compression is the better one."""
 PAGE = 1_000
 NOTHING_TO_PAIR = "nothing to pair: rate two compressions of one task differently first"
 

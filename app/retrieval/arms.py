@@ -120,8 +120,8 @@ def _linked(shape: Shape, seeds: str) -> str:
 def _read(shape: Shape, relations: Sequence[str], direction: str, *, seed: str, other: str) -> str:
     """Returns the part that reads the strongest links of each seed and relation to memories that can be hits.
 
-    `direction` is seen from these memories. The links are read in the order of an index that has all needed columns;
-    OFFSET keeps the planner from another join order.
+    `direction` is the one that these memories see. An index that has all needed columns gives the order of the links;
+    OFFSET prevents another join order.
     """
     return f"""SELECT g.seed, strongest.other, r.relation, '{direction}' AS direction, strongest.weight
         FROM seeds g CROSS JOIN unnest(ARRAY[{", ".join(f"'{relation}'" for relation in relations)}]) AS r(relation)

@@ -28,8 +28,8 @@ PIECE_CHARACTERS = 16_384
 report, 0.1 s at worst."""
 
 FILTER_BYTES = 32 * 2**20
-"""Memory that the filters of all expressions may use. A text full of tokens fills it and takes 1 s a megabyte, where
-prose takes 2 ms; with 8 MB it takes some 20 times as long."""
+"""Memory that the filters of all expressions may use. A text full of tokens fills it and takes 1 s a megabyte, while
+prose takes 2 ms. With 8 MB such a text takes about 20 times as long."""
 LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
 BOUND = re.compile(r"\{(\d+),\d+\}")
 PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re.DOTALL)

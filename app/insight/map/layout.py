@@ -25,7 +25,8 @@ COMPUTED, PROJECTED = "computed", "projected"
 SEED = 42
 MOST_CLUSTERS, MEMORIES_A_CLUSTER = 8, 3
 LEAST_FOR_UMAP = 4
-"""Points that UMAP needs. It raises for 2 and 3, because its spectral start needs two points more than dimensions."""
+"""Least number of points for UMAP. It fails for 2 and 3 points, because its spectral start needs two points more
+than dimensions."""
 NEIGHBOURS = 15
 """Neighbours of each point; UMAP's own default."""
 EXACT_FROM = 4_096
@@ -158,7 +159,7 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
 
 
 def numbered(found: Numbers, before: Numbers) -> Numbers:
-    """Numbers clusters from 0: one that shares members with an earlier cluster keeps its number, others follow by size."""
+    """Numbers clusters from 0: a cluster keeps its earlier number if it shares members with it; others follow by size."""
     _, compact, sizes = np.unique(found, return_inverse=True, return_counts=True)
     names = _names(compact, before, sizes)
     free = iter(sorted(set(range(len(sizes))) - set(names.values())))

@@ -102,7 +102,7 @@ class LayoutWorker:
             await self._end()
 
     async def _answer(self, job: Job) -> Message:
-        """Sends a job and reads the answer; an interruption leaves half an answer behind, so it ends the process."""
+        """Sends a job and reads the answer; ends the process after an interruption, which may leave half an answer."""
         try:
             async with asyncio.timeout(self._longest_seconds):
                 return await _exchange(await self._started(), job)

@@ -46,7 +46,7 @@ class Matching:
     """The changes after which the stored chunks are those of the files."""
 
     kept: tuple[tuple[KnownChunk, MemoryRow], ...]
-    """Known memories whose text is still in their file, each with its row from the file."""
+    """Pairs of a known memory whose text is still in its file, and the row of that text."""
     new: tuple[MemoryRow, ...]
     retired: tuple[UUID, ...]
     """Live memories whose text is no longer in their file."""

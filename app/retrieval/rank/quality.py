@@ -8,7 +8,7 @@ from typing import NamedTuple
 GOOD_SCORE = 7.0
 """An evaluator's score below this counts half. It is the pipeline's own pass mark."""
 UNJUDGED = 0.5
-"""Weight of a memory without a score, as of an average score."""
+"""Weight of a memory without a score, equal to that of an average score."""
 RATING_STEP = 0.15
 """Share by which one rating changes the rank. At most three ratings count, which change it by 45 %."""
 LEAST_ADJUSTMENT = 0.2

@@ -155,7 +155,7 @@ def _similarity(one: _Candidate, other: _Candidate) -> float:
 
 
 def _facts(candidates: Sequence[_Candidate], in_narrative: Set[int]) -> list[str]:
-    """Chooses the most specific distinct sentences; sentences of the narrative only if there are too few others."""
+    """Chooses the most specific distinct sentences; takes sentences of the narrative only if the others are too few."""
     others = [item for item in candidates if item.sentence.place not in in_narrative]
     order = sorted(
         others if len(others) >= MOST_FACTS else candidates,
