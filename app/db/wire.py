@@ -1,8 +1,8 @@
 """One connection to Postgres: sends statements together in one round trip, and returns libpq's results.
 
 psycopg gives the connection, its adaptation of values and its generators; only its cursor is not used. BEGIN, the
-session's workspace, a statement and COMMIT take 75 µs this way on a local socket, as a statement alone does through a
-cursor; through psycopg's own pipeline they take 290 µs.
+session's workspace, a statement and COMMIT take 75 µs on a local socket. A statement alone takes the same time through
+a cursor; all four take 290 µs through psycopg's own pipeline.
 """
 
 import re

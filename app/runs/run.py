@@ -129,7 +129,7 @@ class GivenMemory:
     explain: Explanation
     """Every component of the score at the time of the recall."""
     used: bool
-    """True if the run's output repeats it."""
+    """True if the run's output repeats the memory."""
 
 
 STORED, JOINED, REFUSED = "stored", "joined", "refused"
@@ -173,7 +173,7 @@ class MemoryUse:
     rank: int
     score: float
     used: bool
-    """True if the run's output repeats it."""
+    """True if the run's output repeats the memory."""
     given_at: datetime
     task: str | None
     agent: str | None

@@ -104,7 +104,7 @@ def hidden_parts(text: str) -> Pieces | None:
 
 
 def titles(text: str) -> Pieces | None:
-    """Extracts titles of links and texts of images, which describe and may be seen; returns None if there are none."""
+    """Extracts titles of links and texts of images, which readers may see; returns None if there are none."""
     if not has(SOME_LINK, text):
         return None
     found = (match for pattern in TITLES for match in itertools.islice(linear(pattern).finditer(text), MOST_MARKS))

@@ -44,7 +44,7 @@ NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple of": 2, "three": 3, "few
 PARTS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "beginning": 0, "start": 0, "middle": 1, "end": 2}
 DAYS = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14, "month": 30, "quarter": 91, "year": 365}
 NEAR_DAYS = {"the day before yesterday": 2, "yesterday": 1, "last night": 1, "today": 0}
-"""Words for a day, and how many days ago it was."""
+"""Words for a day, with the number of days since then."""
 
 MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"

@@ -159,7 +159,7 @@ def cluster(vectors: Matrix, before: Numbers) -> Numbers:
 
 
 def numbered(found: Numbers, before: Numbers) -> Numbers:
-    """Numbers clusters from 0: a cluster keeps its earlier number if it shares members with it; others follow by size."""
+    """Numbers clusters from 0: those that share members with an earlier cluster keep its number, others follow."""
     _, compact, sizes = np.unique(found, return_inverse=True, return_counts=True)
     names = _names(compact, before, sizes)
     free = iter(sorted(set(range(len(sizes))) - set(names.values())))
