@@ -23,7 +23,7 @@ class PriorsError(Exception):
 
 
 class InvalidInput(PriorsError):
-    """The caller sent something that cannot be taken.
+    """The input of the caller is not valid.
 
     `field` is the path of the offending field as the caller wrote it (`filters.kind`), or "" for the whole input.
     """

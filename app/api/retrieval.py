@@ -112,7 +112,7 @@ def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
 
 
 async def tenant_of(call: Call, query: Query) -> Workspace:
-    """Returns the tenant of a query's call. While the database is away, a query that cannot be taken is told so."""
+    """Returns the tenant of a query's call. If the database is away, an invalid query gets its own error."""
     try:
         return await call.tenant()
     except DatabaseUnavailable:

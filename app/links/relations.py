@@ -67,7 +67,7 @@ LONGEST_KEY = 200
 SHORTEST_WORD = 3
 """Least letters of a title of one word."""
 TITLELESS_KINDS = frozenset({"message"})
-"""Kinds without a title that names: a message's title is its speaker, not its subject."""
+"""Kinds of memories whose titles are not searched for in texts: a message's title is its speaker, not its subject."""
 
 WORD = re.compile(r"\w+")
 BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")

@@ -75,7 +75,7 @@ def _storable(run: NewRun, *, mask: bool) -> NewRun:
     """Returns the run in the form that is stored. The caller uses a thread, because the output may have megabytes.
 
     Raises:
-        InvalidInput: a field cannot be taken.
+        InvalidInput: a field is not valid.
     """
     check_run(run)
     return _counted(masked_values(run) if mask else run)

@@ -146,7 +146,7 @@ def masked_values(value: T) -> T:
     """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass.
 
     Returns the value itself if nothing in it can be a secret; otherwise mappings become dicts with text keys. The log
-    names the kinds of secrets found, and nothing else of them.
+    names only the kinds of the secrets.
     """
     texts: list[str] = []
     kinds: list[str] = []

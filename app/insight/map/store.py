@@ -18,7 +18,7 @@ TITLE_CHARACTERS = 120
 
 
 async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[Shown, ...]:
-    """Returns the newest live memories that have a vector of this model; of one kind, unless that is ""."""
+    """Returns the newest live memories that have a vector of this model, of one kind or, for "", of all kinds."""
     condition = "AND m.kind = %(kind)s" if kind else ""
     statement = f"""
         SELECT m.memory_id, m.content_hash, m.kind, m.run_id, m.quality, m.final_score, m.tags,

@@ -168,7 +168,7 @@ def _rank(item: Candidate, value: float, preset: Preset, now: datetime) -> Rank:
 
 
 def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], Relevances]:
-    """Returns the `count` nearest, each with sim = 1 - distance / 2 as its relevance."""
+    """Returns the `count` nearest candidates, each with sim = 1 - distance / 2 as its relevance."""
     near = sorted(
         (item for item in pool if item.similarity is not None),
         key=lambda item: (-(item.similarity or 0.0), item.memory_id),

@@ -76,8 +76,9 @@ async def _stored_or_joined(
 
     Two observations of one task are near-duplicates if one of them adds nothing to the other. If the new one adds
     nothing, it joins the older memory. If the older one adds nothing, or the new one was judged better, the new one
-    replaces the older, unless people have rated that. A replaced observation can be restored. `outdated` has the
-    observations that only earlier outputs of the run state: the new one replaces them in any case.
+    replaces the older one. Observations that people have rated are not replaced. A replaced observation can be
+    restored. `outdated` has the observations that only earlier outputs of the run state: the new one replaces them in
+    any case.
     """
     memory, task = told.passed.memory, asked.request.task
     # An observation without a text of its own is no duplicate of any other.
@@ -111,7 +112,7 @@ def _words(memory: NewMemory) -> str:
 
 
 def _that_says_it(memory: NewMemory, siblings: Sequence[Sibling]) -> Sibling | None:
-    """Returns the best judged observation of the task to which this one adds nothing."""
+    """Returns the best judged observation to which this one adds nothing, a rated one first."""
     saying = [sibling for sibling in siblings if says_no_more(_words(memory), sibling.text)]
     return max(saying, key=lambda sibling: (sibling.rated, sibling.final_score or 0.0), default=None)
 

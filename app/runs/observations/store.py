@@ -223,7 +223,7 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
 
 
 async def outdated(session: Session, observation_id: UUID) -> list[UUID]:
-    """Returns the memories that only earlier outputs of this observation's run, and of other runs, state."""
+    """Returns the memories that come only from earlier outputs of this observation's run or of other runs."""
     return await session.column(OUTDATED, {"observation_id": observation_id})
 
 
