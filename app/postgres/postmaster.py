@@ -283,8 +283,9 @@ def _is_postgres_in(folder: Path, pid: int) -> bool:
     try:
         process = psutil.Process(pid)
         try:
-            return folder.samefile(process.cwd())
-        except psutil.AccessDenied:  # root without CAP_SYS_PTRACE, as in a container, may not read it
+            # psutil names a deleted folder as if it were there; the kernel's link leads to the folder itself.
+            return folder.samefile(f"/proc/{pid}/cwd" if psutil.LINUX else process.cwd())
+        except (psutil.AccessDenied, PermissionError):  # as for a container's root without CAP_SYS_PTRACE
             return bool(process.name() == "postgres" and process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, OSError):
         return False

@@ -19,6 +19,7 @@ from sqlalchemy import create_engine, text
 from app.db.database import sqlalchemy_url
 from app.db.roles import OWNER, SERVICE
 from app.errors import ConfigurationError, DatabaseUnavailable
+from app.postgres import postmaster
 from app.postgres.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).parents[2]
@@ -261,6 +262,19 @@ def test_a_deleted_data_directory_takes_its_server_along(data_dir: Path) -> None
             assert ask(postgres.start(), "SELECT 1") == "1"
             leave(user)
             assert ask(postgres.start(), "SELECT 1") == "1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process' folder is known by its path alone")
+def test_the_server_of_a_deleted_folder_is_not_that_of_the_copy_in_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "postgres"
+    folder.mkdir()
+    with subprocess.Popen(["sleep", "600"], cwd=folder) as server:
+        found = [postmaster._is_postgres_in(folder, server.pid)]
+        folder.rmdir()
+        folder.mkdir()
+        found.append(postmaster._is_postgres_in(folder, server.pid))
+        server.kill()
+    assert found == [True, False]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sessions of a killed server are found through /proc")
