@@ -169,7 +169,7 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     revision, answers, waiting = None, True, 0
     try:
         revision, mend = await state(database)
-        waiting = await pending_count(database.across) if revision == head() else 0
+        waiting = 0 if mend else await pending_count(database.across)
     except DatabaseUnavailable as error:
         answers, mend = False, str(error)
     return Readiness(

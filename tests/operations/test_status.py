@@ -4,7 +4,10 @@ import re
 from collections import Counter
 
 import httpx
+import psycopg
 
+from app.db.database import Database
+from app.operations.status import readiness
 from tests.api.calls import post
 
 
@@ -18,6 +21,18 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
     assert "priors_recalls_total" in metrics
     for path in ("/schema", "/schema/openapi.json"):
         assert "/api/history" in (await client.get(path)).json()["paths"]
+
+
+async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(own_database_url: str) -> None:
+    with psycopg.connect(own_database_url) as superuser:
+        for (table,) in superuser.execute("SELECT polrelid::regclass::text FROM pg_policy GROUP BY 1").fetchall():
+            superuser.execute(f"ALTER TABLE {table} OWNER TO CURRENT_USER")
+            superuser.execute(f"REVOKE ALL ON {table} FROM priors_service")
+    database = Database(own_database_url, pool_size=1)
+    found = await readiness(database, model_loaded=True)
+    await database.close()
+    assert not found.ready
+    assert "priors migrate" in found.reasons[0]
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:
