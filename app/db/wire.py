@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 import psycopg
-from psycopg import adapters, generators
+from psycopg import adapters, capabilities, generators
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Dumper, Loader, PyFormat, Transformer
 from psycopg.errors import error_from_result
@@ -29,6 +29,8 @@ PREPARED_AFTER = 2
 """Times that a connection has sent a statement before it is prepared."""
 PREPARED_AT_MOST = 200
 """Prepared statements of a connection; each takes some 50 kB of the server's memory, as its plan is kept."""
+MAKES_ROOM = capabilities.has_send_close_prepared()
+"""False with a libpq older than 17, which cannot close a statement: once there are PREPARED_AT_MOST, no more come."""
 KNOWN_AT_MOST = 1_000
 """Statements whose uses a connection counts."""
 
@@ -183,7 +185,7 @@ class Wire:
             self._prepared.move_to_end(key)
         elif key in fresh:
             name = fresh[key][0]
-        elif self._comes_again(key):
+        elif (MAKES_ROOM or len(self._prepared) + len(fresh) < PREPARED_AT_MOST) and self._comes_again(key):
             self._made += 1
             name = f"priors_{self._made}".encode()
             fresh[key] = (name, place)

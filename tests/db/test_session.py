@@ -298,10 +298,16 @@ async def test_a_database_that_is_not_migrated_answers_and_takes_the_role_later(
     await sessions.close()
 
 
+@pytest.mark.parametrize("makes_room", [True, False])
 async def test_what_comes_again_is_prepared_and_not_without_end(
-    single: Database, monkeypatch: pytest.MonkeyPatch
+    single: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    makes_room: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     monkeypatch.setattr(wire_module, "PREPARED_AT_MOST", 5)
+    monkeypatch.setattr(wire_module, "MAKES_ROOM", makes_room)
+    if not makes_room:
+        monkeypatch.setattr(wire_module.Wire, "_closings", lambda _wire: [])
     count = "SELECT count(*) FROM pg_prepared_statements"
     async with single.session(0, transaction=False) as session:
         for _ in range(4):
