@@ -165,8 +165,8 @@ async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[G
 
 async def count_uses(session: Session, ids: Collection[UUID]) -> None:
     """Counts one more use of each of these memories."""
-    await lock(session, ids)
-    await session.execute(COUNT_USES, {"ids": list(ids)})
+    if await lock(session, ids):
+        await session.execute(COUNT_USES, {"ids": list(ids)})
 
 
 class TwinLive(Exception):

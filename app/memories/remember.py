@@ -70,13 +70,14 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
     return _remembered(outcomes, counts)
 
 
-async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncIterator[Remembered]:
+async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory]]) -> AsyncGenerator[Remembered]:
     """Stores memories that arrive in batches, as `remember` does; yields the outcome of each batch, in their order.
 
     It receives and screens the next batch while it writes one.
     """
-    async for outcomes, counts in _stored_batches(door, batches):
-        yield _remembered(outcomes, counts)
+    async with aclosing(_stored_batches(door, batches)) as stored:
+        async for outcomes, counts in stored:
+            yield _remembered(outcomes, counts)
 
 
 async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
@@ -98,7 +99,7 @@ async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewM
 
 async def _stored_batches(
     door: Door, batches: AsyncIterator[Sequence[NewMemory]]
-) -> AsyncIterator[tuple[Sequence[Outcome], Counter[str]]]:
+) -> AsyncGenerator[tuple[Sequence[Outcome], Counter[str]]]:
     async with aclosing(_ahead(_screened_batches(door, batches))) as coming:
         async for batch in coming:
             yield await _stored_batch(door, batch)

@@ -163,7 +163,7 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
 
 
 async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
-    """Gives known chunks (by `memory_id`) these titles and metadata; the caller has them indexed and embedded."""
+    """Gives known chunks (by `memory_id`) these titles and adds metadata; the caller has them indexed and embedded."""
     await session.execute(RETITLE, {"rows": as_json([chunk.json for chunk in chunks])})
 
 

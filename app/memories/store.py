@@ -61,7 +61,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id
 LOCK = f"SELECT 1 FROM memories WHERE {THESE} ORDER BY memory_id FOR NO KEY UPDATE"  # noqa: S608 - constants
 RETIRE = f"""
 UPDATE memories SET valid_until = now(), retired_as = %(reason)s
-WHERE {THESE} AND (valid_until IS NULL OR retired_as = ANY(%(over)s)) RETURNING memory_id
+WHERE {THESE} AND (valid_until IS NULL OR coalesce(retired_as, 'gone') = ANY(%(over)s)) RETURNING memory_id
 """  # noqa: S608 - constants
 
 OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt"

@@ -366,3 +366,21 @@ async def test_a_call_of_several_batches_counts_as_one(
     result = await store(database, counter, workspace, *given)
     assert (result.stored, [item.index for item in result.rejected]) == (BATCH + 1, [BATCH + 1])
     assert len(result.ids) == BATCH + 2
+
+
+async def test_batches_that_are_left_end_at_once(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    ended = asyncio.Event()
+
+    async def batches() -> AsyncIterator[Sequence[NewMemory]]:
+        try:
+            yield [message("hello there", 0)]
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    outcomes = remember_batches(Door(database, counter, workspace), batches())
+    assert (await anext(outcomes)).stored == 1
+    await outcomes.aclose()
+    assert ended.is_set()

@@ -257,7 +257,7 @@ async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, o
 def _retitled(chunk: MemoryRow, name: str, counter: TokenCounter) -> MemoryRow:
     heading_path = [name, *chunk.memory.metadata["trail"][1:]]
     title = HEADING_SEPARATOR.join(heading_path)
-    memory = replace(chunk.memory, title=title, metadata={**chunk.memory.metadata, "trail": heading_path})
+    memory = replace(chunk.memory, title=title, metadata={"trail": heading_path})
     return replace(chunk, memory=memory, tokens=counter.count(embedded_text(title, memory.body)))
 
 

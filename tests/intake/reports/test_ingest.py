@@ -270,6 +270,20 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
     assert await quarantined(tree.database, workspace=tree.workspace) == []
 
 
+async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_comes_back(tree: Tree) -> None:
+    """Stores of older versions kept no reason."""
+    footer = f"\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6
+    tree.write("case/v1/report.md", REPORT + footer)
+    await tree.ingest()
+    async with tree.database.session(tree.workspace) as session:
+        await session.execute(
+            "UPDATE memories SET retired_as = NULL WHERE workspace_id = %(workspace_id)s AND retired_as = 'quarantined'"
+        )
+    tree.write("case/v1/report.md", f"{REPORT}\nMore.\n{footer}")
+    assert (await tree.ingest()).quarantined == 1
+    assert len(await quarantined(tree.database, workspace=tree.workspace)) == 1
+
+
 async def test_a_deleted_chunk_stays_out_when_its_file_changes(tree: Tree) -> None:
     tree.write("case/v1/report.md", REPORT)
     await tree.ingest()
