@@ -125,8 +125,8 @@ class LinkDeletion(Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """The query parameters that select memories."""
+class PageOptions:
+    """The query parameters of a page of memories. Stated in one place, their mistakes are told together."""
 
     kind: FromQuery[list[Kind] | None] = None
     tag: FromQuery[list[str] | None] = None
@@ -140,6 +140,10 @@ class Conditions:
     max_quality: FromQuery[int | None] = None
     min_score: FromQuery[float | None] = None
     max_score: FromQuery[float | None] = None
+    sort: FromQuery[Sort] = "created"
+    order: FromQuery[Direction] = "desc"
+    limit: Limit = 50
+    cursor: Cursor = None
 
     def filters(self) -> Filters:
         """Returns the conditions that queries have as well."""
@@ -153,26 +157,19 @@ class MemoryViewsController(Controller):
     path = "/api"
     tags = ("memories",)
 
-    @get("/memories", responses=PROBLEMS, dependencies={"met": Provide(Conditions, sync_to_thread=False)})
-    async def page(
-        self,
-        call: ThisCall,
-        met: NamedDependency[Conditions],
-        sort: FromQuery[Sort] = "created",
-        order: FromQuery[Direction] = "desc",
-        limit: Limit = 50,
-        cursor: Cursor = None,
-    ) -> MemoryPage:
+    @get("/memories", responses=PROBLEMS, dependencies={"options": Provide(PageOptions, sync_to_thread=False)})
+    async def page(self, call: ThisCall, options: NamedDependency[PageOptions]) -> MemoryPage:
         """Live memories that meet every condition, newest first or in another order."""
-        read: Callable[[str], datetime | float] = sort_value if sort in {"score", "quality"} else datetime.fromisoformat
+        judged = options.sort in {"score", "quality"}
+        read: Callable[[str], datetime | float] = sort_value if judged else datetime.fromisoformat
         found = await page_memories(
             call.database,
-            after=place_of(cursor, read, UUID),
-            filters=met.filters(),
-            source_id=met.source_id,
-            order=(sort, order),
-            limit=limit,
-            counted=cursor is None,
+            after=place_of(options.cursor, read, UUID),
+            filters=options.filters(),
+            source_id=options.source_id,
+            order=(options.sort, options.order),
+            limit=options.limit,
+            counted=options.cursor is None,
             workspace=await call.tenant(),
         )
         following = None if found.end is None else cursor_of(*found.end)

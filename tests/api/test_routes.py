@@ -209,6 +209,12 @@ async def test_wrong_paths_are_problems_too(client: httpx.AsyncClient, method: s
     assert answer.headers["content-type"].startswith("application/problem+json")
 
 
+async def test_all_mistakes_of_a_page_are_told_at_once(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/memories?kind=poem&min_quality=x&sort=colour&order=up&limit=0")
+    told = [error["field"] for error in answer.json()["errors"]]
+    assert told == ["kind", "min_quality", "sort", "order", "limit"]
+
+
 @pytest.mark.parametrize("name", ["a b", "ü", "x" * 65, "../x"])
 async def test_a_workspace_may_not_be_called_that(server: str, name: str) -> None:
     async with httpx.AsyncClient(base_url=server) as client:
