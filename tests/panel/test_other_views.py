@@ -242,5 +242,5 @@ async def test_the_workspace_goes_along(open_panel: Open, api: httpx.AsyncClient
     await page.get_by_label("Workspace").fill(seeded)
     await page.keyboard.press("Enter")
     await expect(page.locator(".row")).to_have_count(50)
-    await page.get_by_role("link", name="Runs").click()
+    await page.get_by_role("link", name="Runs", exact=True).click()
     await expect(page.locator(".run")).to_have_count(50)
