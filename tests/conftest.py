@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -62,6 +63,11 @@ REPOSITORY = Path(__file__).parents[1]
 COMPILED = REPOSITORY / ".pytest_cache" / LAYOUT_CACHE
 """Folder of the machine code that computes maps: compiling it takes half a minute of a core."""
 os.environ[CACHE] = str(COMPILED / versions())
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A script's background job ignores interrupts, and so would the processes that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
