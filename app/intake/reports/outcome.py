@@ -129,7 +129,7 @@ class IngestionState:
     """Live files that no longer exist at their path, by content: a moved file came from one of them."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
-    """Chunks that need the vector of their new title."""
+    """Memories that need the vector of their new title or text."""
     pending: int = 0
     """Number of chunks that have no vector yet."""
     degraded: str = ""

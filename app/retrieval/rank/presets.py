@@ -54,6 +54,9 @@ class Preset:
     by_place: bool = False
     """True if the better of a memory's places in the two arms alone gives its rank, regardless of scores and
     ratings."""
+    judges_all: bool = False
+    """True if the evaluator's score weighs every memory and roles do not count. Otherwise it weighs only what runs
+    produced, and nothing if the query asks what went wrong."""
     most: int | None = None
     """Most hits that it gives."""
 
@@ -67,6 +70,7 @@ CLASSIC = Preset(
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
+    judges_all=True,
     most=4,
 )
 """The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4."""
@@ -82,6 +86,7 @@ CLOSEST = Preset(
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,
+    judges_all=True,
 )
 """The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
 
