@@ -5,6 +5,8 @@ from collections import Counter
 
 import httpx
 
+from app.db.database import Database
+from app.links.linking import link_pending
 from tests.api.calls import post
 
 
@@ -18,6 +20,17 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
     assert "priors_recalls_total" in metrics
     for path in ("/schema", "/schema/openapi.json"):
         assert "/api/history" in (await client.get(path)).json()["paths"]
+
+
+async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, database: Database) -> None:
+    await link_pending(database, across=database.across)
+    notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
+    for note in notes:
+        await post(client, "/api/memories", note)
+    status, ready = (await client.get("/api/status")).json(), (await client.get("/ready")).json()
+    assert status["links_waiting"] == 3
+    assert ready["links_waiting"] >= 3
+    assert re.search(r"^priors_links_waiting [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:
