@@ -35,6 +35,10 @@ class RatingInput(Struct, forbid_unknown_fields=True):
     rating: Literal[1, -1]
     comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
     run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    reviewer: (
+        Annotated[str, Meta(max_length=200, description="has one rating of each memory: another takes its place")]
+        | None
+    ) = None
 
 
 @view_of(Rating)
@@ -47,6 +51,7 @@ class RatedView(Struct):
     """A rating, and the memory's quality after it."""
 
     rating: RatingView
+    replaced: RatingView | None
 
 
 class Ids(Struct, forbid_unknown_fields=True):
@@ -60,6 +65,13 @@ class TaggedIds(Struct, forbid_unknown_fields=True):
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
     tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
+
+
+class SupersededIds(Struct, forbid_unknown_fields=True):
+    """Memories by id, and the one that replaces them."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    by: UUID
 
 
 @view_of(lifecycle.Changed)
@@ -101,6 +113,7 @@ class FeedbackController(Controller):
             rating=data.rating,
             comment=data.comment,
             run_id=data.run_id,
+            reviewer=data.reviewer,
             idempotency_key=idempotency_key,
             mask=call.settings.mask_secrets,
         )
@@ -157,9 +170,15 @@ class LifecycleController(Controller):
         found = await lifecycle.deleted(call.database, workspace=await call.tenant(), limit=limit)
         return [memory_view(memory) for memory in found]
 
+    @get("/memories/superseded", responses=PROBLEMS)
+    async def superseded(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
+        """Memories that a newer one replaced; they can be restored."""
+        found = await lifecycle.superseded(call.database, workspace=await call.tenant(), limit=limit)
+        return [memory_view(memory) for memory in found]
+
     @get("/memories/review-counts", responses=PROBLEMS)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
-        """How many prune candidates, quarantined and deleted memories there are."""
+        """How many prune candidates, quarantined, deleted and superseded memories there are."""
         found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 
@@ -173,6 +192,19 @@ class LifecycleController(Controller):
     async def restore(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
         """Bring back what was deleted or superseded, and release what was quarantined."""
         found = await lifecycle.restore_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return converted(found, ChangedView)
+
+    @post("/memories:supersede", status_code=200, responses=PROBLEMS)
+    async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> ChangedView:
+        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
+        tenant = await call.tenant()
+        found = await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
+        return converted(found, ChangedView)
+
+    @post("/memories:quarantine", status_code=200, responses=PROBLEMS)
+    async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+        """Take back a release: memories that somebody released are quarantined again."""
+        found = await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
         return converted(found, ChangedView)
 
     @post("/memories:tag", status_code=200, responses=PROBLEMS)

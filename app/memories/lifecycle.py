@@ -8,8 +8,10 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.db.session import Session
-from app.errors import InvalidInput, told_apart
+from app.errors import InvalidInput, NotFound, told_apart
 from app.index.indexing import index_memories
+from app.links import store as links
+from app.links.relations import Link
 from app.memories import changes, filters, store
 from app.memories.gate import tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
@@ -39,6 +41,7 @@ class ReviewCounts:
     prune_candidates: int = 0
     quarantined: int = 0
     deleted: int = 0
+    superseded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,31 @@ async def restore_memories(database: Database, *, workspace: Workspace, ids: Seq
         with suppress(changes.TwinLive):
             return await _all_at_once(database, workspace, ids, restore)
     return await _all_at_once(database, workspace, ids, restore)
+
+
+async def supersede_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID], newer: UUID) -> Changed:
+    """Lets a live memory replace others, all in one transaction; they are linked with it.
+
+    Raises:
+        InvalidInput: it would replace itself.
+        NotFound: the workspace has no such live memory.
+    """
+    if newer in ids:
+        raise InvalidInput("by", "is one of the memories that it would replace")
+
+    async def supersede(session: Session) -> Sequence[UUID]:
+        if not await changes.is_live(session, newer):
+            raise NotFound(f"there is no live memory {newer} in workspace {workspace.name}")
+        found = await store.retire(session, ids, reason=SUPERSEDED)
+        await links.add(session, [Link(newer, older, "supersedes") for older in found])
+        return found
+
+    return await _all_at_once(database, workspace, ids, supersede)
+
+
+async def quarantine_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
+    """Quarantines released memories again, all in one transaction. Missing are those that nobody had released."""
+    return await _all_at_once(database, workspace, ids, partial(changes.quarantine_again, ids=ids))
 
 
 async def _restore(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
@@ -126,6 +154,12 @@ async def deleted(database: Database, *, workspace: Workspace, limit: int = 200)
     """Returns memories in the trash, newest first."""
     async with database.session(workspace, transaction=False) as session:
         return await filters.retired_as(session, DELETED, limit)
+
+
+async def superseded(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
+    """Returns memories that a newer one replaced, the latest first."""
+    async with database.session(workspace, transaction=False) as session:
+        return await filters.retired_as(session, SUPERSEDED, limit)
 
 
 async def prune_candidates(database: Database, *, workspace: Workspace, limit: int = 200) -> list[PruneCandidate]:

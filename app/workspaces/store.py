@@ -14,6 +14,7 @@ UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(la
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
 SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
+ALL = "SELECT name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
 FIRST_LENGTH = """
@@ -61,6 +62,11 @@ async def set_language(session: Session, workspace: Workspace, language: str) ->
     """Changes the language of memories and queries that name none. Stored memories keep theirs."""
     await session.execute(SET_LANGUAGE, {"language": language})
     await add_languages(session, workspace, {language})
+
+
+async def all_of_them(session: Session) -> list[Row]:
+    """Returns the name and language of all workspaces, by name."""
+    return await session.rows(ALL)
 
 
 async def ids_of_all(session: Session) -> list[int]:

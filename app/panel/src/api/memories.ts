@@ -113,7 +113,7 @@ export function usePruneCandidates(limit: number) {
 }
 
 /** Memories that are out of every answer. */
-export function useRetired(state: "quarantined" | "deleted", limit: number) {
+export function useRetired(state: "quarantined" | "deleted" | "superseded", limit: number) {
   const within = workspace();
   return useQuery({
     queryKey: [within, "review", state, limit],

@@ -68,6 +68,7 @@ function input(asked: Question, preset: string, filters: Filters): HistoryInput 
     budget_tokens: asked.budget,
     preset,
     filters,
+    trial: true,
     ...(isStandard(asked) ? {} : { weights: { relevance: asked.relevance, quality: asked.quality, recency: preset !== "classic" } }),
   };
 }

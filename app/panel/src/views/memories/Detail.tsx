@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/changes";
 import { useMemory } from "../../api/memories";
 import type { Memory } from "../../api/types";
@@ -11,6 +11,7 @@ import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
+import { NoteForm } from "./NoteForm";
 import { Judging } from "./Judging";
 import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
@@ -45,6 +46,8 @@ export function Detail({ id, onClose }: Props) {
 
 function Whole({ memory }: { readonly memory: Memory }) {
   const { observation } = memory;
+  const [editing, setEditing] = useState(false);
+  if (editing) return <NoteForm note={memory} onClose={() => setEditing(false)} />;
   return (
     <article>
       <header className="detail-head">
@@ -65,6 +68,13 @@ function Whole({ memory }: { readonly memory: Memory }) {
           </time>
         </p>
         {memory.retired_as && <Retired memory={memory} />}
+        {memory.kind === "note" && !memory.retired_as && (
+          <p>
+            <button type="button" onClick={() => setEditing(true)}>
+              Edit
+            </button>
+          </p>
+        )}
       </header>
       <Judging memory={memory} />
       <Findings memory={memory} />
@@ -83,7 +93,7 @@ function Whole({ memory }: { readonly memory: Memory }) {
 const RETIRED: Readonly<Record<string, string>> = {
   gone: "This text is no longer in its source. No answer uses this memory.",
   deleted: "This memory is deleted. No answer uses it. You can restore it until the trash is emptied.",
-  superseded: "A better memory with the same content replaced this one.",
+  superseded: "A newer memory replaced this one. No answer uses it.",
   quarantined: "The injection scan quarantined this memory. No answer uses it until somebody releases it.",
 };
 

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { type Action, useChange } from "../../api/changes";
 import { usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
+import { useStatus } from "../../api/service";
 import type { Memory } from "../../api/types";
 import type { Selection } from "../../parts/choice";
 import { day } from "../../parts/format";
@@ -15,8 +16,11 @@ const TABS = [
   { name: "prune", label: "Prune candidates" },
   { name: "quarantined", label: "Quarantine" },
   { name: "deleted", label: "Trash" },
+  { name: "superseded", label: "Superseded" },
 ] as const;
 
+const DAY = 24 * 60 * 60 * 1000;
+/** Milliseconds. */
 const AT_FIRST = 200;
 const AT_MOST = 1000;
 /** The service's own limit: whoever has more to review acts on these first. */
@@ -80,16 +84,28 @@ const RETIRED = {
     explanation: "No answer uses these memories. They are destroyed when the trash is emptied.",
     nothing: "The trash is empty",
     next: "You can restore deleted memories from here.",
-    reason: (memory: Memory) => (memory.valid_until ? `deleted on ${day(memory.valid_until)}` : "deleted"),
+    reason: (memory: Memory, trashDays: number) => {
+      if (!memory.valid_until) return "deleted";
+      const expiry = new Date(Date.parse(memory.valid_until) + trashDays * DAY).toISOString();
+      return `deleted on ${day(memory.valid_until)}, destroyed after ${day(expiry)}`;
+    },
+  },
+  superseded: {
+    actions: ["restore"],
+    explanation: "A newer memory replaced these. No answer uses them.",
+    nothing: "Nothing is superseded",
+    next: "The old versions of edited notes, and observations that a better one replaced, appear here.",
+    reason: (memory: Memory) => (memory.valid_until ? `superseded on ${day(memory.valid_until)}` : "superseded"),
   },
 } as const;
 
-function Retired({ state }: { readonly state: "quarantined" | "deleted" }) {
+function Retired({ state }: { readonly state: keyof typeof RETIRED }) {
   const [limit, setLimit] = useState(AT_FIRST);
   const found = useRetired(state, limit);
   const total = useReviewCounts().data?.[state];
+  const trashDays = useStatus().data?.trash_days ?? 0;
   const { actions, explanation, nothing, next, reason } = RETIRED[state];
-  const cases = found.data?.map((memory) => ({ memory, reason: reason(memory) }));
+  const cases = found.data?.map((memory) => ({ memory, reason: reason(memory, trashDays) }));
   return (
     <Listed
       query={found} cases={cases} total={total} limit={limit} setLimit={setLimit}
