@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct, defstruct, field
 
 from app.errors import InvalidInput
+from app.memories.filters import as_real
 from app.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
 from app.retrieval.recall import Explanation, Hit
@@ -244,4 +245,4 @@ def sort_value(text: str) -> float:
     value = float(text)
     if not SORT_RANGE[0] <= value <= SORT_RANGE[1]:
         raise ValueError(text)
-    return value
+    return as_real(value)

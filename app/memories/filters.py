@@ -1,6 +1,7 @@
 """Conditions that select memories, and the SQL that lists and counts the memories that meet them."""
 
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -186,7 +187,15 @@ def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
             return list(value)
         case datetime():
             return in_utc(value)
+        case float():
+            return as_real(value)
     return value
+
+
+def as_real(number: float) -> float:
+    """Returns the number of 32 bits next to this one, as a `real` column holds it: Postgres refuses a smaller one."""
+    (nearest,) = struct.unpack("f", struct.pack("f", number))
+    return float(nearest)
 
 
 def glob_pattern(glob: str) -> str:

@@ -71,3 +71,8 @@ def test_what_cannot_be_asked_names_its_field(filters: Filters, field: str) -> N
     with pytest.raises(InvalidInput) as caught:
         check(filters)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("given", "stored"), [(1e-100, 0.0), (5e-324, 0.0), (6.25, 6.25), (6.3, 6.300000190734863)])
+def test_a_score_is_compared_as_its_column_holds_it(given: float, stored: float) -> None:
+    assert conditions(Filters(min_score=given))[1] == {"min_score": stored}
