@@ -153,6 +153,8 @@ def _pieces(value: Any, place: _Piece) -> Iterator[_Piece]:  # noqa: ANN401 - an
     match value:
         case dict():
             yield from _object_pieces(value, place.stating(value))
+        case list() if _is_series(value):
+            yield replace(place, text=_shown(value))
         case list():
             for number, item in enumerate(value):
                 yield from _element_pieces(item, place, number)
@@ -216,11 +218,15 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return str(value)
 
 
+def _is_series(values: Sequence[Any]) -> bool:
+    """Tells whether these are only numbers, and more than are shown one by one."""
+    return len(values) > NUMBERS_SHOWN and all(map(is_number, values))
+
+
 def _shown_list(values: Sequence[Any]) -> str:
-    numbers = [value for value in values if is_number(value)]
-    if len(values) > NUMBERS_SHOWN and len(numbers) == len(values):
-        mean = sum(numbers) / len(numbers)
-        return f"{len(numbers)} numbers from {min(numbers)} to {max(numbers)}, mean {mean:.6g}"
+    if _is_series(values):
+        mean = sum(values) / len(values)
+        return f"{len(values)} numbers from {min(values)} to {max(values)}, mean {mean:.6g}"
     return ", ".join(_shown(value) for value in values)
 
 

@@ -102,6 +102,13 @@ def test_machine_noise_does_not_flood(counter: TokenCounter) -> None:
     assert "10000 numbers from 0 to 9999" in numbers.text
 
 
+def test_a_document_of_nothing_but_numbers_is_summarised(counter: TokenCounter) -> None:
+    (numbers,) = chunks_of("n.json", json.dumps(list(range(100_000))), counter)
+    assert numbers.text == "100000 numbers from 0 to 99999, mean 49999.5"
+    (rows,) = chunks_of("rows.json", json.dumps([list(range(100)), list(range(200))]), counter)
+    assert rows.text == "100 numbers from 0 to 99, mean 49.5\n200 numbers from 0 to 199, mean 99.5"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
