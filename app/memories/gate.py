@@ -158,10 +158,12 @@ BOILERPLATE_CHARACTERS = 160
 """Most characters of boilerplate; a longer text has more to say."""
 
 INVALID, INJECTION = "invalid", "injection"
-EMPTY, PUNCTUATION, BOILERPLATE_ONLY, STACK_TRACE, ECHO = "empty", "punctuation", "boilerplate", "stack_trace", "echo"
+EMPTY, PUNCTUATION, NUMBER = "empty", "punctuation", "number"
+BOILERPLATE_ONLY, STACK_TRACE, ECHO = "boilerplate", "stack_trace", "echo"
 MEANINGS = {
     EMPTY: "is empty; a memory needs text",
     PUNCTUATION: "has no letter and no digit, so nothing could find it",
+    NUMBER: "is a bare number; say what it counts or measures",
     BOILERPLATE_ONLY: "says only that nothing was found or done; say what was tried, and it is worth keeping",
     STACK_TRACE: "is a stack trace without a message; add what failed and why",
 }
@@ -173,6 +175,7 @@ def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
+BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
 WORTHLESS = tomllib.loads(files("app.memories").joinpath("worthless.toml").read_text(encoding="utf-8"))
 BOILERPLATE = _boilerplate(**WORTHLESS["boilerplate"])
 TRACE_HEAD, TRACE_LINE, TRACE_MESSAGE = (
@@ -186,6 +189,8 @@ def worthless(text: str) -> str | None:
         return EMPTY
     if not SPEAKS.search(text):
         return PUNCTUATION
+    if len(text) <= BOILERPLATE_CHARACTERS and BARE_NUMBER.fullmatch(text):
+        return NUMBER
     if len(text) <= BOILERPLATE_CHARACTERS and BOILERPLATE.match(text):
         return BOILERPLATE_ONLY
     if _only_a_trace(text):

@@ -277,7 +277,7 @@ class Rejection:
     """Position in the batch, from 0."""
     reason: str
     code: str = "invalid"
-    """The name under which statistics count the reason: `invalid`, `empty`, `punctuation`, `boilerplate`,
+    """The name under which statistics count the reason: `invalid`, `empty`, `punctuation`, `number`, `boilerplate`,
     `stack_trace`, `echo` or `injection`."""
     details: tuple[Mapping[str, Any], ...] = ()
 

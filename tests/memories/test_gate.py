@@ -24,6 +24,9 @@ LESSON = "The scout must verify every producer in the state register before the 
     [
         (" \n", "empty"),
         ("*** --- ***", "punctuation"),
+        ("0", "number"),
+        (" -12,5 %\n", "number"),
+        ("2026-03-01", None),
         ("I could not find any information.", "boilerplate"),
         ("Sorry, I was unable to access the page.", "boilerplate"),
         ("N/A", "boilerplate"),
