@@ -38,7 +38,7 @@ SLICE_SECONDS = 5.0
 """Time after which long work asks for its own continuation, so that more urgent work gets its place."""
 AGAIN_SECONDS = 10.0
 """Time until a job runs again after a part of the service did not answer."""
-HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 15.0
+HEARTBEAT_SECONDS, STALLED_SECONDS = 3.0, 13.0
 """Time between two heartbeats of a worker, and the time without one after which other workers get its jobs. An
 abandoned job blocks all jobs of its kind; a job that runs twice does no harm."""
 UPKEEP_PRIORITY = 50

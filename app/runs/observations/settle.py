@@ -29,9 +29,10 @@ ATTEMPTS = 3
 """Attempts to compress a request that changes, or is judged, while it is being compressed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two checks for another's result: extraction takes a moment, a model half a minute."""
-LEASE_SECONDS = 30.0
+LEASE_SECONDS = 10.0
 """Time after which a killed maker loses its lease. A running maker renews its lease, so that a language model may
-take longer; it holds no connection meanwhile."""
+take longer; it holds no connection meanwhile. A lease ends before other workers get the jobs of a killed worker: a job
+that finds a lease is retried only after a pause."""
 RENEWALS = 3
 """Renewals in the time of a lease, so that one may fail."""
 
