@@ -15,6 +15,7 @@ from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.runs import traces
 from app.runs.observations.request import Compressor
 from app.settings import Settings
+from app.workspaces.resolve import check_defaults
 from app.workspaces.workspace import Workspace
 
 LAYOUT_CACHE = "graph"
@@ -114,6 +115,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     from app.models.local import reranker_from  # noqa: PLC0415 - the same
     from app.models.tokenizer import BundledTokenCounter  # noqa: PLC0415 - the same
 
+    check_defaults(settings)
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))
         yield Services(

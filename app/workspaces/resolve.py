@@ -3,9 +3,24 @@
 from dataclasses import replace
 
 from app.db.database import Database
-from app.errors import NotFound
+from app.errors import ConfigurationError, InvalidInput, NotFound
+from app.settings import PREFIX, Settings
 from app.workspaces import store
-from app.workspaces.workspace import UNMADE, Workspace, check_language, checked_name, configuration
+from app.workspaces.workspace import UNMADE, Workspace, check_language, checked_name, configuration, unknown_language
+
+
+def check_defaults(settings: Settings) -> None:
+    """Checks the workspace and the language of calls that name none, before anything is started.
+
+    Raises:
+        ConfigurationError: a workspace cannot have the name, or there is no such language.
+    """
+    try:
+        checked_name(settings.workspace)
+    except InvalidInput as error:
+        raise ConfigurationError(f"{PREFIX}WORKSPACE={settings.workspace!r} is refused: {error.message}") from None
+    if reason := unknown_language(settings.language):
+        raise ConfigurationError(f"{PREFIX}LANGUAGE: {reason}")
 
 
 async def resolve(database: Database, name: str, *, language: str) -> Workspace:
