@@ -7,6 +7,7 @@ from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from litestar import Controller, Request, Response, get, patch, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -168,6 +169,14 @@ class MemoryUsesView(Struct):
     given_to: Sequence[UseView]
 
 
+SAVED = {
+    **PROBLEMS,
+    202: ResponseSpec(SavedRunView, description="saved; its observation waits", generate_examples=False),
+}
+ASKED = {**PROBLEMS, 200: ResponseSpec(ObservationState, description="made, or refused", generate_examples=False)}
+"""The answers of routes beside their usual one."""
+
+
 class RunsController(Controller):
     """Records runs, compresses what they left, and shows them."""
 
@@ -216,13 +225,13 @@ class RunsController(Controller):
         found = await memory_uses(call.database, workspace=await call.tenant(), memory_id=memory_id)
         return converted(found, MemoryUsesView)
 
-    @post("/runs", status_code=200, responses=PROBLEMS)
+    @post("/runs", status_code=200, responses=SAVED)
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = converted(data, NewRun)
         return await _record(call, run, remember=data.remember, wait=wait, must_exist=False)
 
-    @patch("/runs/{run_id:path}", responses=PROBLEMS)
+    @patch("/runs/{run_id:path}", responses=SAVED)
     async def complete(
         self,
         run_id: FromPath[str],
@@ -235,7 +244,7 @@ class RunsController(Controller):
         run = converted(data, NewRun, run_id=named_run(request, run_id))
         return await _record(call, run, remember=data.remember, wait=wait, must_exist=True)
 
-    @post("/observations", status_code=202, responses=PROBLEMS)
+    @post("/observations", status_code=202, responses=ASKED)
     async def observe(
         self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
     ) -> Response[ObservationState]:
