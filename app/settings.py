@@ -38,6 +38,8 @@ class Settings:
     """Port to serve on; 0 takes a free one."""
     api_key: str = ""
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
+    read_timeout: float = 30.0
+    """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"
     """Workspace of a call that names none."""
     language: str = "english"
@@ -122,6 +124,8 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.pool_size < 1:
         raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
+    if not settings.read_timeout > 0:
+        raise ConfigurationError(f"{PREFIX}READ_TIMEOUT={settings.read_timeout} must be above 0")
     if settings.trash_days < 0:
         raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
     return settings

@@ -100,7 +100,7 @@ def framed(app: Litestar) -> Frame:
     """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
     settings: Settings = app.state.settings
-    return Frame(app, api_key=settings.api_key, metrics=context.metrics)
+    return Frame(app, api_key=settings.api_key, metrics=context.metrics, read_timeout=settings.read_timeout)
 
 
 def document() -> bytes:

@@ -6,6 +6,7 @@ Plain ASGI, because it is on the hot path of an answer that takes 10 ms.
 import hmac
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ import structlog
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from app.api.arrival import CLOSED, Arrival
 from app.api.context import Metrics
 from app.api.panel import is_open
 from app.api.problems import MEDIA_TYPE, Problem
@@ -23,6 +25,13 @@ LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IG
 """The names of this machine for itself, in the form of a Host header."""
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
+WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
+GUARDS = {
+    b"x-content-type-options": b"nosniff",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+"""Headers of every answer that does not say otherwise: it is data of one tenant, for whoever asked alone."""
 
 logger = structlog.get_logger()
 
@@ -30,9 +39,9 @@ logger = structlog.get_logger()
 class Frame:
     """Wraps an application."""
 
-    def __init__(self, app: ASGIApp, *, api_key: str, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
-        self._expected = f"Bearer {api_key}".encode() if api_key else None
+    def __init__(self, app: ASGIApp, *, api_key: str, metrics: Metrics, read_timeout: float) -> None:
+        self._app, self._metrics, self._read_timeout = app, metrics, read_timeout
+        self._expected = api_key.encode() if api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; passes the start and the end of the application through."""
@@ -45,18 +54,19 @@ class Frame:
         started = time.perf_counter()
         request_id = _request_id(scope)
         status = 500
+        arrival = Arrival(receive, has_body=scope["method"] not in WITHOUT_BODY, seconds=self._read_timeout)
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                status = CLOSED if arrival.broken_off else message["status"]
+                message["headers"] = [*_guarded(message.get("headers", ())), (b"x-request-id", request_id.encode())]
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             refusal = self.refusal(scope)
             if refusal is None:
-                await self._app(scope, receive, sending)
+                await self._app(scope, arrival.receive, sending)
             else:
                 await _refuse(sending, refusal, scope["path"], request_id)
             self._note(scope, status, time.perf_counter() - started)
@@ -68,7 +78,7 @@ class Frame:
             return None
         if self._expected is None:
             return None if _from_here(scope) else FOREIGN
-        return None if hmac.compare_digest(_header(scope, b"authorization"), self._expected) else NO_KEY
+        return None if hmac.compare_digest(_token(scope), self._expected) else NO_KEY
 
     def _note(self, scope: HTTPScope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or UNKNOWN_ROUTE)
@@ -81,12 +91,28 @@ def _header(scope: HTTPScope, name: bytes) -> bytes:
     return next((value for key, value in scope["headers"] if key == name), b"")
 
 
+def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Returns the headers of an answer with those of GUARDS that it lacks."""
+    given = list(headers)
+    present = {name.lower() for name, _ in given}
+    return [*given, *(item for item in GUARDS.items() if item[0] not in present)]
+
+
+def _token(scope: HTTPScope) -> bytes:
+    """Returns the bearer token; the scheme's name is of any case (RFC 9110)."""
+    scheme, _, token = _header(scope, b"authorization").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
 def _from_here(scope: HTTPScope) -> bool:
     """Tells whether the request is meant for this machine and comes from no page of another site.
 
     Without a key, this check alone keeps foreign web pages from writing into the store. A page that is open on this
-    machine could post a form or run a script, or its own host name could resolve to this machine.
+    machine could post a form or run a script, or its own host name could resolve to this machine. A link from another
+    site to the panel is allowed: its files hold no data.
     """
+    if _header(scope, b"sec-fetch-site") == b"cross-site" and not is_open(scope["path"]):
+        return False
     host, origin = _header(scope, b"host").decode("latin-1"), _header(scope, b"origin").decode("latin-1")
     return bool(LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)
 

@@ -62,6 +62,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(401, "the API key is missing or wrong"),
     **_documented(404, "there is no such thing in this workspace"),
     **_documented(405, "the route does not take this method"),
+    **_documented(408, "the rest of the request did not come in time"),
     **_documented(413, "the body is too large"),
     **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
     **_documented(503, "the database, or a part that this needs, does not answer"),

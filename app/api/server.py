@@ -10,6 +10,7 @@ import structlog
 import uvicorn
 
 from app.api.application import create_app, framed
+from app.api.arrival import protocol_with
 from app.db.database import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.settings import Settings, check_exposure
@@ -77,6 +78,7 @@ async def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        http=protocol_with(services.settings.read_timeout),
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Server(config)
