@@ -242,14 +242,15 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    transport = httpx.ASGITransport(app=cast("Any", Frame(app, api_key="secret", metrics=Metrics())))
+    transport = httpx.ASGITransport(app=cast("Any", Frame(app, api_key="secret", metrics=Metrics(), read_timeout=30)))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/api/search", "/ready", "/metrics", "/schema"):
             for token in ("", "Bearer", "Bearer wrong", "secret"):
                 answer = await client.get(path, headers={"authorization": token})
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
                 assert answer.json()["status"] == 401
-            assert (await client.get(path, headers={"authorization": "Bearer secret"})).text == "in"
+            for scheme in ("Bearer", "bearer", "BEARER"):
+                assert (await client.get(path, headers={"authorization": f"{scheme} secret"})).text == "in"
 
 
 @pytest.mark.parametrize(
@@ -261,6 +262,9 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
         ({"host": "127.0.0.1:8000", "origin": "https://evil.example"}, 403),
         ({"host": "127.0.0.1:8000", "origin": "null"}, 403),
         ({"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:9000"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
         ({"host": "evil.example:8000"}, 403),
         ({"host": "127.0.0.1.evil.example"}, 403),
     ],
@@ -273,6 +277,39 @@ async def test_without_a_key_no_page_of_another_site_gets_in(
     if status == 403:
         assert "PRIORS_API_KEY" in answer.json()["detail"]
         assert (await client.get("/health")).status_code == 200
+
+
+async def test_a_link_from_another_site_opens_the_panel_alone(client: httpx.AsyncClient) -> None:
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert (await client.get("/runs", headers=headers)).status_code == 200
+    assert (await client.get("/api/runs", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/api/memories", "/api/memories/none", "/metrics", "/health", "/schema"])
+async def test_answers_are_kept_by_nobody_and_read_by_no_other_site(client: httpx.AsyncClient, path: str) -> None:
+    headers = (await client.get(path)).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    foreign = (await client.get("/api/memories", headers={"host": "evil.example"})).headers
+    assert foreign["x-content-type-options"] == "nosniff"
+
+
+async def test_the_metrics_name_one_character_set(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def test_the_answers_of_observations_are_documented(client: httpx.AsyncClient) -> None:
+    outcome = {"output": "The scout verified 12 producers. Three lost their licence in 2025.", "run_id": "documented"}
+    paths = (await client.get("/schema/openapi.json")).json()["paths"]
+    for wait, status in ((False, 202), (True, 200)):
+        answer = await client.post("/api/observations", json=outcome, params={"wait": wait})
+        assert answer.status_code == status
+        documented = paths["/api/observations"]["post"]["responses"][str(status)]["content"]["application/json"]
+        assert documented["schema"]["$ref"].endswith("ObservationState")
+    for method, path in (("post", "/api/runs"), ("patch", "/api/runs/{run_id}")):
+        assert {"200", "202"} <= paths[path][method]["responses"].keys()
 
 
 def test_a_taken_port_is_said_in_one_line(settings: Settings) -> None:
