@@ -6,6 +6,7 @@
     ├── NotFound              the thing asked for is not in this workspace
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
+    │   ├── StorageFull
     │   ├── EmbeddingUnavailable
     │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
@@ -70,6 +71,10 @@ class Unavailable(PriorsError):
 
 class DatabaseUnavailable(Unavailable):
     """The database cannot be reached, started or used."""
+
+
+class StorageFull(Unavailable):
+    """The disk of the database is full: nothing can be written; what is stored is still found."""
 
 
 class EmbeddingUnavailable(Unavailable):

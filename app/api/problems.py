@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
-from app.errors import InvalidInput, NotFound, Refused, Unavailable
+from app.errors import InvalidInput, NotFound, Refused, StorageFull, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -66,6 +66,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(413, "the body is too large"),
     **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
     **_documented(503, "the database, or a part that this needs, does not answer"),
+    **_documented(507, "the disk of the database is full: nothing can be written"),
 }
 
 
@@ -75,7 +76,8 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
     headers = {}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-        logger.error("request failed", path=request.url.path, exc_info=error)
+        reason = {"reason": detail} if isinstance(error, StorageFull) else {"exc_info": error}
+        logger.error("request failed", path=request.url.path, **reason)
     if isinstance(error, HTTPException) and error.headers:
         headers |= dict(error.headers)
     problem = Problem(
@@ -106,7 +108,8 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
         case NotFound():
             return HTTPStatus.NOT_FOUND, str(error), ()
         case Unavailable():
-            return HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()
+            full = isinstance(error, StorageFull)
+            return HTTPStatus.INSUFFICIENT_STORAGE if full else HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()
         case UnicodeDecodeError() | RecursionError():
             return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:

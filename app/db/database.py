@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from app.db.roles import OWNER, SERVICE, TAKE_SERVICE
 from app.db.session import Scope, Session, Workspace
 from app.db.wire import Command, Wire
-from app.errors import ConfigurationError, DatabaseUnavailable
+from app.errors import ConfigurationError, DatabaseUnavailable, StorageFull
 
 CONNECT_TIMEOUT_SECONDS = 5
 DEADLOCK_RETRIES = 2
@@ -35,6 +35,10 @@ SESSION_SETTINGS = {
 }
 GOING_DOWN = frozenset({"57P01", "57P02", "57P03"})
 """SQLSTATEs of a server that stops, was killed, or is starting."""
+TRY_TO_WRITE = (
+    "CREATE TEMPORARY TABLE priors_room ON COMMIT DROP AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)"
+)
+"""A megabyte beside the tables, gone at the end of its transaction."""
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 
@@ -70,6 +74,7 @@ class Database:
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
+        self._full = ""
         self._engine = create_async_engine(
             sqlalchemy_url(url),
             isolation_level="AUTOCOMMIT",
@@ -123,6 +128,19 @@ class Database:
         async with self._wire() as wire:
             await wire.exchange([Command(b"SELECT 1")])
 
+    async def lack_of_room(self) -> str:
+        """Returns why nothing can be written; "" where it can. The disk is tried only once a write has found it full.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if self._full:
+            with suppress(StorageFull):
+                async with self.across() as session:
+                    await session.execute(TRY_TO_WRITE)
+                self._full = ""
+        return self._full
+
     async def close(self) -> None:
         """Closes every connection."""
         await self._engine.dispose()
@@ -138,6 +156,9 @@ class Database:
                 if not wire.secured:
                     wire.secured = await _takes_service(wire)
                 yield wire
+        except StorageFull as error:
+            self._full = str(error)
+            raise
         finally:
             if not wire.idle:
                 wire.close()
@@ -228,9 +249,12 @@ def _pool_errors() -> Iterator[None]:
 
 @contextmanager
 def _lost_connections(wire: Wire) -> Iterator[None]:
-    """Turns a lost connection into DatabaseUnavailable, and nothing else."""
+    """Turns a lost connection into DatabaseUnavailable, a full disk into StorageFull, and nothing else."""
     try:
         yield
+    except psycopg.errors.DiskFull as error:
+        message = f"the disk of the database is full, so nothing can be written: {_first_line(error)}; free some space"
+        raise StorageFull(message) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         if wire.broken or error.sqlstate in GOING_DOWN:
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error

@@ -166,10 +166,11 @@ class Readiness:
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of the parts that the service needs; it never raises."""
     silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
-    revision, answers, waiting = None, True, 0
+    revision, answers, waiting, full = None, True, 0, ""
     try:
         revision, mend = await state(database)
         waiting = 0 if mend else await pending_count(database.across)
+        full = await database.lack_of_room()
     except DatabaseUnavailable as error:
         answers, mend = False, str(error)
     return Readiness(
@@ -178,7 +179,7 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
         head=head(),
         model=model_loaded,
         waiting=waiting,
-        reasons=tuple(filter(None, (silent, mend))),
+        reasons=tuple(filter(None, (silent, mend, full))),
     )
 
 

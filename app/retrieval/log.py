@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import psycopg
 import structlog
 
 from app.db.database import Database
@@ -138,9 +139,15 @@ async def placed(database: Database, finding: Finding) -> Finding:
 
 
 async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
-    """Logs the recall of a `placed` finding with these hits, in the database and in a line of the service's log."""
+    """Logs the recall of a `placed` finding with these hits, in the database and in a line of the service's log.
+
+    If the disk is full, only the line is written, and the recall is answered.
+    """
     recall = _recall(finding, hits)
-    await session.execute(LOG, _record(finding.query, recall, tokens))
+    try:
+        await session.execute(LOG, _record(finding.query, recall, tokens))
+    except psycopg.errors.DiskFull as error:
+        logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
     return recall
 
