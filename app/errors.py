@@ -3,6 +3,7 @@
     PriorsError
     ├── InvalidInput          the caller sent something that cannot be taken; names the field
     │   └── Refused           it could be taken, but would not be worth or safe to keep; names the reason
+    ├── Forbidden             a person must do this, by the panel, the command line or the admin key
     ├── NotFound              the thing asked for is not in this workspace
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
@@ -59,6 +60,10 @@ class Refused(InvalidInput):
         super().__init__(field, message)
         self.reason = reason
         self.details = details
+
+
+class Forbidden(PriorsError):
+    """Only a person may do this."""
 
 
 class NotFound(PriorsError):

@@ -38,6 +38,8 @@ class Settings:
     """Port to serve on; 0 takes a free one."""
     api_key: str = ""
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
+    admin_key: str = ""
+    """Bearer token that releases what was quarantined; accepted like the API key; empty: only the panel releases."""
     read_timeout: float = 30.0
     """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"

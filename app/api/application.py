@@ -100,7 +100,8 @@ def framed(app: Litestar) -> Frame:
     """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
     settings: Settings = app.state.settings
-    return Frame(app, api_key=settings.api_key, metrics=context.metrics, read_timeout=settings.read_timeout)
+    keys = [settings.api_key, *filter(None, [settings.admin_key])] if settings.api_key else []
+    return Frame(app, keys=keys, metrics=context.metrics, read_timeout=settings.read_timeout)
 
 
 def document() -> bytes:

@@ -101,6 +101,12 @@ class Metrics:
         return generate_latest(self.registry)
 
 
+def token_of(authorization: bytes) -> bytes:
+    """Returns the bearer token of an Authorization header. The scheme's name may be of any case (RFC 9110)."""
+    scheme, _, token = authorization.partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
 @dataclass(slots=True)
 class Context:
     """One application's services and metrics."""

@@ -1,16 +1,17 @@
 """Judging memories: ratings and their export, candidates, quarantine, trash, tags."""
 
+import hmac
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from litestar import Controller, delete, get, post
+from litestar import Controller, Request, delete, get, post
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.api.context import Call, ThisCall
+from app.api.context import Call, ThisCall, token_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
@@ -170,9 +171,11 @@ class LifecycleController(Controller):
         return converted(found, ChangedView)
 
     @post("/memories:restore", status_code=200, responses=PROBLEMS)
-    async def restore(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
-        """Bring back what was deleted or superseded, and release what was quarantined."""
-        found = await lifecycle.restore_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+    async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
+        """Bring back what was deleted or superseded. Only the panel or the admin key release what was quarantined."""
+        release = _by_a_person(request, call.settings.admin_key)
+        tenant = await call.tenant()
+        found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
         return converted(found, ChangedView)
 
     @post("/memories:tag", status_code=200, responses=PROBLEMS)
@@ -184,6 +187,14 @@ class LifecycleController(Controller):
     async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Take a tag from memories; `changed` are those that had it."""
         return await _tagged(call, data, remove=True)
+
+
+def _by_a_person(request: Request[Any, Any, Any], admin_key: str) -> bool:
+    """Tells whether a person asks: by the admin key, or where there is none by the panel, as its browser says."""
+    if admin_key:
+        token = token_of(request.headers.get("authorization", "").encode())
+        return hmac.compare_digest(token, admin_key.encode())
+    return request.headers.get("sec-fetch-site") == "same-origin"
 
 
 async def _tagged(call: Call, data: TaggedIds, *, remove: bool) -> ChangedView:

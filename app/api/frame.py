@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from app.api.arrival import CLOSED, Arrival
-from app.api.context import Metrics
+from app.api.context import Metrics, token_of
 from app.api.panel import is_open
 from app.api.problems import MEDIA_TYPE, Problem
 
@@ -39,9 +39,9 @@ logger = structlog.get_logger()
 class Frame:
     """Wraps an application."""
 
-    def __init__(self, app: ASGIApp, *, api_key: str, metrics: Metrics, read_timeout: float) -> None:
+    def __init__(self, app: ASGIApp, *, keys: Iterable[str], metrics: Metrics, read_timeout: float) -> None:
         self._app, self._metrics, self._read_timeout = app, metrics, read_timeout
-        self._expected = api_key.encode() if api_key else None
+        self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; passes the start and the end of the application through."""
@@ -74,11 +74,12 @@ class Frame:
     def refusal(self, scope: HTTPScope) -> "Refusal | None":
         """Returns the reason why a request is refused; None if it is accepted."""
         path = scope["path"]
-        if path in OPEN_ROUTES or (self._expected is not None and is_open(path)):
+        if path in OPEN_ROUTES or (self._keys and is_open(path)):
             return None
-        if self._expected is None:
+        if not self._keys:
             return None if _from_here(scope) else FOREIGN
-        return None if hmac.compare_digest(_token(scope), self._expected) else NO_KEY
+        token = token_of(_header(scope, b"authorization"))
+        return None if any(hmac.compare_digest(token, key) for key in self._keys) else NO_KEY
 
     def _note(self, scope: HTTPScope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or UNKNOWN_ROUTE)
@@ -96,12 +97,6 @@ def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
     given = list(headers)
     present = {name.lower() for name, _ in given}
     return [*given, *(item for item in GUARDS.items() if item[0] not in present)]
-
-
-def _token(scope: HTTPScope) -> bytes:
-    """Returns the bearer token; the scheme's name is of any case (RFC 9110)."""
-    scheme, _, token = _header(scope, b"authorization").partition(b" ")
-    return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 def _from_here(scope: HTTPScope) -> bool:

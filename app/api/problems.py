@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
-from app.errors import InvalidInput, NotFound, Refused, StorageFull, Unavailable
+from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -60,6 +60,7 @@ def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
 PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(400, "the request cannot be taken; `errors` names the fields"),
     **_documented(401, "the API key is missing or wrong"),
+    **_documented(403, "a person must do this: in the panel, on the command line, or with the admin key"),
     **_documented(404, "there is no such thing in this workspace"),
     **_documented(405, "the route does not take this method"),
     **_documented(408, "the rest of the request did not come in time"),
@@ -105,8 +106,8 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
         case InvalidInput():
             status = HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(error, Refused) else HTTPStatus.BAD_REQUEST
             return status, str(error), (FieldError(field=error.field, message=error.message),)
-        case NotFound():
-            return HTTPStatus.NOT_FOUND, str(error), ()
+        case NotFound() | Forbidden():
+            return HTTPStatus.NOT_FOUND if isinstance(error, NotFound) else HTTPStatus.FORBIDDEN, str(error), ()
         case Unavailable():
             full = isinstance(error, StorageFull)
             return HTTPStatus.INSUFFICIENT_STORAGE if full else HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()

@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 
 from app.db.session import Session
+from app.errors import Forbidden
 from app.index.indexing import OWN, THESE
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
@@ -76,7 +77,7 @@ COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 
 
 LOCK_RETIRED = f"""
 SELECT memory_id, retired_as = 'deleted' AND NOT released
-    AND coalesce(findings @> '[{{"severity": "block"}}]', false) AS was_quarantined
+    AND coalesce(findings @> '[{{"severity": "block"}}]', false) AS was_quarantined, retired_as
 FROM memories WHERE {THESE} AND body <> '' AND retired_as IN ('deleted', 'quarantined', 'superseded')
 ORDER BY memory_id FOR UPDATE
 """  # noqa: S608 - constants
@@ -169,11 +170,17 @@ async def count_uses(session: Session, ids: Collection[UUID]) -> None:
         await session.execute(COUNT_USES, {"ids": list(ids)})
 
 
+RELEASE = (
+    "a memory in quarantine is released by a person: in the panel, by `priors quarantine --release`,"
+    " or with the key of PRIORS_ADMIN_KEY"
+)
+
+
 class TwinLive(Exception):
     """Another transaction has just made a memory of the same text live."""
 
 
-async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], list[UUID]]:
+async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tuple[list[UUID], list[UUID]]:
     """Makes memories live again; returns their ids, and the ids of memories that went back to quarantine.
 
     A memory that was deleted in quarantine goes back there; a second restore releases it. The caller indexes the live
@@ -181,8 +188,12 @@ async def restore(session: Session, ids: Sequence[UUID]) -> tuple[list[UUID], li
 
     Raises:
         TwinLive: another transaction has restored the same text, so this transaction cannot go on.
+        Forbidden: one is in quarantine, and the caller may not `release` it.
     """
-    retired = {row.memory_id: row.was_quarantined for row in await session.rows(LOCK_RETIRED, {"ids": list(ids)})}
+    rows = await session.rows(LOCK_RETIRED, {"ids": list(ids)})
+    if not release and any(row.retired_as == QUARANTINED for row in rows):
+        raise Forbidden(RELEASE)
+    retired = {row.memory_id: row.was_quarantined for row in rows}
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]

@@ -56,12 +56,17 @@ async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequ
     return await _all_at_once(database, workspace, ids, delete)
 
 
-async def restore_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
+async def restore_memories(
+    database: Database, *, workspace: Workspace, ids: Sequence[UUID], release: bool = True
+) -> Changed:
     """Restores deleted, superseded or quarantined memories; a released memory is never quarantined again.
 
     A memory stays retired if another live memory has its identity. One that was deleted in quarantine goes back there.
+
+    Raises:
+        Forbidden: one is in quarantine, and the caller may not `release` it; nothing was restored.
     """
-    restore = partial(_restore, ids=ids)
+    restore = partial(_restore, ids=ids, release=release)
     for _ in range(TWIN_RETRIES):
         # The next attempt sees the twin and leaves its memory retired.
         with suppress(changes.TwinLive):
@@ -69,8 +74,8 @@ async def restore_memories(database: Database, *, workspace: Workspace, ids: Seq
     return await _all_at_once(database, workspace, ids, restore)
 
 
-async def _restore(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
-    live, caught = await changes.restore(session, ids)
+async def _restore(session: Session, ids: Sequence[UUID], *, release: bool) -> Sequence[UUID]:
+    live, caught = await changes.restore(session, ids, release=release)
     if live:
         await index_memories(session, sorted(live))
     return (*live, *caught)

@@ -74,7 +74,7 @@ def test_the_panel_is_open_and_the_data_is_not() -> None:
     async def nothing(*_: object) -> None:
         """An application that is never asked."""
 
-    frame = Frame(nothing, api_key="k", metrics=Metrics(), read_timeout=30)
+    frame = Frame(nothing, keys=["k"], metrics=Metrics(), read_timeout=30)
     for path in (*panel.PAGES, "/icon.svg", "/assets/index-abc.js", "/health"):
         assert frame.refusal({"path": path, "headers": []}) is None  # type: ignore[typeddict-item] # all that is read
     for path in ("/api/memories", "/schema", "/metrics", "/ready", "/assetsx", "/api/assets/x"):

@@ -242,7 +242,9 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    transport = httpx.ASGITransport(app=cast("Any", Frame(app, api_key="secret", metrics=Metrics(), read_timeout=30)))
+    transport = httpx.ASGITransport(
+        app=cast("Any", Frame(app, keys=["admin", "secret"], metrics=Metrics(), read_timeout=30))
+    )
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/api/search", "/ready", "/metrics", "/schema"):
             for token in ("", "Bearer", "Bearer wrong", "secret"):
