@@ -8,7 +8,7 @@ from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.db.database import sqlalchemy_url
-from app.db.roles import IS_UNSECURED
+from app.db.migrations import IS_UNSECURED
 from app.db.tables import metadata
 from app.settings import from_environment
 

@@ -11,12 +11,27 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
 from app.db.database import CONNECT_TIMEOUT_SECONDS, Database, libpq_url
-from app.db.roles import IS_UNSECURED
+from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable
 
 SCRIPTS = Path(__file__).parents[2] / "migrations"
 IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
 REVISION = "SELECT version_num FROM alembic_version"
+OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in metadata.tables.items() if "workspace_id" in table.columns)
+IS_UNSECURED = f"""
+SELECT count(*) > 0 FROM pg_class c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND (
+    c.relname IN ({OF_WORKSPACES})
+    OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = to_regclass('embeddings'))
+) AND NOT (
+    c.relowner IS NOT DISTINCT FROM to_regrole('priors_owner')
+    AND EXISTS (SELECT FROM aclexplode(c.relacl) AS a WHERE a.grantee = to_regrole('priors_service'))
+    AND c.relrowsecurity AND c.relforcerowsecurity
+    AND 2 = (SELECT count(*) FROM pg_policy WHERE polrelid = c.oid AND polname IN ('own_workspace', 'all_workspaces'))
+)
+"""  # noqa: S608 - constants
+"""Tells if a table with a workspace lacks its owner, its grants or its policies, as after a restore of a dump that
+leaves these out, or on a server without the roles."""
 
 
 def configuration(url: str = "") -> Config:

@@ -16,16 +16,6 @@ WHERE rolname = '{SERVICE}'
 """  # noqa: S608 - constants
 """Takes the service's role if it exists and may be taken. A database without this role is not migrated yet."""
 
-IS_UNSECURED = """
-SELECT count(*) > 0 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
-WHERE p.polname = 'own_workspace' AND c.relnamespace = current_schema()::regnamespace AND NOT (
-    c.relowner IS NOT DISTINCT FROM to_regrole('priors_owner')
-    AND EXISTS (SELECT FROM aclexplode(c.relacl) AS a WHERE a.grantee = to_regrole('priors_service'))
-    AND EXISTS (SELECT FROM pg_policy a WHERE a.polrelid = c.oid AND a.polname = 'all_workspaces')
-)
-"""
-"""Tells if a table lacks its owner, its grants or a policy, as after a restore on a server without the roles."""
-
 LOGIN_POWERS = """
 SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role
 FROM pg_roles WHERE rolname = session_user
