@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.safety import readings
+from app.safety.evidence import evidence, weights
 from app.safety.normal import Pieces, Span, View, count_invisible, normal
 from app.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
-BLOCK, FLAG = "block", "flag"
+BLOCK, SUSPECT, FLAG = "block", "suspect", "flag"
 EXCERPT_CHARACTERS = 80
+WEAK_SIGNS = "weak-signs"
+"""Name of the rule that adds up weak signs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,7 @@ class Finding:
     family: str
     """`override`, `role`, `jailbreak`, `exfiltration`, `tool`, `persistence` or `hidden`."""
     severity: str
-    """BLOCK refuses the text; FLAG marks an instruction that is quoted or discussed."""
+    """BLOCK refuses the text; SUSPECT keeps it out of histories; FLAG marks an instruction that is quoted or discussed."""
     start: int
     end: int
     """Place in the given text, in characters."""
@@ -99,7 +102,20 @@ def _scanned_again(text: str) -> tuple[Finding, ...]:
 def _scanned(text: str) -> tuple[Finding, ...]:
     page = Page(text)
     found = [*_in_views(page), *_in_hidden_parts(page), *_in_encoded_data(page), *_of_invisible(text)]
+    if not blocking(found):
+        found += _by_weak_signs(page)
     return tuple(_distinct(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
+
+
+def _by_weak_signs(page: Page) -> Iterator[Finding]:
+    """Finds sentences that no rule knows, by the sum of their signs."""
+    for (start, end), score in evidence(page.read.text, page.data):
+        span = page.read.span(start, end)
+        severity = BLOCK if score >= weights().block else SUSPECT
+        excerpt = page.text[slice(*span)][:EXCERPT_CHARACTERS]
+        yield Finding(
+            rule=WEAK_SIGNS, family="indirect", severity=severity, start=span[0], end=span[1], excerpt=excerpt
+        )
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:
