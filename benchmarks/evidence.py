@@ -3,8 +3,8 @@
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from scipy.optimize import minimize  # type: ignore[import-untyped] # the packag
 
 from app.safety import evidence
 from app.safety.evidence import Weights, sentences, signs
-from app.safety.normal import normal
 from app.safety.scan import WEAK_SIGNS, Page, blocking, scan
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
@@ -24,7 +23,7 @@ RIDGE = 3.0
 """Strength with which a weight is held at its prior: of 0.3, 1, 3 and 10 the best on the texts of no family."""
 ROUNDS = 3
 """Times that the sentence of a text that speaks most for an order is chosen anew."""
-BLOCKED, FLAGGED = 0.01, 0.03
+BLOCKED, FLAGGED = 0.005, 0.03
 """Shares of innocent look-alikes that may be blocked, and flagged."""
 FOLDS = 5
 OLDER = 0.3
@@ -104,9 +103,7 @@ def labelled(model: Model, name: str, *, weight: float = 1.0) -> list[Labelled]:
         place = places[family, row.get("language", "")]
         places[family, row.get("language", "")] += 1
         refused = any(finding.rule != WEAK_SIGNS for finding in blocking(scan(text)))
-        found.append(
-            Labelled(family=family, weight=weight, blocked=refused, rows=model.rows(text), fold=place % FOLDS)
-        )
+        found.append(Labelled(family=family, weight=weight, blocked=refused, rows=model.rows(text), fold=place % FOLDS))
     return found
 
 
@@ -116,6 +113,13 @@ class Measured:
 
     attacks: Sequence[tuple[Labelled, float]]
     clean: Sequence[tuple[Labelled, float]]
+    highest: float
+    """Score of the older innocent text that scores most, by the fit on everything."""
+
+    @property
+    def block(self) -> float:
+        """The score from which on a sentence refuses its text: no innocent text that is known does so."""
+        return max(self.threshold(BLOCKED), self.highest + 0.1)
 
     def threshold(self, share: float) -> float:
         """Returns the score that only this share of the innocent texts exceeds."""
@@ -139,7 +143,9 @@ def left_out(model: Model, texts: "Texts") -> Measured:
         rest = [item for item in texts.clean if item.fold != fold]
         made = model.fitted([*texts.attacks, *texts.older_attacks], [*rest, *texts.other_clean])
         clean += [(item, score(item, made)) for item in texts.clean if item.fold == fold]
-    return Measured(attacks=attacks, clean=clean)
+    made = model.fitted([*texts.attacks, *texts.older_attacks], [*texts.clean, *texts.other_clean])
+    highest = max(score(item, made) for item in texts.other_clean if item.weight == 1)
+    return Measured(attacks=attacks, clean=clean, highest=highest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,10 +186,10 @@ def figures(data: Path) -> Iterator[Figure]:
     model = Model()
     texts = read(model, data)
     measured = left_out(model, texts)
-    for name, share in (("caught or flagged", FLAGGED), ("blocked", BLOCKED)):
-        limit = measured.threshold(share)
-        value = measured.caught(limit)
-        yield Figure(name=f"left-out families: {name}, at {share:.0%} of innocents", value=value)
+    for name, limit in (("caught or flagged", measured.threshold(FLAGGED)), ("blocked", measured.block)):
+        yield Figure(name=f"left-out families: {name}", value=measured.caught(limit))
+        share = sum(value >= limit for _, value in measured.clean) / len(measured.clean)
+        yield Figure(name=f"… innocents {name}", value=share)
     limit = measured.threshold(FLAGGED)
     for family in dict.fromkeys(item.family for item in texts.attacks):
         yield Figure(name=f"… {family}", value=measured.caught(limit, family))
@@ -198,7 +204,10 @@ def in_use() -> Iterator[Figure]:
         for kind in ("attacks", "clean"):
             rows = [json.loads(line) for line in (LABELLED / f"{name}_{kind}.jsonl").read_text().splitlines()]
             found = [{finding.severity for finding in scan(row["text"])} for row in rows]
-            blocked, kept = sum("block" in item for item in found), sum(bool(item & {"block", "suspect"}) for item in found)
+            blocked, kept = (
+                sum("block" in item for item in found),
+                sum(bool(item & {"block", "suspect"}) for item in found),
+            )
             yield Figure(name=f"{name} {kind}: caught or flagged", value=kept / len(rows))
             yield Figure(name=f"{name} {kind}: blocked", value=blocked / len(rows))
 
@@ -210,7 +219,7 @@ def written(model: Model, made: Vector, measured: Measured) -> str:
         "# Fitted by `python -m benchmarks.evidence --write`; the figures are in docs/injection.md.",
         f"bias = {made[0]:.2f}",
         f"suspect = {measured.threshold(FLAGGED):.2f}",
-        f"block = {measured.threshold(BLOCKED):.2f}",
+        f"block = {measured.block:.2f}",
         "",
         "[signs]",
         *(f"{term} = {weight:.2f}" for term, weight in weights.items() if isinstance(term, str)),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import re2  # type: ignore[import-untyped] # the package has no types
+
 from app.safety.normal import Span, folded
 from app.safety.readings import within
 from app.safety.rules import linear
@@ -119,6 +121,16 @@ def signs() -> tuple[Sign, ...]:
     )
 
 
+@functools.cache
+def _filter() -> Any:  # noqa: ANN401 - re2 has no types
+    """Compiles what tells in one pass which signs a text may have."""
+    found, options = re2.Filter(), re2.Options()
+    for sign in signs():
+        found.Add(sign.pattern.pattern, options)
+    found.Compile()
+    return found
+
+
 def _text(key: str, text: str) -> str:
     return folded(text.replace("@", "[a-zа-я]*") if key in LANGUAGES else text)
 
@@ -136,14 +148,19 @@ def _pattern(texts: Mapping[str, str], clause: Sequence[str], words: Mapping[str
 def evidence(text: str, quoted: Sequence[Span] = ()) -> list[Evidence]:
     """Returns the suspect sentences of a normalised text. Signs in a quoted span do not count."""
     model = weights()
-    present = [sign for sign in signs() if sign.pattern.search(text)]
+    every = signs()
+    present = [
+        every[place] for place in _filter().Match(text, potential=True) or () if every[place].pattern.search(text)
+    ]
     if model.most(sign.name for sign in present) < model.suspect:
         return []
     scored = (Evidence(span, model.score(found)) for span, found in sentences(text, present, quoted))
     return [item for item in scored if item.score >= model.suspect]
 
 
-def sentences(text: str, present: Sequence[Sign], quoted: Sequence[Span] = ()) -> Iterator[tuple[Span, dict[str, float]]]:
+def sentences(
+    text: str, present: Sequence[Sign], quoted: Sequence[Span] = ()
+) -> Iterator[tuple[Span, dict[str, float]]]:
     """Yields each sentence with the signs in it, and those in the sentences next to it with a smaller share."""
     spans = [match.span() for match in SENTENCE.finditer(text) if match[0].strip()]
     starts = [start for start, _ in spans]

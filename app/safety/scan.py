@@ -23,7 +23,7 @@ class Finding:
 
     rule: str
     family: str
-    """`override`, `role`, `jailbreak`, `exfiltration`, `tool`, `persistence` or `hidden`."""
+    """`override`, `role`, `jailbreak`, `exfiltration`, `tool`, `evaluator`, `persistence`, `hidden` or `indirect`."""
     severity: str
     """BLOCK refuses the text; SUSPECT keeps it out of histories; FLAG marks an instruction that is quoted or discussed."""
     start: int
