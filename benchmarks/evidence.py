@@ -50,7 +50,7 @@ class Model:
     """The terms of the sum, their priors, and a fit."""
 
     def __init__(self) -> None:
-        given = evidence._data("signs.toml")
+        given = evidence.data_of("signs.toml")
         self.design = Weights(
             bias=0.0, suspect=0.0, block=0.0, signs={sign["name"]: sign["prior"] for sign in given["sign"]},
             pairs={(pair["of"][0], pair["of"][1]): pair["prior"] for pair in given["pair"]}, groups=given["groups"],

@@ -96,22 +96,23 @@ class Evidence(NamedTuple):
     score: float
 
 
-def _data(name: str) -> dict[str, Any]:
+def data_of(name: str) -> dict[str, Any]:
+    """Reads a file of signs or weights."""
     return tomllib.loads(files("app.safety").joinpath(name).read_text(encoding="utf-8"))
 
 
 @functools.cache
 def weights() -> Weights:
     """Reads the fitted weights."""
-    fitted = _data("weights.toml")
+    fitted = data_of("weights.toml")
     pairs = {(pair["of"][0], pair["of"][1]): pair["weight"] for pair in fitted.pop("pair")}
-    return Weights(**fitted, pairs=pairs, groups=_data("signs.toml")["groups"])
+    return Weights(**fitted, pairs=pairs, groups=data_of("signs.toml")["groups"])
 
 
 @functools.cache
 def signs() -> tuple[Sign, ...]:
     """Compiles every sign."""
-    given: list[dict[str, Any]] = _data("signs.toml")["sign"]
+    given: list[dict[str, Any]] = data_of("signs.toml")["sign"]
     texts = {sign["name"]: {key: _text(key, sign[key]) for key in KEYS if key in sign} for sign in given}
     words = {f"{{{name}.{key}}}": text for name, found in texts.items() for key, text in found.items()}
     words["{start}"] = SENTENCE_START

@@ -25,7 +25,7 @@ class Finding:
     family: str
     """`override`, `role`, `jailbreak`, `exfiltration`, `tool`, `evaluator`, `persistence`, `hidden` or `indirect`."""
     severity: str
-    """BLOCK refuses the text; SUSPECT keeps it out of histories; FLAG marks an instruction that is quoted or discussed."""
+    """BLOCK refuses the text, SUSPECT keeps it out of histories, FLAG marks what is quoted or discussed."""
     start: int
     end: int
     """Place in the given text, in characters."""

@@ -1,10 +1,13 @@
 """Tests that secrets are masked everywhere, and that text which only looks like a secret stays."""
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.safety.secrets import PIECE_CHARACTERS, _expressions, _suspected, mask
+from app.safety.secrets import PIECE_CHARACTERS, _expressions, _suspected, mask, masked_values
 from tests.growth import assert_linear
 
 # Concatenated, so that no secret scanner reports a line of this file.
@@ -159,6 +162,14 @@ GROWING = (
     "api_key: ",
     "secret=a1-",
     "token: aa-",
+    "| password |\n",
+    "|---|\n",
+    "**password** ",
+    "password is ",
+    "<secret>",
+    "--password ",
+    'variable "password" {',
+    "пароль ",
 )
 
 
@@ -175,3 +186,104 @@ def test_a_secret_is_masked_wherever_a_long_text_has_it(between: str) -> None:
         result = mask(text)
         assert OPEN not in result.text
         assert result.text.endswith("z" * 50)
+
+
+FORMS = (
+    ("POSTGRES_PASSWORD: hunter2", "hunter2"),
+    ("  POSTGRES_PASSWORD: hunterpass", "hunterpass"),
+    ("| Password | hunter2x |", "hunter2x"),
+    ("| user | password |\n|---|---|\n| admin | swordfish |\n", "swordfish"),
+    ("- **Password**: swordfish", "swordfish"),
+    ("- **Password:** swordfish\nnext", "swordfish"),
+    ("<password>swordfish</password>", "swordfish"),
+    ("tool --password swordfish --x", "swordfish"),
+    ("tool --db-password=swordfish", "swordfish"),
+    ("sshpass -p swordfish ssh a@b", "swordfish"),
+    ("Set-Cookie: session=abcdef123456; Path=/", "abcdef123456"),
+    ("Cookie: session=abcdef123456; a=b", "abcdef123456"),
+    ("token hvs.CAESIJ1234567890abcdefghij", "hvs.CAESIJ1234567890abcdefghij"),
+    ("AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ", "QQQQQQQQ"),
+    ('variable "db_password" {\n  type = string\n  default = "swordfish"\n}', "swordfish"),
+    ("пароль: hunter2", "hunter2"),
+    ("Пароль: swordfish", "swordfish"),
+    ("пароль от базы: hunter2", "hunter2"),
+    ("The admin password is hunter2!", "hunter2"),
+    ("The password for the wiki is `swordfish`.", "swordfish"),
+    ("Das Passwort lautet hunter2!", "hunter2"),
+    ("mot de passe : hunter2x", "hunter2x"),
+    ("contraseña: hunter2x", "hunter2x"),
+    ("密码：hunter2x", "hunter2x"),
+    ("密码是hunter2x", "hunter2x"),
+    ("mysql -u root -phunter2 db", "hunter2"),
+)
+
+
+@pytest.mark.parametrize(("text", "secret"), FORMS)
+def test_a_secret_is_masked_in_every_form_that_people_write(text: str, secret: str) -> None:
+    assert secret not in mask(text).text
+
+
+STANDING_FOR = (
+    "OPENAI_API_KEY=sk-...",
+    "OPENAI_API_KEY=sk-xxxxxxxx",
+    "API_KEY=<your-key>",
+    "API_KEY=your-api-key-here1",
+    "| Password | Notes |",
+    "| Field | Type |\n|---|---|\n| password | string |",
+    "use the --password option",
+    "The password is required and must have 8 characters.",
+    "The password is base64-encoded.",
+    "- **Password**: required",
+    "Password: see the vault",
+    "--token-limit 5 and --max-tokens 500",
+    "пароль: не хранится",
+    "Cookie: the banner",
+    "<token>",
+    "The api key: see the vault of the team",
+    "PASSWORD: required",
+    "- **API key**: in 1Password",
+    "| Model | tokens |\n|---|---|\n| a | 1234567 |",
+    "mot de passe : obligatoire",
+)
+
+
+@pytest.mark.parametrize("text", STANDING_FOR)
+def test_what_stands_for_a_secret_stays(text: str) -> None:
+    assert mask(text).text == text
+
+
+FIELDS: tuple[dict[str, Any], ...] = (
+    {"password": "x"},
+    {"db": {"password": "swordfish"}},
+    {"passwords": ["aa", "bb"]},
+    {"env": [{"name": "DB_PASSWORD", "value": "swordfish"}]},
+    {"apiKey": "swordfish"},
+    {"token": "abcdef1234567"},
+    {"password": 12345678},
+    {"Authorization": "Bearer abc"},
+    {"password": {"value": "swordfish"}},
+    {"пароль": "swordfish"},
+)
+
+
+@pytest.mark.parametrize("value", FIELDS)
+def test_the_value_of_a_key_that_names_a_secret_is_masked(value: dict[str, Any]) -> None:
+    found = json.dumps(masked_values(value))
+    assert "secret masked" in found
+    assert "swordfish" not in found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"token": "GPT-4o"},
+        {"tokens": 1234, "max_tokens": 5000, "total_tokens": "12345678"},
+        {"secret": "grafana-tls-2024"},
+        {"password": "${DB}"},
+        {"password_policy": "strict"},
+        {"next_token": "CAUQAA12345x"},
+        {"password": None, "secret": True},
+    ],
+)
+def test_other_fields_stay(value: dict[str, Any]) -> None:
+    assert masked_values(value) is value
