@@ -12,6 +12,7 @@ from app.intake.reports.scan import discover, read
 from app.models.tokenizer import BundledTokenCounter
 from app.safety.rules import rules
 from app.safety.scan import blocking, scan
+from benchmarks import evidence
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--characters", type=int, default=MEGABYTE)
     parser.add_argument("--data", type=Path, default=SHARED_DATA)
     given = parser.parse_args(arguments)
-    figures = [*own(), *shared(given.data), *cost(given.characters)]
+    figures = [*own(), *shared(given.data), *evidence.figures(given.data), *cost(given.characters)]
     report("injection", figures)
     return figures
 

@@ -62,7 +62,9 @@ async def history(
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
-    finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
+    finding = await find(
+        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
+    )
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
     make = partial(section, finding.hits, budget=budget_tokens, counter=counter)

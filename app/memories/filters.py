@@ -13,6 +13,7 @@ from app.errors import InvalidInput, told_apart
 from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import DELETED, KINDS, QUARANTINED, Memory, in_utc
 from app.memories.store import JOINED, SHOWN, SHOWN_COLUMNS, memory_of
+from app.safety.secrets import masked_values
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64
@@ -176,6 +177,9 @@ def _range_reasons(
 def conditions(filters: Filters) -> Conditions:
     """Returns the SQL of the filters, and its values."""
     given = filters.given
+    if "tags" in given:
+        # A tag with a secret was masked when it was stored.
+        given["tags"] = masked_values(given["tags"])
     return [CLAUSES[name] for name in given], {name: _as_value(value) for name, value in given.items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
-from app.safety.scan import Finding, blocking, scan
+from app.safety.scan import WEAK_SIGNS, Finding, blocking, scan, softened
 from app.safety.secrets import masked_values
 from app.text.words import SPEAKS
 from app.workspaces.workspace import unknown_language
@@ -214,6 +214,9 @@ def _is_prose(line: str) -> bool:
     return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
+SEAM_CHARACTERS = 200
+"""Characters of a title's end and of a body's beginning that are read as one text."""
+PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
 SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
 
@@ -227,7 +230,10 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
-    found = [(field, finding) for field, text in _texts(clean) for finding in scan(text)]
+    found = list(_found(clean))
+    if memory.kind == "message":
+        # What somebody said is kept; it does not stand in a history.
+        found = [(field, softened(finding)) for field, finding in found]
     details = tuple(
         {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found
     )
@@ -244,6 +250,35 @@ def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, An
         " quote it in a code block or a block quote if it is what you report on"
     )
     return Objection(message=message, code=INJECTION, details=details)
+
+
+def _found(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
+    """Yields what the injection scan finds in a memory, each with its field."""
+    for field, text in _texts(memory):
+        yield from ((field, finding) for finding in scan(text))
+    for field, text in _names(memory):
+        yield from ((field, finding) for finding in blocking(scan(text)))
+    yield from _across_the_seam(memory)
+
+
+def _across_the_seam(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
+    """Yields instructions that begin in the title and end in the body: a reader sees both as one text."""
+    title = memory.title[-SEAM_CHARACTERS:]
+    before = len(memory.title) - len(title)
+    for finding in blocking(scan(f"{title} {memory.body[:SEAM_CHARACTERS]}")) if title else ():
+        if finding.rule != WEAK_SIGNS and finding.start < len(title) < finding.end - 1:
+            yield "title", replace(finding, start=before + finding.start, end=len(memory.title))
+
+
+def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
+    """Yields names, paths and tasks. A task is an order by nature, so only what is sure to be an injection counts."""
+    if memory.source is not None:
+        # The words of a file name stand between hyphens.
+        yield "source.title", HYPHENS.sub(" ", PATH_PARTS.sub("\n", memory.source.title))
+    yield "run_id", memory.run_id or ""
+    if memory.observation is not None:
+        for name in ("task", "task_type", "verdict", "output_path"):
+            yield name, getattr(memory.observation, name) or ""
 
 
 def _texts(memory: NewMemory) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from app.index.indexing import index_memories
 from app.memories import changes, filters, store
 from app.memories.gate import tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
+from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
@@ -92,7 +93,7 @@ async def tag_memories(
         InvalidInput: the tag is not valid, or there are too many memories.
     """
     change = changes.UNTAG if remove else changes.TAG
-    retag = partial(changes.retag, ids=ids, tag=_tag(tag, mask=mask), statement=change)
+    retag = partial(changes.retag, ids=ids, tag=_tag(tag, mask=mask, remove=remove), statement=change)
     return await _all_at_once(database, workspace, ids, retag)
 
 
@@ -114,10 +115,12 @@ async def _all_at_once(
     )
 
 
-def _tag(tag: str, *, mask: bool) -> str:
+def _tag(tag: str, *, mask: bool, remove: bool) -> str:
     """Returns the tag as it is stored, masked like the tags of a new memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
         raise InvalidInput("tag", told_apart(reason)[1])
+    if not remove and (found := blocking(scan(tag))):
+        raise InvalidInput("tag", f"looks like an instruction to the reader (rule {found[0].rule})")
     return masked_values(tag) if mask else tag
 
 

@@ -99,6 +99,8 @@ class _Call(NamedTuple):
     workspace: Workspace
     query: Query
     preset: Preset
+    suspects: bool
+    """True where memories with a suspect text are hits too."""
 
 
 async def find(
@@ -109,10 +111,14 @@ async def find(
     query: Query,
     mask: bool = True,
     reranker: Reranker | None = None,
+    suspects: bool = True,
 ) -> Finding:
-    """Does `search` without the log. While the query is embedded the database surveys and asks the lexical arm."""
+    """Does `search` without the log. While the query is embedded the database surveys and asks the lexical arm.
+
+    Without `suspects`, a memory in which the injection scan suspects an instruction is no hit.
+    """
     started = time.perf_counter()
-    call = _Call(database, workspace, query, checked_preset(query))
+    call = _Call(database, workspace, query, checked_preset(query), suspects)
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )
@@ -246,7 +252,10 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
         read = partial(_read, chosen, call, wanted, now=now, wording=cache(wording))
         while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
             live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
-            chosen += [(item, live[item.candidate.memory_id]) for item in following if item.candidate.memory_id in live]
+            read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
+            chosen += [
+                (item, memory) for item, memory in read_now if memory and (call.suspects or not memory.is_suspect)
+            ]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
             hits = await asyncio.to_thread(read) if is_long else read()
     return hits

@@ -34,7 +34,9 @@ CLAUSE = (
     r"и|а|затем|потом|сначала|пожалуиста|всегда|никогда|не|строго|срочно|так что|просто|теперь)\s+(?:[a-z]+\s+)?)"
 )
 """A place at which an order may begin: the start of a clause, or a word that orders follow."""
-SENTENCE = re.compile(r"[^\n.!?。！？]{1,300}(?:[.!?](?!\s|$)[^\n.!?。！？]{0,300}){0,4}(?:[.!?。！？]+[\"'”»)]*)?")
+SENTENCE = re.compile(
+    r"\s*(\S[^\n.!?。！？]{0,300}(?:[.!?](?!\s|$)[^\n.!?。！？]{0,300}){0,4}(?:[.!?。！？]+[\"'”»)]*)?)"
+)
 """A sentence, or a stretch of a longer one: signs far apart have nothing to do with each other."""
 NEAR = 0.8
 """Share of a sign's weight that it has in the sentences next to its own."""
@@ -163,7 +165,7 @@ def sentences(
     text: str, present: Sequence[Sign], quoted: Sequence[Span] = ()
 ) -> Iterator[tuple[Span, dict[str, float]]]:
     """Yields each sentence with the signs in it, and those in the sentences next to it with a smaller share."""
-    spans = [match.span() for match in SENTENCE.finditer(text) if match[0].strip()]
+    spans = [match.span(1) for match in SENTENCE.finditer(text)]
     starts = [start for start, _ in spans]
     own: list[set[str]] = [set() for _ in spans]
     for sign in present:
@@ -173,5 +175,6 @@ def sentences(
             if place >= 0 and not within(quoted, middle, middle + 1):
                 own[place].add(sign.name)
     for place, span in enumerate(spans):
-        beside = set().union(*own[max(0, place - 1) : place + 2])
-        yield span, {name: 1.0 if name in own[place] else NEAR for name in beside}
+        if own[place]:
+            beside = set().union(*own[max(0, place - 1) : place + 2])
+            yield span, {name: 1.0 if name in own[place] else NEAR for name in beside}

@@ -39,8 +39,6 @@ BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
 
 SHORTEST_TOKEN, SHORTEST_NUMBER = 8, 1000
 """Characters of a token, and the least number that can be a password."""
-LONGEST_SECRET_WORD = 8
-"""Characters; a longer slug under `secret` names where the secret is: `grafana-tls-2024`."""
 
 T = TypeVar("T")
 
@@ -161,8 +159,12 @@ TOKEN_KEY = re.compile(
     r"(?!(?:.*_)?(?:page|next|max|min|num|stop|eos|bos|pad|unk|special|mask)_?token)(?:.*_)?(?:token|pass|hash_key)"
 )
 """A key whose value is a secret if it looks like one."""
-SLUG = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+|[a-z]+|v?[0-9.]{1,6}")
-"""A name of something: no token, and no secret where the key is `secret`."""
+COMPOUND = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+")
+"""A name; under the key `secret` it tells where the secret is: `grafana-tls-2024`."""
+SLUG = re.compile(rf"{COMPOUND.pattern}|[a-z]+|v?[0-9.]{{1,6}}")
+"""A name or a number: no token."""
+FIELD = "secret in a field"
+"""Kind of a secret that its key tells."""
 PLACEHOLDER = re.compile(
     r"""\W*|<[^<>]*>|\$\{.*\}|\$[\w.()]+|\{\{.*\}\}|\{\w+\}|%\w+%|\W*(?:x{3,}|\*{3,}|•{3,}|-{3,})\W*
     |\W*(?:(?:sk|pk|rk|ghp|gho|hf|npm|xox[abp]|glpat|key|token|aws|ey)[-_])?(?:proj-|ant-|live-|test-)?(?:\.{2,}|…|[xX]{3,}|\*{2,}).*
@@ -197,13 +199,9 @@ def _kind_under(key: str, value: str) -> str | None:
     if is_placeholder(value):
         return None
     if SECRET_KEY.fullmatch(name):
-        return (
-            None
-            if name.endswith("secret") and SLUG.fullmatch(value) and len(value) > LONGEST_SECRET_WORD
-            else "secret in a field"
-        )
+        return None if name.endswith("secret") and COMPOUND.fullmatch(value) else FIELD
     looks = len(value) >= SHORTEST_TOKEN and not SLUG.fullmatch(value) and not re.search(r"\s", value)
-    return "secret in a field" if looks and TOKEN_KEY.fullmatch(name) else None
+    return FIELD if looks and TOKEN_KEY.fullmatch(name) else None
 
 
 def _without_columns(text: str, kinds: list[str]) -> str:

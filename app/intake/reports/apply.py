@@ -245,7 +245,7 @@ async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, o
     ids = [chunk.memory_id for chunk in retitled]
     async with database.session(workspace) as session:
         retired = await store.retire(session, over.source_id) if over is not None else 0
-        await sources.move_file(session, known, uri=str(file.path), title=str(file.shown), tags=path_tags(file.shown))
+        await sources.move_file(session, known, uri=file.uri, title=str(file.shown), tags=path_tags(file.shown))
         if ids:
             await sources.retitle_chunks(session, retitled)
             await reindex_memories(session, ids)

@@ -25,7 +25,16 @@ from app.intake.reports.outcome import (
 )
 from app.intake.reports.pipeline import Pipeline, vectors_of
 from app.intake.reports.prepare import Prepared, file_hash, prepare
-from app.intake.reports.scan import SUFFIXES, Discovery, ReportFile, UnreadableFile, discover, gone, read
+from app.intake.reports.scan import (
+    SUFFIXES,
+    Discovery,
+    ReportFile,
+    UnreadableFile,
+    discover,
+    gone,
+    read,
+    without_secrets,
+)
 from app.memories import sources
 from app.memories.gate import too_long_uri, unstorable
 from app.memories.sources import KnownFile
@@ -73,7 +82,7 @@ async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutco
         raise InvalidInput("content", f"is larger than {intake.max_file_bytes:,} bytes; split it")
     state = await _begun(intake)
     try:
-        prepared = await _prepared(state, ReportFile(path=Path(shown), shown=shown), content)
+        prepared = await _prepared(state, ReportFile(path=Path(shown), shown=without_secrets(shown)), content)
     except InvalidInput as error:
         raise InvalidInput("content", error.message) from error
     await apply(state, [prepared], await vectors_of(state, [prepared]))
@@ -124,7 +133,8 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
         known = await sources.known_files(session)
     live = [file for file in known if file.live]
     state.known = {file.uri: file for file in known}
-    absolute = [file.uri for file in live if file.uri.startswith("/") and Path(file.uri) not in found.files]
+    there = {file.uri for file in found.files.values()}
+    absolute = [file.uri for file in live if file.uri.startswith("/") and file.uri not in there]
     empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
     for file in live:
         if file.uri in empty:
@@ -139,7 +149,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
         digest = file_hash(content, state.language)
-        known = state.known.get(str(file.path))
+        known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
             if known.title != str(file.shown):

@@ -15,7 +15,7 @@ from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
 from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, screened
-from app.memories.memory import MemoryRow, NewMemory, Screened
+from app.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
 from app.models.protocols import TokenCounter
 
 CHUNKER_VERSION = 3
@@ -60,10 +60,11 @@ def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCo
     """
     chunks = chunk_report(file.shown, content, counter)
     tags = path_tags(file.shown)
-    passed = [_passed(_memory(chunk, ordinal, tags), mask=mask) for ordinal, chunk in enumerate(chunks)]
+    source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
+    passed = [_passed(_memory(chunk, ordinal, tags), source, mask=mask) for ordinal, chunk in enumerate(chunks)]
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
-        uri=str(file.path),
+        uri=file.uri,
         title=str(file.shown),
         content_hash=file_hash(content, language),
         rows=tuple(
@@ -90,14 +91,14 @@ def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
     )
 
 
-def _passed(memory: NewMemory, *, mask: bool) -> Screened:
+def _passed(memory: NewMemory, source: SourceReference, *, mask: bool) -> Screened:
     """Screens a chunk. Of the objections, only that to an instruction counts here; it quarantines the chunk."""
-    # The gate accepts an ordinal only with a source, which is set later, when the row is written.
-    result = screened(replace(memory, ordinal=None), mask=mask)
+    # The source is set later, when the row is written. Here only its name is screened.
+    result = screened(replace(memory, ordinal=None, source=source), mask=mask)
     if result.objection is not None and result.objection.code == INVALID:
         raise InvalidInput("", f"chunk {memory.ordinal}: {result.objection.message}")
     kept = result.objection if result.objection is not None and result.objection.code == INJECTION else None
-    return replace(result, memory=replace(result.memory, ordinal=memory.ordinal), objection=kept)
+    return replace(result, memory=replace(result.memory, ordinal=memory.ordinal, source=None), objection=kept)
 
 
 def path_tags(path: PurePosixPath) -> tuple[str, ...]:

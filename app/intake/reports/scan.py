@@ -1,5 +1,6 @@
 """Finds and reads report files. A file that cannot be read is named with its reason, and does not stop the others."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from app.memories.gate import too_long_uri
+from app.safety.secrets import mask
 
 SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"
@@ -30,9 +32,15 @@ class ReportFile:
     """A file that was found."""
 
     path: Path
-    """The absolute path with links resolved: the source's URI."""
+    """The absolute path with links resolved."""
     shown: PurePosixPath
-    """The path that people see; its folders become tags."""
+    """The path that people see, without secrets; its folders become tags."""
+
+    @property
+    def uri(self) -> str:
+        """The source's URI: the path; of one with a secret the masked path, and a hash that tells it from others."""
+        path, text = str(self.path), mask(str(self.path)).text
+        return path if text == path else f"{text}#{hashlib.blake2b(path.encode(), digest_size=4).hexdigest()}"
 
 
 @dataclass(slots=True)
@@ -55,9 +63,9 @@ class Discovery:
         try:
             yield
         except UnreadableFile as error:
-            self.failures[printable(path)] = str(error)
+            self.failures[mask(printable(path)).text] = str(error)
         except (OSError, RuntimeError) as error:
-            self.failures[printable(path)] = _reason(error)
+            self.failures[mask(printable(path)).text] = _reason(error)
 
 
 def discover(paths: Sequence[Path]) -> Discovery:
@@ -114,7 +122,7 @@ def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
     if printable(resolved) != str(resolved):
         raise UnreadableFile("has a path that is not UTF-8; rename it")
     shown = _shown(path.parent, below) / path.name
-    found.files.setdefault(resolved, ReportFile(path=resolved, shown=shown))
+    found.files.setdefault(resolved, ReportFile(path=resolved, shown=without_secrets(shown)))
 
 
 def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
@@ -128,6 +136,11 @@ def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
     here = Path.cwd()
     known = folder.relative_to(here).parts if folder.is_relative_to(here) and folder != here else folder.parts[1:]
     return PurePosixPath(*known[-max(SHOWN_FOLDERS, len(below)) :])
+
+
+def without_secrets(shown: PurePosixPath) -> PurePosixPath:
+    """Returns a path for people without the secrets in it."""
+    return PurePosixPath(mask(str(shown)).text)
 
 
 def read(path: Path, *, max_bytes: int) -> bytes:

@@ -1,5 +1,6 @@
 """The verbs that store people's ratings of memories, undo them, and list them."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
@@ -40,7 +41,10 @@ async def rate(
     entry = Entry(memory_id=memory_id, rating=rating, comment=comment, run_id=run_id, idempotency_key=idempotency_key)
     check(_reasons(entry))
     if mask:
-        entry = replace(entry, comment=masked_values(comment), run_id=masked_values(run_id))
+        idempotency_key = _without_secret(idempotency_key)
+        entry = replace(
+            entry, comment=masked_values(comment), run_id=masked_values(run_id), idempotency_key=idempotency_key
+        )
     async with database.session(workspace) as session:
         if not await memories.lock(session, [memory_id]):
             raise _unknown_memory(workspace, memory_id)
@@ -97,6 +101,13 @@ async def _rated(session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
     quality = await store.set_quality(session, memory_id)
     ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
     return Rated(rating=ratings[feedback_id], quality=quality)
+
+
+def _without_secret(key: str | None) -> str | None:
+    """Returns the key, or its hash where it may be a secret: it must still be told from others."""
+    if key is None or masked_values(key) == key:
+        return key
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def _reasons(entry: Entry) -> Iterator[str]:
