@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from app.safety.scan import SUSPECT
 from app.text.words import shingles
 
 KINDS = ("observation", "chunk", "message", "cue", "note")
@@ -268,11 +267,6 @@ class Memory:
     """The findings of the injection scan."""
     observation: StoredObservation | None = None
     """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
-
-    @property
-    def is_suspect(self) -> bool:
-        """True where the injection scan suspects that it instructs its reader: it stands in no history."""
-        return any(finding["severity"] == SUSPECT for finding in self.findings or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 import collections
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.safety import readings
 from app.safety.evidence import evidence, weights
@@ -105,6 +106,11 @@ def _scanned(text: str) -> tuple[Finding, ...]:
     if not blocking(found):
         found += _by_weak_signs(page)
     return tuple(_distinct(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
+
+
+def is_suspect(findings: Iterable[Mapping[str, Any]] | None) -> bool:
+    """Tells if one of a memory's stored findings keeps it out of histories."""
+    return any(finding["severity"] == SUSPECT for finding in findings or ())
 
 
 def softened(finding: Finding) -> Finding:

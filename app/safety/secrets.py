@@ -1,7 +1,6 @@
 """Masks secrets in text (keys, tokens, private keys, passwords), by detect-secrets' expressions and more of our own."""
 
 import functools
-import itertools
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +11,18 @@ from typing import Any, TypeVar, cast
 import re2  # type: ignore[import-untyped] # the package has no types
 import structlog
 
+from app.safety.keys import (
+    MASK,
+    SECRET_KEY,
+    SHORTEST_NUMBER,
+    SOME_COLUMN,
+    is_placeholder,
+    key_of,
+    kind_under,
+    without_columns,
+)
 from app.safety.rules import linear
 
-MASK = "[secret masked: {kind}]"
 PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
     r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
@@ -37,8 +45,6 @@ PART = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?<?[=!]|\{\d+,\d+\}|.", re
 BLANKS = r"\s\pZ\x0b\x1c-\x1f\x85"
 """The blanks that `re` knows, as RE2 writes them."""
 
-SHORTEST_TOKEN, SHORTEST_NUMBER = 8, 1000
-"""Characters of a token, and the least number that can be a password."""
 
 T = TypeVar("T")
 
@@ -58,7 +64,7 @@ def mask(text: str) -> Masked:
     kinds: list[str] = []
     for expression in _suspected(text):
         text = expression.masked(text, kinds)
-    text = _without_columns(text, kinds)
+    text = without_columns(text, kinds)
     return Masked(text=text, kinds=tuple(dict.fromkeys(kinds)))
 
 
@@ -149,87 +155,6 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-SECRET_KEY = re.compile(
-    r"(?:.*_)?(?:password|passwd|pwd|passphrase|passcode|secret|credential|(?:api|access|secret|private|auth|account|"
-    r"signing|encryption|master|client|shared)_?key|(?:access|auth|refresh|id|session|bearer|api|bot|user|csrf|security)"
-    r"_?token|authorization|(?:set_)?cookie|парол[ьи]|passwort|kennwort|mot_?de_?passe|contrase(?:n|ñ)a|密码|口令)s?"
-)
-"""A key, in snake case, whose value is a secret."""
-TOKEN_KEY = re.compile(
-    r"(?!(?:.*_)?(?:page|next|max|min|num|stop|eos|bos|pad|unk|special|mask)_?token)(?:.*_)?(?:token|pass|hash_key)"
-)
-"""A key whose value is a secret if it looks like one."""
-COMPOUND = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+")
-"""A name; under the key `secret` it tells where the secret is: `grafana-tls-2024`."""
-SLUG = re.compile(rf"{COMPOUND.pattern}|[a-z]+|v?[0-9.]{{1,6}}")
-"""A name or a number: no token."""
-FIELD = "secret in a field"
-"""Kind of a secret that its key tells."""
-PLACEHOLDER = re.compile(
-    r"""\W*|<[^<>]*>|\$\{.*\}|\$[\w.()]+|\{\{.*\}\}|\{\w+\}|%\w+%|\W*(?:x{3,}|\*{3,}|•{3,}|-{3,})\W*
-    |\W*(?:(?:sk|pk|rk|ghp|gho|hf|npm|xox[abp]|glpat|key|token|aws|ey)[-_])?(?:proj-|ant-|live-|test-)?(?:\.{2,}|…|[xX]{3,}|\*{2,}).*
-    |(?:your|my|the|some|this|an?|insert|enter|put|replace|change|example|sample|dummy|fake|placeholder|redacted|masked
-    |hidden|removed|omitted|censored|set|use|see)(?:[-_ ].*|me|here)?
-    |none|null|nil|true|false|yes|no|n/?a|unset|undefined|empty|required|optional|todo|tbd|str(?:ing)?|text|unknown|changed
-    |\[secret[ ]masked:.*|(?:vault|env|file|ssm|arn|secret|sops|op)[:.].*
-    |(?:os\.environ|process\.env|secrets?\.|settings\.|config\.|var\.).*""",
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-"""A value that stands for a secret and is none."""
-LABELS, VALUES = ("name", "key", "variable", "field", "header", "label"), ("value", "val", "default", "content")
-"""Keys of an object that names a setting, and those of its value: `{"name": "DB_PASSWORD", "value": …}`."""
-INHERITED = frozenset({*VALUES, "current", "old", "new", "plain", "text", "data"})
-"""Keys whose value is a secret if their object stands under the key of one."""
-SOME_COLUMN = re.compile(
-    r"^[ \t]*\|[^\n]*(?:password|passwd|passphrase|api[ _-]?key|secret|token|парол|passwort|kennwort|mot de passe"
-    r"|contraseña|密码)",
-    re.IGNORECASE | re.MULTILINE,
-)
-COLUMN_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-
-
-def is_placeholder(value: str) -> bool:
-    """Tells if a value only stands for a secret: `sk-...`, `<token>`, `${PASSWORD}`, `your-key-here`, a mask."""
-    return PLACEHOLDER.fullmatch(value.strip()) is not None
-
-
-def _kind_under(key: str, value: str) -> str | None:
-    """Returns the kind of secret that a value is, by its key; None if it is none."""
-    name = re.sub(r"[^\w]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)).lower().strip("_")
-    if is_placeholder(value):
-        return None
-    if SECRET_KEY.fullmatch(name):
-        return None if name.endswith("secret") and COMPOUND.fullmatch(value) else FIELD
-    looks = len(value) >= SHORTEST_TOKEN and not SLUG.fullmatch(value) and not re.search(r"\s", value)
-    return FIELD if looks and TOKEN_KEY.fullmatch(name) else None
-
-
-def _without_columns(text: str, kinds: list[str]) -> str:
-    """Masks the cells below a table's heading that names a secret."""
-    if "|" not in text or not SOME_COLUMN.search(text):
-        return text
-    lines = text.split("\n")
-    heading: list[str] = []
-    for place, line in enumerate(lines):
-        if "|" not in line:
-            heading = []
-        elif place + 1 < len(lines) and "-" in lines[place + 1] and COLUMN_RULE.fullmatch(lines[place + 1]):
-            heading = line.split("|")
-        elif heading and not COLUMN_RULE.fullmatch(line):
-            lines[place] = "|".join(
-                _cell(*pair, kinds) for pair in itertools.zip_longest(heading, line.split("|")) if pair[1] is not None
-            )
-    return "\n".join(lines)
-
-
-def _cell(heading: str | None, cell: str, kinds: list[str]) -> str:
-    kind = _kind_under(re.sub(r"[*_`]", "", heading or "").strip(), cell.strip(" \t`\"'"))
-    if kind is None:
-        return cell
-    kinds.append(kind)
-    return f" {MASK.format(kind=kind)} "
-
-
 def masked_values(value: T) -> T:
     """Masks each text in a value: itself, each element and key of JSON, each field of a frozen dataclass.
 
@@ -241,11 +166,11 @@ def masked_values(value: T) -> T:
 
     def collect(text: str, key: str) -> str:
         texts.append(text)
-        kinds.extend(kind for kind in [_kind_under(key, text) if key else None] if kind)
+        kinds.extend(kind for kind in [kind_under(key, text) if key else None] if kind)
         return text
 
     def change(text: str, key: str) -> str:
-        kind = _kind_under(key, text) if key else None
+        kind = kind_under(key, text) if key else None
         found = Masked(text=MASK.format(kind=kind), kinds=(kind,)) if kind else mask(text)
         kinds.extend(found.kinds)
         return found.text
@@ -272,7 +197,7 @@ def _mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any
             return change(str(value), key)
         case Mapping():
             return {
-                change(str(name), ""): _mapped(item, change, _key_of(str(name), value, key))
+                change(str(name), ""): _mapped(item, change, key_of(str(name), value, key))
                 for name, item in value.items()
             }
         case list() | tuple():
@@ -281,14 +206,6 @@ def _mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any
     if not is_dataclass(value) or isinstance(value, type):
         return value
     return replace(value, **{field.name: _mapped(getattr(value, field.name), change) for field in fields(value)})
-
-
-def _key_of(name: str, holder: Mapping[Any, Any], above: str) -> str:
-    """Returns the key that tells what the value of `name` is: its own, its label, or the one above."""
-    if name.lower() in VALUES:
-        label = next((holder[key] for key in LABELS if isinstance(holder.get(key), str)), "")
-        return label or above
-    return above if name.lower() in INHERITED and above else name
 
 
 def _filter(pattern: re.Pattern[str]) -> str:
