@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from pgvector.sqlalchemy import HALFVEC, SPARSEVEC
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TSVECTOR, UUID
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
@@ -222,7 +222,8 @@ _table(
     *_default("{}", round_scores=ARRAY(sa.REAL)),
     *_optional(final_score=sa.REAL),
     *_default("", verdict=sa.Text),
-    *_default("{}", issues=ARRAY(sa.Text), stages=JSONB, metadata=JSONB),
+    # JSONB would sort the stages by the length of their names.
+    *_default("{}", issues=ARRAY(sa.Text), stages=JSON, metadata=JSONB),
     *_moments("started_at", "finished_at", nullable=True),
     *_moments("created_at", "updated_at", now=True),
     *_default(FALSE, output_replaced=sa.Boolean),

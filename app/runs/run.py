@@ -32,7 +32,7 @@ class NewRun:
     issues: tuple[str, ...] | None = None
     """The evaluator's issues."""
     stages: Mapping[str, Any] | None = None
-    """Tokens and cost by stage."""
+    """Tokens and cost by stage, in the order of the stages."""
     metadata: Mapping[str, Any] | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None

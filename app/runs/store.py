@@ -18,7 +18,7 @@ COLUMNS = ", ".join(Run.__slots__)
 MERGED = {
     "task": "text", "task_type": "text", "agent": "text", "queries": "text[]", "output": "text", "output_path": "text",
     "lines": "integer", "bytes": "bigint", "round_scores": "real[]", "final_score": "real", "verdict": "text",
-    "issues": "text[]", "stages": "jsonb", "started_at": "timestamptz", "finished_at": "timestamptz",
+    "issues": "text[]", "stages": "json", "started_at": "timestamptz", "finished_at": "timestamptz",
 }  # fmt: skip
 """Fields that a later message about a run replaces if it gives them, with their types; metadata is merged by key."""
 NEVER_NULL = {

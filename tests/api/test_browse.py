@@ -178,6 +178,13 @@ async def test_runs_are_listed_with_what_they_spent(client: httpx.AsyncClient) -
     assert (point["run_id"], point["final_score"], point["happened_at"]) == ("a", 8, "2026-03-01T00:00:00Z")
 
 
+async def test_stages_stay_in_the_order_in_which_they_were_sent(client: httpx.AsyncClient) -> None:
+    stages = {name: {"tokens": 1, "cost": 0.1, "model": "m"} for name in ("scout", "director", "judge", "a")}
+    await client.post("/api/runs", json={"run_id": "r", "stages": stages})
+    stored = (await client.get("/api/runs/r")).json()["run"]["stages"]
+    assert [(name, list(stage)) for name, stage in stored.items()] == [(name, list(stages[name])) for name in stages]
+
+
 async def test_a_run_shows_why_each_memory_was_given(client: httpx.AsyncClient) -> None:
     await client.post("/api/memories", json={"kind": "note", "body": "Verify producers in the register."})
     await client.post("/api/history", json={"query": "verify producers register", "run_id": "a"})
