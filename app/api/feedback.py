@@ -158,9 +158,15 @@ class LifecycleController(Controller):
         found = await lifecycle.deleted(call.database, workspace=await call.tenant(), limit=limit)
         return [memory_view(memory) for memory in found]
 
+    @get("/memories/superseded", responses=PROBLEMS)
+    async def superseded(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
+        """Memories that a better one replaced; `POST /api/memories:restore` brings them back."""
+        found = await lifecycle.superseded(call.database, workspace=await call.tenant(), limit=limit)
+        return [memory_view(memory) for memory in found]
+
     @get("/memories/review-counts", responses=PROBLEMS)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
-        """How many prune candidates, quarantined and deleted memories there are."""
+        """How many prune candidates, quarantined, deleted and superseded memories there are."""
         found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, get, post
+from litestar import Controller, delete, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
@@ -36,6 +36,7 @@ from app.memories.browse import (
     page_memories,
 )
 from app.memories.filters import GLOB_LIMIT, Filters
+from app.memories.lifecycle import delete_memory
 from app.memories.memory import Source
 
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
@@ -193,6 +194,11 @@ class MemoryViewsController(Controller):
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
         return memory_view(await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
+
+    @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS)
+    async def delete(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
+        """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
+        await delete_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
 
     @get("/sources", responses=PROBLEMS)
     async def sources(

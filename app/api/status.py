@@ -35,6 +35,7 @@ class ReadyView(Struct, frozen=True):
     head: str
     model: bool
     waiting: int
+    links_waiting: int
     reasons: Sequence[str]
 
 
@@ -62,6 +63,8 @@ class StatusView(Struct, frozen=True):
     live: int
     waiting: int
     """Live memories without a vector."""
+    links_waiting: int
+    """Live memories that are pending for links."""
     sources: int
     runs: int
     recalls: int
@@ -96,10 +99,11 @@ class HealthController(Controller):
 
     @get("/ready", responses={**PROBLEMS, 503: ResponseSpec(ReadyView, description="not ready, with the reasons")})
     async def ready(self, state: State) -> Response[ReadyView]:
-        """Whether database, migrations and model are there, and how many memories wait for a vector."""
+        """Whether database, migrations and model are there, and how many memories wait for a vector or for links."""
         call = Call(state)
         found = await readiness(call.database, model_loaded=call.context.model_loaded)
         call.metrics.waiting.set(found.waiting)
+        call.metrics.links_waiting.set(found.links_waiting)
         return Response(converted(found, ReadyView), status_code=200 if found.ready else 503)
 
     @get("/metrics", media_type="text/plain", responses=PROBLEMS)

@@ -158,10 +158,10 @@ async def lacks_an_index(across: Across) -> bool:
     return bool(crowded)
 
 
-async def pending_count(across: Across) -> int:
-    """Returns how many memories are pending for a vector, in all workspaces."""
+async def pending_counts(across: Across) -> tuple[int, int]:
+    """Returns how many memories are pending for a vector, and for links, in all workspaces."""
     async with across() as session:
-        return await indexing.pending_count(session)
+        return await indexing.pending_count(session), await indexing.pending_links_count(session)
 
 
 async def queue_lacking(across: Across) -> bool:

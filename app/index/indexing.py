@@ -239,6 +239,12 @@ async def pending_count(session: Session) -> int:
     return int(await session.value("SELECT count(*) FROM pending_embeddings"))
 
 
+async def pending_links_count(session: Session) -> int:
+    """Returns how many memories are pending for links, by words or by vectors, in all workspaces."""
+    pending = "SELECT DISTINCT workspace_id, memory_id FROM pending_links"
+    return int(await session.value(f"SELECT count(*) FROM ({pending}) AS pending"))  # noqa: S608 - a constant
+
+
 async def queued_count_of_all(session: Session, partition: str) -> int:
     """Returns how many live memories of all workspaces are queued and lack a vector in this partition."""
     lacking = LACKING.format(joined="JOIN pending_embeddings USING (workspace_id, memory_id)", partition=partition)

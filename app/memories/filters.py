@@ -11,7 +11,7 @@ from uuid import UUID
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.memories.gate import in_calendar, unstorable
-from app.memories.memory import DELETED, KINDS, QUARANTINED, Memory, in_utc
+from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
 from app.memories.store import JOINED, SHOWN, SHOWN_COLUMNS, memory_of
 from app.safety.secrets import masked_values
 
@@ -44,7 +44,8 @@ LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score 
 TO_REVIEW = f"""
 SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
-    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
+    (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
 """  # noqa: S608 - constants
 
 SORT_KEYS = {

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.db.session import Session
-from app.errors import InvalidInput, told_apart
+from app.errors import InvalidInput, NotFound, told_apart
 from app.index.indexing import index_memories
 from app.memories import changes, filters, store
 from app.memories.gate import tag_reasons, unstorable
@@ -40,6 +40,7 @@ class ReviewCounts:
     prune_candidates: int = 0
     quarantined: int = 0
     deleted: int = 0
+    superseded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,16 @@ async def delete_memories(database: Database, *, workspace: Workspace, ids: Sequ
     """Moves memories to the trash, all in one transaction; they can be restored until the trash is emptied."""
     delete = partial(store.retire, ids=ids, reason=DELETED, over=(QUARANTINED, SUPERSEDED))
     return await _all_at_once(database, workspace, ids, delete)
+
+
+async def delete_memory(database: Database, *, workspace: Workspace, memory_id: UUID) -> None:
+    """Move one memory to the trash.
+
+    Raises:
+        NotFound: the workspace has no such memory outside the trash.
+    """
+    if (await delete_memories(database, workspace=workspace, ids=[memory_id])).missing:
+        raise NotFound(f"there is no memory {memory_id} to delete in workspace {workspace.name}")
 
 
 async def restore_memories(
@@ -134,6 +145,12 @@ async def deleted(database: Database, *, workspace: Workspace, limit: int = 200)
     """Returns memories in the trash, newest first."""
     async with database.session(workspace, transaction=False) as session:
         return await filters.retired_as(session, DELETED, limit)
+
+
+async def superseded(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
+    """Returns memories that a better one replaced, newest first; an observation names it in `superseded_by`."""
+    async with database.session(workspace, transaction=False) as session:
+        return await filters.retired_as(session, SUPERSEDED, limit)
 
 
 async def prune_candidates(database: Database, *, workspace: Workspace, limit: int = 200) -> list[PruneCandidate]:

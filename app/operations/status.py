@@ -8,7 +8,7 @@ from app.db.migrations import head, state
 from app.db.session import Row, Session
 from app.errors import DatabaseUnavailable
 from app.index import indexing
-from app.index.backfill import pending_count
+from app.index.backfill import pending_counts
 from app.index.models import Move, StoredModel, active_model, move_state
 from app.memories import store as memories
 from app.models.protocols import EmbeddingProvider
@@ -41,6 +41,7 @@ COUNTS_OF_ONE = """
 SELECT
     (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
+    (SELECT count(DISTINCT memory_id) FROM pending_links WHERE workspace_id = %(workspace_id)s) AS links_waiting,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
     (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
     (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
@@ -85,6 +86,8 @@ class Status:
     live: int
     waiting: int
     """Live memories without a vector."""
+    links_waiting: int
+    """Live memories that are pending for links."""
     sources: int
     runs: int
     recalls: int
@@ -154,6 +157,8 @@ class Readiness:
     """True if the embedding model is loaded, or switched off."""
     waiting: int
     """Memories that are pending for a vector. The service is ready even so, because they are found by their words."""
+    links_waiting: int
+    """Memories that are pending for links; they are found without them."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
 
@@ -166,10 +171,11 @@ class Readiness:
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of the parts that the service needs; it never raises."""
     silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
-    revision, answers, waiting, full = None, True, 0, ""
+    revision, answers, waiting, links_waiting, full = None, True, 0, 0, ""
     try:
         revision, mend = await state(database)
-        waiting = 0 if mend else await pending_count(database.across)
+        if not mend:
+            waiting, links_waiting = await pending_counts(database.across)
         full = await database.lack_of_room()
     except DatabaseUnavailable as error:
         answers, mend = False, str(error)
@@ -179,6 +185,7 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
         head=head(),
         model=model_loaded,
         waiting=waiting,
+        links_waiting=links_waiting,
         reasons=tuple(filter(None, (silent, mend, full))),
     )
 
@@ -189,6 +196,8 @@ class Gauges:
 
     pending: int
     """Memories that are pending for a vector."""
+    pending_links: int
+    """Memories that are pending for links."""
     refused: Mapping[str, int]
     """Memories and observations that were not stored, by reason."""
     move: Move | None
@@ -204,6 +213,7 @@ async def gauges(database: Database) -> Gauges:
     async with database.across() as session:
         return Gauges(
             pending=await indexing.pending_count(session),
+            pending_links=await indexing.pending_links_count(session),
             refused=await memories.refusals_of_all(session),
             move=(await move_state(session)).move,
         )

@@ -51,3 +51,12 @@ async def test_a_deleted_chunk_stays_out_of_its_file_for_ever(client: httpx.Asyn
     bodies = [chunk["body"] for chunk in (await get(client, "/api/memories"))["memories"]]
     assert any("90 euros" in body for body in bodies)
     assert not any("hums" in body for body in bodies)
+
+
+async def test_one_memory_is_deleted_by_its_address(client: httpx.AsyncClient) -> None:
+    note = (await post(client, "/api/memories", {"kind": "note", "body": "The valve sticks in winter."}))["ids"][0]
+    assert (await client.delete(f"/api/memories/{note}")).status_code == 204
+    assert [memory["id"] for memory in await get(client, "/api/memories/deleted")] == [note]
+    for address in (note, "00000000-0000-4000-8000-000000000000"):
+        again = await client.delete(f"/api/memories/{address}")
+        assert (again.status_code, address in again.json()["detail"]) == (404, True)

@@ -10,7 +10,7 @@ import pytest
 from app.db.database import Database
 from app.index import backfill
 from app.index import vectors as store
-from app.index.backfill import build_indexes, pending_count, pouring, serving_model, vector_bytes
+from app.index.backfill import build_indexes, pending_counts, pouring, serving_model, vector_bytes
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import Door, remember
@@ -111,7 +111,7 @@ async def test_an_index_is_built_before_all_is_embedded(
             if await indexes(own_services.database):
                 break
             await asyncio.sleep(0.05)
-        assert await pending_count(own_services.database.across) == 1
+        assert (await pending_counts(own_services.database.across))[0] == 1
         slow.let_go.set()
         await until_settled(own_services)
 

@@ -15,7 +15,7 @@ from app.errors import ConfigurationError, EmbeddingUnavailable
 from app.index import models as stored
 from app.index import reembed as moves
 from app.index import vectors
-from app.index.backfill import embed_all_pending, pending_count, queue_lacking
+from app.index.backfill import embed_all_pending, pending_counts, queue_lacking
 from app.index.models import MoveState, move_state
 from app.index.reembed import UNSETTLED_SECONDS, FollowingProvider, speaking
 from app.intake.reports.ingest import ingest
@@ -107,7 +107,7 @@ async def test_the_store_moves_while_queries_are_answered(
     assert set(modes) == {"hybrid"}
     assert following.model_id == "turned"
     assert (await found(database, provider)).mode == "lexical"
-    assert await pending_count(database.across) == 0
+    assert (await pending_counts(database.across))[0] == 0
     await database.close()
 
 
@@ -154,7 +154,7 @@ async def test_what_lacks_a_vector_is_found_by_count(
     async with database.across() as session:
         await session.execute("DELETE FROM embeddings WHERE memory_id IN (SELECT memory_id FROM memories LIMIT 7)")
     assert await queue_lacking(database.across)
-    assert await pending_count(database.across) == 7
+    assert (await pending_counts(database.across))[0] == 7
     await database.close()
 
 
@@ -195,7 +195,7 @@ async def test_a_worker_that_embeds_by_the_old_model_leaves_the_rest_to_the_new_
     old.let_go.set()
     assert await embedding == 0
     assert await vectors_of(own) == {"turned": 600}
-    assert await pending_count(own.across) == 0
+    assert (await pending_counts(own.across))[0] == 0
 
 
 async def test_what_a_writer_straddles_the_move_with_is_embedded_again(

@@ -7,6 +7,7 @@ import httpx
 import psycopg
 
 from app.db.database import Database
+from app.links.linking import link_pending
 from app.operations.status import readiness
 from tests.api.calls import post
 
@@ -33,6 +34,17 @@ async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(ow
     await database.close()
     assert not found.ready
     assert "priors migrate" in found.reasons[0]
+
+
+async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, database: Database) -> None:
+    await link_pending(database, across=database.across)
+    notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
+    for note in notes:
+        await post(client, "/api/memories", note)
+    status, ready = (await client.get("/api/status")).json(), (await client.get("/ready")).json()
+    assert status["links_waiting"] == 3
+    assert ready["links_waiting"] >= 3
+    assert re.search(r"^priors_links_waiting [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:

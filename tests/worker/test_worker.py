@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from app.index import backfill
-from app.index.backfill import pending_count
+from app.index.backfill import pending_counts
 from app.links import linking
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import ask_again, get_observation, request_observation
@@ -23,10 +23,10 @@ from tests.worker.working import jobs, note, until_jobs, until_settled, working
 
 async def test_a_worker_embeds_what_waits_and_counts_the_words(own_services: Services) -> None:
     await note(own_services, *(f"Finding number {number} of the judge" for number in range(5)))
-    assert await pending_count(own_services.database.across) == 5
+    assert (await pending_counts(own_services.database.across))[0] == 5
     async with working(own_services):
         await until_settled(own_services)
-    assert await pending_count(own_services.database.across) == 0
+    assert (await pending_counts(own_services.database.across))[0] == 0
     async with own_services.database.across() as session:
         known = "SELECT document_count FROM lexeme_statistics WHERE lexeme = 'judg'"
         assert await session.value(known) == 5
@@ -55,7 +55,7 @@ async def test_a_worker_that_was_killed_leaves_nothing_undone(own_services: Serv
     await note(own_services, "One more")
     async with working(own_services):
         await until_settled(own_services, but_for="doing")
-    assert await pending_count(own_services.database.across) == 0
+    assert (await pending_counts(own_services.database.across))[0] == 0
     async with own_services.database.across() as session:
         assert await session.value("SELECT count(*) FROM embeddings") == 21
 
@@ -108,7 +108,7 @@ async def test_another_of_its_kind_takes_no_place_while_links_are_found(own_serv
                 await note(own_services, f"Finding {number} of the scout", workspace="fresh")
             alone = {("link_waiting", "doing"), ("link_waiting", "todo")}
             await until_jobs(own_services, lambda found: found == alone)
-            assert await pending_count(own_services.database.across) == 0
+            assert (await pending_counts(own_services.database.across))[0] == 0
             async with own_services.database.across() as session:
                 counted = "SELECT document_count FROM workspaces ORDER BY workspace_id"
                 assert await session.column(counted) == [1, 3]
@@ -148,7 +148,7 @@ async def test_what_a_killed_worker_had_under_way_bars_nothing(own_services: Ser
         await note(own_services, "The second finding of the judge")
     async with working(own_services):
         await until_settled(own_services)
-    assert await pending_count(own_services.database.across) == 0
+    assert (await pending_counts(own_services.database.across))[0] == 0
     assert await jobs(own_services) == set()
 
 
@@ -166,4 +166,4 @@ async def test_a_part_that_does_not_answer_is_asked_again(
         failing.let_go.set()
         await until_settled(services)
     assert await jobs(services) == set()
-    assert await pending_count(services.database.across) == 0
+    assert (await pending_counts(services.database.across))[0] == 0
