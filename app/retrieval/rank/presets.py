@@ -44,9 +44,9 @@ class Preset:
     """Weights of the features of the best hits' texts; None if the texts do not count."""
     threshold: Threshold | None = None
     """Excludes irrelevant memories; None if all candidates are ranked."""
-    title_kinds: frozenset[str] = frozenset({"observation", "cue", "note"})
+    title_kinds: frozenset[str] = frozenset({"observation"})
     """Kinds for which two memories of one title are duplicates. A chunk's title is its section, a message's its
-    speaker."""
+    speaker, and two cues or notes of one title may contradict each other."""
     dedupe_by_text: bool = True
     """True if memories of near-identical texts are duplicates too."""
     nearest: int | None = None
