@@ -19,7 +19,7 @@ from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.gate import NAME_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import LARGEST_K, QUERY_LIMIT, History, Query, checked_preset
+from app.retrieval.recall import LARGEST_K, LONGEST_HALF_LIFE, QUERY_LIMIT, History, Query, checked_preset
 from app.retrieval.search import get_recall, search
 from app.workspaces.workspace import Workspace
 
@@ -28,6 +28,18 @@ QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
 Now = Annotated[
     datetime | None,
     Meta(description="what `last week` is told from and ages are counted to; without it the present"),
+]
+SemanticThreshold = Annotated[
+    float | None,
+    Meta(
+        ge=0,
+        le=1,
+        description="the least similarity by which a memory is a hit for its meaning; without it the preset's",
+    ),
+]
+HalfLife = Annotated[
+    float | None,
+    Meta(gt=0, le=LONGEST_HALF_LIFE, description="days after which recency is half way to its floor; without it 365"),
 ]
 Rerank = Annotated[
     bool | None,
@@ -76,6 +88,8 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
+    semantic_threshold: SemanticThreshold = None
+    half_life_days: HalfLife = None
     now: Now = None
     rerank: Rerank = None
 
@@ -100,6 +114,8 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     weights: WeightsInput | None = None
+    semantic_threshold: SemanticThreshold = None
+    half_life_days: HalfLife = None
     now: Now = None
     rerank: Rerank = None
 

@@ -71,6 +71,12 @@ class Choice:
     until: Moment = None
     now: NowOption = None
     preset: Annotated[str, typer.Option("--preset", help="default, ranks, classic or closest.")] = "default"
+    semantic_threshold: Annotated[
+        float | None, typer.Option("--semantic-threshold", help="Least similarity of a hit by meaning, 0 to 1.")
+    ] = None
+    half_life: Annotated[
+        float | None, typer.Option("--half-life", help="Days after which recency is half way to its floor.")
+    ] = None
     language: LanguageOption = None
 
     def query(self, text: str, k: int, asker: Asker, purpose: str) -> "Query":
@@ -96,6 +102,8 @@ class Choice:
             run_id=asker.run_id,
             purpose=purpose,
             now=in_utc(self.now),
+            semantic_threshold=self.semantic_threshold,
+            half_life_days=self.half_life,
         )
 
 

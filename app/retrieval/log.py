@@ -195,9 +195,13 @@ def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:
     return Recall(recall_id=new_id(), hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
 
 
+OPTIONS = ("weights", "semantic_threshold", "half_life_days", "now", "rerank")
+"""Options of a query that the log has where they were given."""
+
+
 def _record(query: Query, recall: Recall, tokens: int | None, **more: object) -> dict[str, Any]:
     """Returns the parameters for the statement that stores the recall; `more` are further ones."""
-    given = {"weights": query.weights, "now": query.now, "rerank": query.rerank, **more}
+    given = {name: getattr(query, name) for name in OPTIONS} | more
     always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     hits = [
         {"rank": place, "memory_id": hit.memory.memory_id, "score": hit.score, "explain": hit.logged}

@@ -12,7 +12,7 @@ from app.memories import filters
 from app.memories.filters import Filters
 from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
 from app.memories.memory import Memory, in_utc
-from app.retrieval.rank.presets import DEFAULT, PRESETS, Preset
+from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.workspaces.workspace import check_language
 
@@ -37,6 +37,11 @@ class Query:
     purpose: str = "search"
     weights: Weights | None = None
     """Weights in place of the preset's own."""
+    semantic_threshold: float | None = None
+    """The least cosine similarity by which a memory is a hit for its meaning, in place of the preset's own; one that
+    has the query's words, or that others lend enough, is a hit all the same with the presets that score these."""
+    half_life_days: float | None = None
+    """Days after which recency is half way to its floor, in place of the weights' own; with it, age counts."""
     now: datetime | None = None
     """The moment to which `last week` and ages are relative, in its own time zone or UTC; None stands for the
     present."""
@@ -51,19 +56,27 @@ class Query:
         return self.now if self.now.tzinfo else in_utc(self.now)
 
 
+LONGEST_HALF_LIFE = 36_500
+"""Days: a century, after which age hardly counts."""
 WEIGHED = ("relevance", "quality")
 """The weights that a query may set."""
 
 
 def checked_preset(query: Query) -> Preset:
-    """Returns the preset that the query names, with the query's own weights.
+    """Returns the preset that the query names, with the query's own weights and threshold.
 
     Raises:
         InvalidInput: a part of the query is not valid.
     """
     check(list(islice(_reasons(query), 1)))
     preset = PRESETS[query.preset]
-    return preset if query.weights is None else replace(preset, weights=query.weights)
+    weights = preset.weights if query.weights is None else query.weights
+    if query.half_life_days is not None:
+        weights = replace(weights, half_life_days=query.half_life_days)
+    threshold = preset.threshold
+    if query.semantic_threshold is not None:
+        threshold = (threshold or BY_MEANING).at(query.semantic_threshold)
+    return replace(preset, weights=weights, threshold=threshold)
 
 
 def _reasons(query: Query) -> Iterator[str]:
@@ -87,6 +100,14 @@ def _reasons(query: Query) -> Iterator[str]:
         filters.check(query.filters)
     if query.preset not in PRESETS:
         yield f"preset: {query.preset!r} is none; there are {', '.join(PRESETS)}"
+    yield from _out_of_range(query)
+
+
+def _out_of_range(query: Query) -> Iterator[str]:
+    if query.semantic_threshold is not None and not 0 <= query.semantic_threshold <= 1:
+        yield "semantic_threshold: must be from 0 to 1"
+    if query.half_life_days is not None and not 0 < query.half_life_days <= LONGEST_HALF_LIFE:
+        yield f"half_life_days: must be above 0 and at most {LONGEST_HALF_LIFE:,}"
     given = {} if query.weights is None else asdict(query.weights)
     yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
 

@@ -1,6 +1,7 @@
 """From a pool to a ranking, and what reading the texts changes of it."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from app.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.rank import Candidate, Ranked, ranked, reread
 from app.retrieval.rank.text_features import Text
+from app.retrieval.recall import Query, checked_preset
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)
 PLACES = 4
@@ -114,3 +116,27 @@ def test_where_no_word_is_found_each_hit_stands_by_its_own_similarity() -> None:
     wordless = ranked(pool, DEFAULT, query="the of", full_match=0.0, now=NOW)
     assert len(places(list(wordless))) == 3
     assert len(best("qqqq", DEFAULT, near._replace(bm25=1.0), beside, linked_source)) == 3
+
+
+def test_each_hit_has_a_floor_of_its_own() -> None:
+    far = candidate(9, similarity=0.13)._replace(bm25=0.1, source_id=None, ordinal=None)
+    near, worded, lone = (
+        far._replace(memory_id=UUID(int=5), similarity=0.25),
+        far._replace(memory_id=UUID(int=6), bm25=0.4),
+        far._replace(memory_id=UUID(int=7), similarity=None, bm25=0.3),
+    )
+    best_one = candidate(1, similarity=0.5)._replace(bm25=0.2)
+    assert sorted(places(best("quick connectors", DEFAULT, best_one, far, near, worded, lone))) == [1, 5, 6, 7]
+    beside = far._replace(source_id=best_one.source_id, ordinal=11)
+    assert sorted(places(best("quick connectors", DEFAULT, candidate(1, similarity=1.0), beside))) == [1, 9]
+    assert 9 in places(best("quick connectors in January 2024", DEFAULT, best_one, far))
+
+
+@pytest.mark.parametrize("preset", ["default", "classic", "closest"])
+def test_a_query_sets_its_own_least_similarity_and_half_life(preset: str) -> None:
+    pool = [candidate(place, similarity=similarity)._replace(bm25=0.0) for place, similarity in ((1, 0.6), (2, 0.5))]
+    given = Query(text="pumps", k=5, preset=preset, semantic_threshold=0.55, half_life_days=10)
+    assert places(best("pumps", checked_preset(given), *pool)) == [1]
+    assert len(best("pumps", checked_preset(replace(given, semantic_threshold=0.4)), *pool)) == 2
+    (old,) = best("pumps", checked_preset(given), pool[0]._replace(happened_at=NOW - timedelta(days=10)))
+    assert old.rank.recency == pytest.approx(0.9)

@@ -116,7 +116,10 @@ async def test_the_right_memory_comes_first(store: Store, query: str, title: str
 
 
 async def test_two_cues_of_one_title_that_contradict_each_other_are_both_found(empty: Store) -> None:
-    lessons = ("Retry the scout at once when it returns no actors.", "Never retry an empty scout: widen its query first.")
+    lessons = (
+        "Retry the scout at once when it returns no actors.",
+        "Never retry an empty scout: widen its query first.",
+    )
     await empty.add(*(NewMemory(kind="cue", title="Empty scout", body=lesson) for lesson in lessons))
     assert {hit.body for hit in (await empty.ask("the scout is empty, retry it?")).hits} == set(lessons)
 

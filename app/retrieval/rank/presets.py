@@ -1,12 +1,30 @@
 """The presets: named recipes for ranking, with their weights and thresholds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.retrieval.rank.features import DEFAULT_BLEND, Blend
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.text_features import TextFeatures
 
 UNLINKED = Blend(links={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The least that speaks for a hit, whatever the best one has; one of these is enough.
+
+    Calibrated on a LoCoMo conversation, HotpotQA dev and the example reports, checked on what was left out
+    (docs/retrieval.md): no evidence is lost, and half of what other topics' queries brought is left out.
+    """
+
+    similarity: float = 0.25
+    """Cosine similarity of its own."""
+    lexical: float = 0.2
+    """Lexical score of its own."""
+    lexical_alone: float = 0.1
+    """The same where it has no similarity."""
+    lent: float = 0.2
+    """Gain by its neighbours and links: an answer may share no word with its question, which stands before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +49,20 @@ class Threshold:
     """The limit of the lexical score if no memory has a similarity."""
     share: float = 0.2
     """A hit with less than this share of the best hit's evidence is left out."""
+    floor: Floor = Floor()
+    """The least that each hit must have of its own."""
+
+    def at(self, similarity: float) -> "Threshold":
+        """Returns the threshold with another least similarity."""
+        floor = replace(self.floor, similarity=similarity)
+        return replace(self, similarity=similarity, unmatched=similarity, floor=floor)
+
+
+NEVER = float("inf")
+BY_MEANING = Threshold(
+    lexical=NEVER, lexical_alone=0.0, share=0.0, floor=Floor(lexical=NEVER, lexical_alone=0.0, lent=NEVER)
+)
+"""The threshold of a preset without one, if a query sets its similarity; a memory without a vector stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

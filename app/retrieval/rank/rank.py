@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
-from app.retrieval.rank.presets import Preset, Threshold
+from app.retrieval.rank.presets import Floor, Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
 from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
 from app.text.dates import closeness, periods
@@ -154,7 +154,22 @@ def _relevant(
     least_lexical = threshold.lexical if similarities else threshold.lexical_alone
     if max(similarities, default=-1.0) < threshold.similarity and all(value < least_lexical for value in found.lexical):
         return ()
-    return [place for place, value in enumerate(found.values) if value >= threshold.share]
+    return [
+        place
+        for place, value in enumerate(found.values)
+        if value >= threshold.share and _stands(pool[place], found[place], threshold.floor)
+    ]
+
+
+def _stands(item: Candidate, found: Relevance, floor: Floor) -> bool:
+    """Tells if a hit has something of its own, is lent enough by others, or is from the time that the query names."""
+    least = floor.lexical_alone if item.similarity is None else floor.lexical
+    return (
+        found.lexical >= least
+        or (item.similarity or 0.0) >= floor.similarity
+        or found.neighbours + found.links >= floor.lent
+        or found.dated > 0
+    )
 
 
 def _rank(item: Candidate, value: float, preset: Preset, now: datetime) -> Rank:
