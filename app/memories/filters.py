@@ -12,7 +12,7 @@ from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
-from app.memories.store import JOINED, SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, memory_of
 from app.safety.secrets import masked_values
 
 GLOB_LIMIT = 500
@@ -27,8 +27,8 @@ CLAUSES = {
     "kinds": "m.kind = ANY(%(kinds)s::text[])",
     "source": "s.uri ~ %(source)s",
     "tags": "m.tags @> %(tags)s::text[]",
-    "since": "coalesce(m.occurred_at, m.created_at) >= %(since)s",
-    "until": "coalesce(m.occurred_at, m.created_at) < %(until)s",
+    "since": f"{HAPPENED} >= %(since)s",
+    "until": f"{HAPPENED} < %(until)s",
     "task_types": OBSERVED.format(column="task_type"),
     "verdicts": OBSERVED.format(column="verdict"),
     "min_quality": "m.quality >= %(min_quality)s::int",
@@ -106,8 +106,8 @@ class Filters:
     tags: tuple[str, ...] = ()
     """Tags: a memory must have all of them."""
     since: datetime | None = None
-    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is
-    unknown."""
+    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is unknown. A
+    chunk of an undated report has no moment: neither `since` nor `until` keeps it."""
     until: datetime | None = None
     """The latest moment, exclusive."""
     task_types: tuple[str, ...] = ()

@@ -39,6 +39,10 @@ FROM memories m
 WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND m.content_hash = ANY(%(hashes)s::bytea[])
 """
 
+HAPPENED = "CASE WHEN m.kind = 'chunk' THEN m.occurred_at ELSE coalesce(m.occurred_at, m.created_at) END"
+"""The moment of a memory: when it was stored, if its writer says nothing else. A report may be old when it is stored,
+so an undated chunk has none."""
+
 WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
     occurred_at, content_hash, findings, retired_as"""
 INSERT = f"""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from app.db.tables import TERM_DIMENSIONS
 from app.index.models import StoredModel
 from app.links.relations import SIMILAR, SUPERSEDES
-from app.memories.store import JOINED
+from app.memories.store import HAPPENED, JOINED
 from app.retrieval.rank.features import SPREADING
 
 WITH_NEIGHBOURS = 10
@@ -74,7 +74,7 @@ def pool_statement(shape: Shape) -> str:
     ), near AS MATERIALIZED ({_first(arms)} UNION SELECT memory_id FROM neighbour)
     {_linked(shape, _first(arms, SEEDS)) if shape.linked else UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
-        coalesce(m.occurred_at, m.created_at) AS happened_at, {_similarity(shape)} AS similarity,
+        {HAPPENED} AS happened_at, {_similarity(shape)} AS similarity,
         {_bm25(shape)} AS bm25, seeds.seed, linked.edges
     FROM pool {joins} LEFT JOIN seeds USING (memory_id) LEFT JOIN linked USING (memory_id)
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
@@ -248,16 +248,20 @@ def inverse_document_frequency(document_count: int, total: int) -> float:
     return math.log1p((total - known + 0.5) / (known + 0.5))
 
 
-def lexical_query(terms: Sequence[Term], *, total: int) -> LexicalQuery | None:
+def lexical_query(terms: Sequence[Term], *, total: int, most: int | None = None) -> LexicalQuery | None:
     """Returns the query for these terms in a workspace of `total` memories; None without terms.
 
     The rarest known terms, at least one, are looked up as long as they match no more documents than the budget. Terms
     that the statistics do not know are looked up too, because the latest memories may have them.
+    `most` limits the number of terms.
     """
     if not terms:
         return None
     unknown = sorted((term for term in terms if not term.document_count), key=lambda term: term.lexeme)[:UNKNOWN_LIMIT]
     known = sorted((term for term in terms if term.document_count), key=lambda term: (term.document_count, term.lexeme))
+    if most is not None:
+        known = known[:most]
+        unknown = unknown[: most - len(known)]
     known = known[: TERM_LIMIT - len(unknown)]
     ranked = [*known, *unknown]
     wanted = [*_rarest(known, max(DOCUMENT_BUDGET, total // DOCUMENT_SHARE)), *unknown]

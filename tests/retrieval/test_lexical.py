@@ -5,6 +5,7 @@ import math
 import pytest
 
 from app.retrieval.arms import TERM_LIMIT, Term, inverse_document_frequency, lexical_query
+from app.retrieval.rank.presets import CLASSIC
 
 
 def term(lexeme: str, document_count: int, dimension: int = 1) -> Term:
@@ -75,3 +76,11 @@ def test_words_that_nobody_has_do_not_crowd_out_those_that_somebody_has() -> Non
     assert query is not None
     assert "'scout'" in query.match
     assert "99:" in query.weights
+
+
+def test_a_recipe_looks_up_only_so_many_terms() -> None:
+    terms = [term(f"word{number}", number + 1, number + 1) for number in range(20)]
+    query = lexical_query([*terms, term("new", 0, 99)], total=100, most=CLASSIC.most_terms)
+    assert query is not None
+    assert query.match == " | ".join(f"'word{number}'" for number in range(8))
+    assert query.weights.count(":") == 8

@@ -140,3 +140,17 @@ def test_a_query_sets_its_own_least_similarity_and_half_life(preset: str) -> Non
     assert len(best("pumps", checked_preset(replace(given, semantic_threshold=0.4)), *pool)) == 2
     (old,) = best("pumps", checked_preset(given), pool[0]._replace(happened_at=NOW - timedelta(days=10)))
     assert old.rank.recency == pytest.approx(0.9)
+
+
+def test_full_matches_are_told_apart_where_there_are_no_vectors() -> None:
+    pool = [candidate(place)._replace(similarity=None, source_id=None, bm25=1.8 + place) for place in range(3)]
+    ranking = best("pumps", DEFAULT, *pool)
+    assert places(ranking) == [2, 1, 0]
+    scores = [item.relevance.lexical for item in ranking]
+    assert scores == sorted(set(scores), reverse=True)
+    assert scores[0] < 1
+
+
+def test_a_memory_of_no_known_time_is_neither_new_nor_old() -> None:
+    (unknown,) = best("pumps in May 2023", DEFAULT, candidate(1)._replace(happened_at=None))
+    assert (unknown.rank.recency, unknown.relevance.dated) == (pytest.approx(0.9), 0.0)

@@ -32,6 +32,7 @@ from app.intake.reports.scan import (
     UnreadableFile,
     discover,
     gone,
+    judged_on,
     read,
     without_secrets,
 )
@@ -113,6 +114,7 @@ async def _take_in(state: IngestionState, found: Discovery) -> None:
     for path, reason in found.failures.items():
         state.note(FileOutcome(path=path, status=FAILED, reason=reason))
     missing = await _missing(state, found)
+    state.dates = await asyncio.to_thread(judged_on, found.files.keys(), max_bytes=state.intake.max_file_bytes)
     pipeline = Pipeline(state)
     try:
         for file in found.files.values():
@@ -148,7 +150,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
-        digest = file_hash(content, state.language)
+        digest = file_hash(content, state.language, state.dates.get(file.path.parent))
         known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
@@ -166,7 +168,10 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
 
 async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
     counter, mask = state.intake.counter, state.intake.mask
-    return await asyncio.to_thread(prepare, content, file, language=state.language, counter=counter, mask=mask)
+    dated = state.dates.get(file.path.parent)
+    return await asyncio.to_thread(
+        prepare, content, file, language=state.language, counter=counter, mask=mask, dated=dated
+    )
 
 
 async def _settle(state: IngestionState) -> None:

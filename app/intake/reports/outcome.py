@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from uuid import UUID
 
 import msgspec
@@ -127,6 +128,8 @@ class IngestionState:
     """Files by path: the live file, or else the file that was retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files that no longer exist at their path, by content: a moved file came from one of them."""
+    dates: dict[Path, datetime] = field(default_factory=dict)
+    """The date of the judgement in each folder that has a dated one: its undated files are of that time."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
     """Chunks that need the vector of their new title."""

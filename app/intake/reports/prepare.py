@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -46,19 +47,32 @@ class Prepared:
     """Chunks of machine noise that are not stored."""
 
 
-def file_hash(content: bytes, language: str) -> bytes:
-    """Returns the hash by which an unchanged file is recognised."""
-    prefix = f"{CHUNKER_VERSION}:{language}:".encode()
+def file_hash(content: bytes, language: str, dated: datetime | None = None) -> bytes:
+    """Returns the hash by which a file is recognised as unchanged, the date that its folder gives it included."""
+    prefix = f"{CHUNKER_VERSION}:{language}:{'' if dated is None else dated.isoformat()}".encode()
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
-def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCounter, mask: bool = True) -> Prepared:
+def prepare(
+    content: bytes,
+    file: ReportFile,
+    *,
+    language: str,
+    counter: TokenCounter,
+    mask: bool = True,
+    dated: datetime | None = None,
+) -> Prepared:
     """Chunks a file and makes its rows. A chunk with a finding of the injection scan gets a row for quarantine.
+
+    `dated` is the date of chunks that state none.
 
     Raises:
         InvalidInput: the content is not a report; the message says why.
     """
-    chunks = chunk_report(file.shown, content, counter)
+    chunks = [
+        chunk if chunk.occurred_at else replace(chunk, occurred_at=dated)
+        for chunk in chunk_report(file.shown, content, counter)
+    ]
     tags = path_tags(file.shown)
     source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
     passed = [_passed(_memory(chunk, ordinal, tags), source, mask=mask) for ordinal, chunk in enumerate(chunks)]
@@ -66,7 +80,7 @@ def prepare(content: bytes, file: ReportFile, *, language: str, counter: TokenCo
     return Prepared(
         uri=file.uri,
         title=str(file.shown),
-        content_hash=file_hash(content, language),
+        content_hash=file_hash(content, language, dated),
         rows=tuple(
             replace(item, tokens=count).row(source_id=None, language=language)
             for item, count in zip(passed, tokens, strict=True)

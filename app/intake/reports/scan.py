@@ -1,13 +1,21 @@
 """Finds and reads report files. A file that cannot be read is named with its reason, and does not stop the others."""
 
 import hashlib
+import json
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+import frontmatter
+import yaml
+
+from app.intake.reports.chunk import found_date
 from app.memories.gate import too_long_uri
 from app.safety.secrets import mask
 
@@ -162,6 +170,31 @@ def read(path: Path, *, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise UnreadableFile(f"is larger than {max_bytes:,} bytes; split it, or raise PRIORS_MAX_FILE_BYTES")
     return content
+
+
+JUDGEMENT = re.compile("judge?ment|verdict|evaluation", re.IGNORECASE)
+"""In the name of a file that judges the reports beside it."""
+
+
+def judged_on(files: Iterable[Path], *, max_bytes: int) -> dict[Path, datetime]:
+    """Returns the date of the earliest dated judgement in the folder of each of these files that has one."""
+    found = {folder: list(_judgement_dates(folder, max_bytes)) for folder in {file.parent for file in files}}
+    return {folder: min(dates) for folder, dates in found.items() if dates}
+
+
+def _judgement_dates(folder: Path, max_bytes: int) -> Iterator[datetime]:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix.lower() in SUFFIXES and JUDGEMENT.search(path.stem):
+                # A file that cannot be read is named when it is ingested itself.
+                with suppress(UnreadableFile, ValueError, yaml.YAMLError, RecursionError):
+                    date = found_date(_facts(path.suffix.lower(), read(path, max_bytes=max_bytes).decode("utf-8-sig")))
+                    yield from () if date is None else (date,)
+
+
+def _facts(suffix: str, text: str) -> Mapping[str, Any]:
+    facts = json.loads(text) if suffix == ".json" else frontmatter.parse(text)[0]
+    return facts if isinstance(facts, dict) else {}
 
 
 def printable(path: Path) -> str:

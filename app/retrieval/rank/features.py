@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
-from math import sqrt
+from math import exp, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -159,7 +159,7 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     (recall@10 0.764 and 0.763), and it can show that no memory is relevant.
     """
     vector = [0.0 if not item.similarity or item.similarity < 0 else min(1.0, item.similarity) for item in pool]
-    lexical = [min(1.0, item.bm25 / full_match) if item.bm25 and full_match else 0.0 for item in pool]
+    lexical = _lexical(pool, full_match)
     if blend.by_rank:
         fused = reciprocal_ranks(pool)
     else:
@@ -179,6 +179,19 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     values = [value / best for value in raw]
     edges = [boost.edge for boost in boosts]
     return Relevances((values, raw, vector, lexical, fused, neighbours, sources, titles, dates, links, edges))
+
+
+KNEE = 0.8
+"""The lexical score above which a pool without vectors is bent instead of cut off."""
+
+
+def _lexical(pool: Sequence[Evidence], full_match: float) -> list[float]:
+    """Returns the lexical scores, at most 1. Without vectors nothing else tells full matches apart: they near 1."""
+    shares = [item.bm25 / full_match if item.bm25 and full_match else 0.0 for item in pool]
+    if any(item.similarity is not None for item in pool):
+        return [min(1.0, share) for share in shares]
+    rest = 1 - KNEE
+    return [share if share <= KNEE else 1 - rest * exp((KNEE - share) / rest) for share in shares]
 
 
 def reciprocal_ranks(pool: Sequence[Evidence], *, constant: float = 60.0) -> list[float]:

@@ -88,6 +88,8 @@ class Preset:
     ratings."""
     most: int | None = None
     """Most hits that it gives."""
+    most_terms: int | None = None
+    """Most terms of the query that count, the rarest; None if only the lexical arm's own limit applies."""
 
 
 DEFAULT = Preset(name="default", weights=Weights(), threshold=Threshold())
@@ -100,8 +102,10 @@ CLASSIC = Preset(
     dedupe_by_text=False,
     nearest=12,
     most=4,
+    most_terms=8,
 )
-"""The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4."""
+"""The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are looked up
+where there are no vectors."""
 
 RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
 """The default with reciprocal rank fusion in place of score fusion."""

@@ -50,15 +50,18 @@ def quality_adjustment(quality: int) -> float:
     return max(LEAST_ADJUSTMENT, 1 + RATING_STEP * quality)
 
 
-def recency(age_days: float, weights: Weights) -> float:
-    """Returns the factor of a memory's age: 1 when new, half way to the floor after the half-life."""
+def recency(age_days: float | None, weights: Weights) -> float:
+    """Returns the factor of a memory's age: 1 when new, half way to the floor after the half-life, or if unknown."""
     if weights.half_life_days is None:
         return 1.0
     floor = weights.recency_floor
+    age_days = weights.half_life_days if age_days is None else age_days
     return floor + (1 - floor) * math.exp2(-max(0.0, age_days) / weights.half_life_days)
 
 
-def rank(relevance: float, *, final_score: float | None, quality: int, age_days: float, weights: Weights) -> Rank:
+def rank(
+    relevance: float, *, final_score: float | None, quality: int, age_days: float | None, weights: Weights
+) -> Rank:
     """Returns the rank of a memory of this relevance (0 to 1), score, ratings and age."""
     weight, adjustment, fresh = qual_weight(final_score), quality_adjustment(quality), recency(age_days, weights)
     value = (weights.relevance * relevance + weights.quality * weight) * adjustment * fresh

@@ -29,7 +29,8 @@ class Candidate(NamedTuple):
     ordinal: int | None
     final_score: float | None
     quality: int
-    happened_at: datetime
+    happened_at: datetime | None
+    """None for a chunk of an undated report."""
     similarity: float | None
     """Cosine similarity, -1 to 1; None if the memory has no vector."""
     bm25: float
@@ -95,7 +96,11 @@ def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evid
     """
     titles = named(query, [item.title for item in pool])
     times = periods(query, now)
-    dates = [closeness(item.happened_at, times) for item in pool] if times else [0.0] * len(pool)
+    dates = (
+        [0.0 if item.happened_at is None else closeness(item.happened_at, times) for item in pool]
+        if times
+        else [0.0] * len(pool)
+    )
     numbers: dict[int, int] = {}
     return [
         Evidence(
@@ -173,11 +178,12 @@ def _stands(item: Candidate, found: Relevance, floor: Floor) -> bool:
 
 
 def _rank(item: Candidate, value: float, preset: Preset, now: datetime) -> Rank:
+    age = None if item.happened_at is None else (now - item.happened_at).total_seconds() / SECONDS_A_DAY
     return rank(
         value,
         final_score=item.final_score,
         quality=0 if preset.by_place else item.quality,
-        age_days=(now - item.happened_at).total_seconds() / SECONDS_A_DAY,
+        age_days=age,
         weights=preset.weights,
     )
 

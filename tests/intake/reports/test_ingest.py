@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from app.intake.reports.ingest import ingest, ingest_content, watch
 from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions
 from app.intake.reports.pipeline import FIRST_WINDOW
 from app.memories.browse import list_memories, list_sources
+from app.memories.filters import Filters
 from app.memories.lifecycle import delete_memories, quarantined, restore_memories
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -109,6 +111,24 @@ async def test_chunks_keep_where_they_come_from(tree: Tree) -> None:
     assert [memory.final_score for memory in judged] == [pytest.approx(3.2)] * len(judged)
     assert {memory.occurred_at.date().isoformat() for memory in judged if memory.occurred_at} == {"2026-03-01"}
     assert "No actors" in (await tree.find("why did v6 not pass"))[0]
+
+
+async def test_an_undated_report_is_of_its_folders_judgement_or_of_no_known_time(tree: Tree) -> None:
+    tree.write("bads-russia/v6/report.md", REPORT)
+    alone = tree.write("bads-russia/v7/report.md", REPORT)
+    await tree.ingest()
+    today = Filters(since=datetime(2020, 1, 1, tzinfo=UTC))
+    found = await search(
+        tree.database, tree.provider, workspace=tree.workspace, query=Query(text="market without a method", k=3)
+    )
+    assert {hit.explain["recency"] for hit in found.hits} == {0.9}
+    assert await list_memories(tree.database, workspace=tree.workspace, filters=today) == []
+    judgement = tree.write("bads-russia/v6/judgement.json", JUDGEMENT)
+    assert statuses(await tree.ingest())["bads-russia/v6/report.md"] == "changed"
+    dated = await list_memories(tree.database, workspace=tree.workspace, filters=today)
+    assert {memory.source_title for memory in dated} == {"bads-russia/v6/judgement.json", "bads-russia/v6/report.md"}
+    assert {str(memory.occurred_at and memory.occurred_at.date()) for memory in dated} == {"2026-03-01"}
+    assert set(statuses(await tree.ingest(judgement.with_name("report.md"), alone)).values()) == {"unchanged"}
 
 
 async def test_an_unchanged_tree_embeds_nothing(tree: Tree) -> None:
