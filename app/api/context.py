@@ -57,7 +57,7 @@ class Metrics:
         self.reports = Counter("priors_reports", "Report files sent", ["outcome"], registry=registry)
         self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
-        self.links_waiting = Gauge("priors_links_waiting", "Memories that wait for links", registry=registry)
+        self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
         self.moved = Gauge(
             "priors_reembed_memories",
             "Memories, and how many of them have a vector of the model that the store moves to",
@@ -68,7 +68,7 @@ class Metrics:
     def note_gauges(self, found: Gauges) -> None:
         """Shows the figures that other processes change too, such as the memories that a worker refused."""
         self.waiting.set(found.pending)
-        self.links_waiting.set(found.pending_links)
+        self.pending_links.set(found.pending_links)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
         self.note_move(found.move)

@@ -30,7 +30,7 @@ Now = Annotated[
     Meta(description="what `last week` is told from and ages are counted to; without it the present"),
 ]
 SemanticThreshold = Annotated[
-    float | None,
+    float,
     Meta(
         ge=0,
         le=1,
@@ -38,7 +38,7 @@ SemanticThreshold = Annotated[
     ),
 ]
 HalfLife = Annotated[
-    float | None,
+    float,
     Meta(gt=0, le=LONGEST_HALF_LIFE, description="days after which recency is half way to its floor; without it 365"),
 ]
 Rerank = Annotated[
@@ -88,8 +88,8 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     run_id: Name | None = None
     weights: WeightsInput | None = None
-    semantic_threshold: SemanticThreshold = None
-    half_life_days: HalfLife = None
+    semantic_threshold: SemanticThreshold | None = None
+    half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
 
@@ -114,8 +114,8 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
     weights: WeightsInput | None = None
-    semantic_threshold: SemanticThreshold = None
-    half_life_days: HalfLife = None
+    semantic_threshold: SemanticThreshold | None = None
+    half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
 

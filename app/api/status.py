@@ -35,7 +35,7 @@ class ReadyView(Struct, frozen=True):
     head: str
     model: bool
     waiting: int
-    links_waiting: int
+    pending_links: int
     reasons: Sequence[str]
 
 
@@ -63,7 +63,7 @@ class StatusView(Struct, frozen=True):
     live: int
     waiting: int
     """Live memories without a vector."""
-    links_waiting: int
+    pending_links: int
     """Live memories that are pending for links."""
     sources: int
     runs: int
@@ -103,7 +103,7 @@ class HealthController(Controller):
         call = Call(state)
         found = await readiness(call.database, model_loaded=call.context.model_loaded)
         call.metrics.waiting.set(found.waiting)
-        call.metrics.links_waiting.set(found.links_waiting)
+        call.metrics.pending_links.set(found.pending_links)
         return Response(converted(found, ReadyView), status_code=200 if found.ready else 503)
 
     @get("/metrics", media_type="text/plain", responses=PROBLEMS)

@@ -106,8 +106,8 @@ class Filters:
     tags: tuple[str, ...] = ()
     """Tags: a memory must have all of them."""
     since: datetime | None = None
-    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is unknown. A
-    chunk of an undated report has no moment: neither `since` nor `until` keeps it."""
+    """The earliest moment, inclusive. A memory's moment is when it occurred, or when it was stored if that is unknown.
+    A chunk of an undated report has no moment: neither `since` nor `until` keeps it."""
     until: datetime | None = None
     """The latest moment, exclusive."""
     task_types: tuple[str, ...] = ()

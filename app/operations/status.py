@@ -41,7 +41,7 @@ COUNTS_OF_ONE = """
 SELECT
     (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
-    (SELECT count(DISTINCT memory_id) FROM pending_links WHERE workspace_id = %(workspace_id)s) AS links_waiting,
+    (SELECT count(DISTINCT memory_id) FROM pending_links WHERE workspace_id = %(workspace_id)s) AS pending_links,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
     (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
     (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
@@ -86,7 +86,7 @@ class Status:
     live: int
     waiting: int
     """Live memories without a vector."""
-    links_waiting: int
+    pending_links: int
     """Live memories that are pending for links."""
     sources: int
     runs: int
@@ -157,7 +157,7 @@ class Readiness:
     """True if the embedding model is loaded, or switched off."""
     waiting: int
     """Memories that are pending for a vector. The service is ready even so, because they are found by their words."""
-    links_waiting: int
+    pending_links: int
     """Memories that are pending for links; they are found without them."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
@@ -171,11 +171,11 @@ class Readiness:
 async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
     """Returns the state of the parts that the service needs; it never raises."""
     silent = "" if model_loaded else "the embedding model is not loaded yet; answers are by words alone"
-    revision, answers, waiting, links_waiting, full = None, True, 0, 0, ""
+    revision, answers, waiting, pending_links, full = None, True, 0, 0, ""
     try:
         revision, mend = await state(database)
         if not mend:
-            waiting, links_waiting = await pending_counts(database.across)
+            waiting, pending_links = await pending_counts(database.across)
         full = await database.lack_of_room()
     except DatabaseUnavailable as error:
         answers, mend = False, str(error)
@@ -185,7 +185,7 @@ async def readiness(database: Database, *, model_loaded: bool) -> Readiness:
         head=head(),
         model=model_loaded,
         waiting=waiting,
-        links_waiting=links_waiting,
+        pending_links=pending_links,
         reasons=tuple(filter(None, (silent, mend, full))),
     )
 

@@ -16,7 +16,9 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) ->
     assert (await client.get("/health")).json() == {"status": "ok"}
     ready = await client.get("/ready")
     assert (ready.status_code, ready.json()["reasons"]) == (200, [])
-    await client.post("/api/search", json={"query": "anything"})
+    for given in ({}, {"semantic_threshold": 0.5, "half_life_days": 30}):
+        assert (await client.post("/api/search", json={"query": "anything", **given})).status_code == 200
+    assert (await client.post("/api/search", json={"query": "anything", "half_life_days": 0})).status_code == 400
     metrics = (await client.get("/metrics")).text
     assert 'priors_requests_total{method="POST",route="/api/search",status="200"}' in metrics
     assert "priors_recalls_total" in metrics
@@ -42,9 +44,9 @@ async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, database:
     for note in notes:
         await post(client, "/api/memories", note)
     status, ready = (await client.get("/api/status")).json(), (await client.get("/ready")).json()
-    assert status["links_waiting"] == 3
-    assert ready["links_waiting"] >= 3
-    assert re.search(r"^priors_links_waiting [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
+    assert status["pending_links"] == 3
+    assert ready["pending_links"] >= 3
+    assert re.search(r"^priors_links_pending [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:

@@ -104,8 +104,8 @@ CLASSIC = Preset(
     most=4,
     most_terms=8,
 )
-"""The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are looked up
-where there are no vectors."""
+"""The original recipe to the letter: the 12 nearest, no recency, deduplicated by title, the best 4; 8 terms are
+looked up where there are no vectors."""
 
 RANKS = Preset(name="ranks", weights=Weights(), blend=Blend(by_rank=True), threshold=Threshold())
 """The default with reciprocal rank fusion in place of score fusion."""
