@@ -6,6 +6,7 @@ from benchmarks import (
     history,
     ingestion,
     injection,
+    judgements,
     links,
     locomo,
     multihop,
@@ -17,6 +18,7 @@ from benchmarks import (
 if __name__ == "__main__":
     compression.main([])
     injection.main([])
+    judgements.main([])
     write_gate.main([])
     locomo.main([])
     multihop.main([])

@@ -13,6 +13,7 @@ from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from app.api.cases import CasesController
 from app.api.context import Call, Context, Metrics
 from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
@@ -39,6 +40,7 @@ ROUTES = (
     ReportsController,
     RetrievalController,
     RunsController,
+    CasesController,
     FeedbackController,
     LifecycleController,
     LinksController,

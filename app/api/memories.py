@@ -87,7 +87,7 @@ class SourcePage(Struct, frozen=True):
 class LinkedView(Struct):
     """A memory at the other end of a link."""
 
-    relation: Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar"]
+    relation: Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar", "same_task"]
     direction: Literal["out", "in"]
 
 
@@ -122,7 +122,7 @@ class LinkDeletion(Struct, forbid_unknown_fields=True):
 
     from_id: UUID
     to_id: UUID
-    relation: Literal["derived_from", "supersedes", "mentions", "same_entity", "similar"]
+    relation: Literal["derived_from", "supersedes", "mentions", "same_entity", "similar", "same_task"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class ObservationInput(Struct, forbid_unknown_fields=True):
     task_type: Name = ""
     narrative: Annotated[str, Meta(max_length=BODY_LIMIT)] = ""
     facts: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
+    queries: Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=100)] = []
     output_path: Annotated[str, Meta(max_length=URI_LIMIT)] | None = None
     verdict: Name = ""
 

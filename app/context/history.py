@@ -28,7 +28,9 @@ from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section, placed
+from app.retrieval.rank.roles import role_of
 from app.retrieval.recall import Broken, History, Query, Reuse
+from app.retrieval.roles import roles_of
 from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 
@@ -67,7 +69,8 @@ async def history(
     )
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
-    make = partial(section, finding.hits, budget=budget_tokens, counter=counter)
+    role = role_of(query.agent, roles_of(workspace))
+    make = partial(section, finding.hits, budget=budget_tokens, counter=counter, role=role)
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
     finding = await placed(database, finding)
     async with database.session(finding.workspace, transaction=False) as session:

@@ -86,6 +86,7 @@ _table(
     *_default("0", document_count=sa.BigInteger, mean_length=sa.REAL),
     *_moments("statistics_at", nullable=True),
     *_moments("created_at", now=True),
+    *_default("{}", roles=JSONB),
     sa.PrimaryKeyConstraint("workspace_id"),
     sa.UniqueConstraint("name"),
 )
@@ -238,6 +239,7 @@ _table(
     *_optional(output_path=sa.Text),
     *_required(verdict=sa.Text, compressor=sa.Text),
     *_optional(model=sa.Text, prompt=sa.Text, superseded_by=Id),
+    *_default("{}", queries=ARRAY(sa.Text)),
     sa.CheckConstraint("compressor IN ('llm', 'extractive', 'given')", name="compressor"),
     _index("observations_task_ix", sa.text("md5(task)")),
 )
@@ -269,6 +271,50 @@ _table(
     _index("compressions_run_ix", "run_id", where="run_id IS NOT NULL"),
     _index("compressions_memory_ix", "memory_id", where="memory_id IS NOT NULL"),
     sa.Index("compressions_waiting_ix", "created_at", postgresql_where=sa.text("outcome IS NULL")),
+)
+
+# As a report or a run states it; `issues` is told by occurrences once it is `matched` with the others of its case.
+_table(
+    "judgements",
+    *_of_workspace(judgement_id=Id),
+    *_optional(source_id=Id, run_id=sa.Text),
+    *_required(pointer=sa.Text, case_name=sa.Text, case_title=sa.Text, version=sa.Text),
+    *_moments("judged_at", nullable=True),
+    *_optional(score=sa.REAL, stated=sa.Double),
+    *_required(verdict=sa.Text),
+    *_optional(passed=sa.Boolean),
+    *_required(grade=sa.Text, judge=sa.Text, basis=sa.Text, summary=sa.Text, lists_issues=sa.Boolean),
+    *_default("[]", issues=JSONB),
+    *_default(FALSE, matched=sa.Boolean),
+    *_moments("created_at", now=True),
+    _deleted_with("sources", source_id="source_id"),
+    sa.CheckConstraint("score BETWEEN 0 AND 10", name="score"),
+    sa.CheckConstraint("basis IN ('judged', 'listed', 'reported')", name="basis"),
+    sa.CheckConstraint("num_nonnulls(source_id, run_id) = 1", name="origin"),
+    _index("judgements_case_ix", "case_name"),
+    _index("judgements_source_ix", "source_id", where="source_id IS NOT NULL"),
+    _index("judgements_run_uq", "run_id", unique=True, where="run_id IS NOT NULL"),
+    _index("judgements_unmatched_ix", "case_name", where="NOT matched"),
+)
+
+_table(
+    "issues",
+    *_of_workspace(issue_id=Id),
+    *_required(
+        case_name=sa.Text, title=sa.Text, severity=sa.Text, status=sa.Text, versions=ARRAY(sa.Text), mended_in=sa.Text
+    ),
+    *_moments("updated_at", now=True),
+    sa.CheckConstraint("status IN ('open', 'mended')", name="status"),
+    _index("issues_case_ix", "case_name"),
+)
+
+_table(
+    "issue_occurrences",
+    *_keyed(judgement_id=Id, place=sa.SmallInteger, version=sa.Text, status=sa.Text),
+    *_required(issue_id=Id, severity=sa.Text),
+    _deleted_with("judgements", judgement_id="judgement_id"),
+    _deleted_with("issues", issue_id="issue_id"),
+    _index("issue_occurrences_issue_ix", "issue_id"),
 )
 
 # Rows are only appended: an undo is a row that names the row it undoes, so that the log replays to every quality.
@@ -332,7 +378,7 @@ _table(
     _deleted_with("memories", from_id="memory_id", key_name="links_from_fk"),
     _deleted_with("memories", to_id="memory_id", key_name="links_to_fk"),
     sa.CheckConstraint(
-        "relation IN ('mentions', 'same_entity', 'similar', 'derived_from', 'supersedes')", name="relation"
+        "relation IN ('mentions', 'same_entity', 'similar', 'derived_from', 'supersedes', 'same_task')", name="relation"
     ),
     sa.CheckConstraint("weight > 0 AND weight <= 1", name="weight"),
     sa.CheckConstraint("from_id <> to_id", name="itself"),

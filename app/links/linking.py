@@ -28,6 +28,7 @@ from app.links.relations import (
     Text,
     compared,
     mentioned,
+    of_one_task,
     read,
     without_brackets,
 )
@@ -154,9 +155,12 @@ async def _others(
     async with database.session(workspace_id, transaction=False) as session:
         found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
         texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
+        observed = {item.memory_id for item in batch if item.kind == "observation"}
+        tasks = await lookup.tasks(session) if observed else []
     named = dict(zip(titled, found[: len(phrases)], strict=True))
     shared = dict(zip(spoken, found[len(phrases) :], strict=True))
-    return await asyncio.to_thread(compared, named, shared, texts)
+    others = await asyncio.to_thread(compared, named, shared, texts)
+    return others._replace(tasks=await asyncio.to_thread(of_one_task, observed, tasks))
 
 
 async def _mentions(
@@ -187,7 +191,7 @@ async def _write(
         current = {memory_id: named for memory_id, named in mentions.items() if memory_id not in changed}
         await store.write_mentions(session, current)
         await store.remove(session, others.common)
-        await store.add(session, [link for link in others.sharing if changed.isdisjoint(link[:2])])
+        await store.add(session, [link for link in (*others.sharing, *others.tasks) if changed.isdisjoint(link[:2])])
 
 
 async def _link_by_vectors(database: Database, workspace_id: int) -> None:

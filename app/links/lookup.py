@@ -7,7 +7,7 @@ from uuid import UUID
 from app.db.session import Session
 from app.index.indexing import THESE, VECTORS, WORDS
 from app.index.models import StoredModel
-from app.links.relations import Text
+from app.links.relations import TASKS_COMPARED, Task, Text
 
 OTHERS_AT_MOST = 64
 """Most memories that are read for a phrase. A phrase that more memories have links nothing."""
@@ -50,6 +50,12 @@ TEXTS = f"""
 SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM memories
 WHERE {THESE} AND valid_until IS NULL
 """  # noqa: S608 - constants
+
+TASKS = """
+SELECT o.memory_id, o.task FROM observations o JOIN memories m USING (workspace_id, memory_id)
+WHERE o.workspace_id = %(workspace_id)s AND o.task <> '' AND m.valid_until IS NULL
+ORDER BY o.memory_id DESC LIMIT %(limit)s
+"""
 
 # A phrase of only frequent words is not searched for: the index would read all memories with any of them.
 HAVING = """
@@ -95,6 +101,11 @@ async def pending_texts(session: Session, limit: int) -> list[Text]:
 async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
     """Returns memories that are pending to be linked by vectors, oldest first, with how often each was queued."""
     return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
+
+
+async def tasks(session: Session) -> list[Task]:
+    """Returns the tasks of the newest live observations, the newest first."""
+    return [Task(*row) for row in await session.rows(TASKS, {"limit": TASKS_COMPARED})]
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, Text]:

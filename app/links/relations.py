@@ -13,12 +13,12 @@ from uuid import UUID
 
 from app.text.words import BEFORE, SENTENCE_BEGINS, content_words, names, says
 
-NEXT, MENTIONS, SAME_ENTITY, SIMILAR = "next", "mentions", "same_entity", "similar"
+NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
 GIVEN = (DERIVED_FROM, SUPERSEDES)
 """The relations that callers set. The others are found: the next search for links would replace a caller's link."""
-FOUND = (MENTIONS, SAME_ENTITY, SIMILAR)
-"""The relations that are found, in texts and by vectors."""
+FOUND = (MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK)
+"""The relations that are found: in texts, by vectors and by the tasks of observations."""
 RELATIONS = (NEXT, *GIVEN, *FOUND)
 """All relations, in the order in which they are shown."""
 
@@ -50,6 +50,15 @@ class Linked:
     weight: float
 
 
+TASKS_COMPARED = 1_000
+"""The newest observations whose tasks are compared with a new one's: 1,000 take 3 ms."""
+OF_ONE_TASK = 4
+"""Observations that one is linked with by its task, the nearest and then the newest: a task that runs each day would
+else link each with hundreds."""
+ANGLE, LEAST_SHARED = 0.6, 3
+"""Share of the words of two tasks that both have, and their number, from which they are two angles of one task: "LLM
+inference cost optimization: batching" and "…: quantization" share 4 of 6."""
+VERSIONED = re.compile(r"\bv\.?\d+(?:\.\d+)*\b|\d+", re.IGNORECASE)
 TITLE_BEARERS = 3
 """Live memories that may share a title. The rest of a text tells two people of one name apart; a title that the
 sections of a hundred reports share names no subject."""
@@ -164,6 +173,41 @@ class Reading(NamedTuple):
     names: Sequence[str] = ()
 
 
+class Task(NamedTuple):
+    """An observation's task."""
+
+    memory_id: UUID
+    task: str
+
+
+def of_one_task(new: Collection[UUID], tasks: Sequence[Task]) -> list[Link]:
+    """Returns links between new observations and those of the same task or another angle of it.
+
+    `tasks` has those of all that are compared, the newest first. Versions and numbers in a task do not count.
+    """
+    words = {item.memory_id: content_words(VERSIONED.sub(" ", item.task)) for item in tasks}
+    links: dict[tuple[UUID, UUID], Link] = {}
+    for memory_id in (item.memory_id for item in tasks if item.memory_id in new):
+        near = [
+            (_shared(words[memory_id], words[item.memory_id]), item.memory_id)
+            for item in tasks
+            if item.memory_id != memory_id
+        ]
+        # Sorted is stable: of those that are equally near the newest come first.
+        for weight, other in sorted(near, key=lambda pair: -pair[0])[:OF_ONE_TASK]:
+            if weight:
+                pair = (max(memory_id, other), min(memory_id, other))
+                links[pair] = Link(*pair, SAME_TASK, weight)
+    return list(links.values())
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    """Returns the share of words that two tasks have in common; 0 where they are not one."""
+    common = len(one & other)
+    share = common / len(one | other) if common else 0.0
+    return share if share == 1 or (share >= ANGLE and common >= LEAST_SHARED) else 0.0
+
+
 class Others(NamedTuple):
     """The relations of other texts to a batch."""
 
@@ -172,6 +216,7 @@ class Others(NamedTuple):
     sharing: Collection[Link]
     common: Collection[Link]
     """Links by names that have become common."""
+    tasks: Collection[Link] = ()
 
 
 def read(batch: Sequence[Text]) -> Mapping[UUID, Reading]:

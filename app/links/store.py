@@ -8,7 +8,7 @@ import msgspec
 from app.db.session import Session
 from app.index.indexing import THESE, VECTORS, queue_for_links
 from app.links import relations
-from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SIMILAR, Link, Linked
+from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SAME_TASK, SIMILAR, Link, Linked
 
 # A text that named an earlier title of the memory no longer refers to it.
 RENAMED = """
@@ -167,7 +167,9 @@ async def forget_found(session: Session, ids: Sequence[UUID]) -> None:
     Links from other texts that mention one are kept: its title may be the same.
     """
     await queue_for_links(session, ids, step=VECTORS)
-    await session.execute(FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR], "outward": list(FOUND)})
+    await session.execute(
+        FORGET_FOUND, {"ids": list(ids), "both": [SAME_ENTITY, SIMILAR, SAME_TASK], "outward": list(FOUND)}
+    )
 
 
 async def forget_memories(session: Session, ids: Sequence[UUID]) -> None:

@@ -40,6 +40,7 @@ DETAIL_LIMITS = {
     "output_path": TASK_LIMIT,
     "narrative": BODY_LIMIT,
     "facts": BODY_LIMIT,
+    "queries": BODY_LIMIT,
 }
 
 

@@ -44,6 +44,8 @@ class ObservationDetail:
     task_type: str = ""
     narrative: str = ""
     facts: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    """What the run searched for; it is found by them too."""
     output_path: str | None = None
     verdict: str = ""
     compressor: str = "given"

@@ -68,7 +68,7 @@ UPDATE memories SET valid_until = now(), retired_as = %(reason)s
 WHERE {THESE} AND (valid_until IS NULL OR coalesce(retired_as, 'gone') = ANY(%(over)s)) RETURNING memory_id
 """  # noqa: S608 - constants
 
-OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt"
+OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt, queries"
 INSERT_GIVEN = f"""
 INSERT INTO observations AS o (workspace_id, {OBSERVED})
 SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
@@ -84,6 +84,7 @@ MERGED = {
     },
     "facts": """CASE WHEN o.facts = '{}' OR NOT %(known_first)s::boolean AND EXCLUDED.facts <> '{}'
             THEN EXCLUDED.facts ELSE o.facts END""",
+    "queries": "ARRAY(SELECT DISTINCT unnest(o.queries || EXCLUDED.queries) ORDER BY 1)",
 }
 MERGE_OBSERVATIONS = f"""
 {INSERT_GIVEN}

@@ -85,7 +85,9 @@ async def _write(
     if of_runs:
         await traces_of(runs).note_joined(session, of_runs)
     updated = await _update(session, rows, known, known_first=known_first)
-    updated |= await _merge_observations(session, again, known_first=known_first)
+    merged = await _merge_observations(session, again, known_first=known_first)
+    await index_words(session, sorted(merged))
+    updated |= merged
     model = await _served_model(session, rows)
     if fresh:
         inserted = sorted(fresh.values(), key=lambda row: row.memory_id)

@@ -75,7 +75,7 @@ def pool_statement(shape: Shape) -> str:
     {_linked(shape, _first(arms, SEEDS)) if shape.linked else UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
         {HAPPENED} AS happened_at, {_similarity(shape)} AS similarity,
-        {_bm25(shape)} AS bm25, seeds.seed, linked.edges
+        {_bm25(shape)} AS bm25, seeds.seed, linked.edges, coalesce(m.metadata ->> 'facet', m.kind) AS facet
     FROM pool {joins} LEFT JOIN seeds USING (memory_id) LEFT JOIN linked USING (memory_id)
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
     """  # noqa: S608 - built of constants and numbers; every value is a parameter

@@ -25,6 +25,8 @@ ARM_LIMIT = 60
 (recall@10 0.766, 0.771 and 0.775 with the neighbours of the best 10); each candidate costs two look-ups."""
 SPARE = 12
 """Candidates in addition to the wanted hits, because dedupe leaves some out."""
+POOL_OF_A_ROLE = 240
+"""Candidates from each arm for a role: with 60 of 130 chunks, what a role needs was missing."""
 KEPT_AT_MOST = 5_000
 """If at most this many memories pass a filter, the survey finds them, and both arms score all of them without an
 index."""
@@ -182,8 +184,11 @@ class Question:
     """The lexical arm's candidates; None if this arm is left out."""
 
 
-def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
-    """Returns the question for a query, without the vector and the lexical arm's hits."""
+def question_of(survey: Survey, query: Query, preset: Preset, *, plain: bool = True) -> Question:
+    """Returns the question for a query, still without the lexical arm's hits and the vector.
+
+    It is not `plain` for a role, which chooses among more candidates.
+    """
     clauses, values = conditions(query.filters)
     return Question(
         survey=survey,
@@ -192,7 +197,7 @@ def question_of(survey: Survey, query: Query, preset: Preset) -> Question:
         clauses=tuple(clauses),
         scanned=tuple(indexed_conditions(query.filters)),
         values=values,
-        least=query.k + SPARE,
+        least=query.k + SPARE if plain else POOL_OF_A_ROLE,
         linked=survey.linked and bool(preset.blend.links),
     )
 

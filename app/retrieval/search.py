@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cache, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,10 +14,12 @@ from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable
 from app.index.models import StoredModel
 from app.index.reembed import speaking
 from app.index.vectors import as_literal, embedded_text
+from app.links.relations import SAME_TASK
 from app.memories.filters import Filters
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, Vector
 from app.retrieval.candidates import (
+    POOL_OF_A_ROLE,
     SPARE,
     TOLERATED_PENDING,
     Question,
@@ -31,7 +32,8 @@ from app.retrieval.candidates import (
 from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
-from app.retrieval.rank.rank import Ranked, ranked, reread
+from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
+from app.retrieval.rank.roles import LEAST_OF_A_PART, Part, Role, fit, role_of, with_parts
 from app.retrieval.rank.text_features import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
     HYBRID,
@@ -45,6 +47,7 @@ from app.retrieval.recall import (
     Recall,
     checked_preset,
 )
+from app.retrieval.roles import roles_of
 from app.safety.scan import is_suspect
 from app.safety.secrets import masked_values
 from app.text.words import WORD
@@ -102,6 +105,11 @@ class _Call(NamedTuple):
     preset: Preset
     suspects: bool
     """True where memories with a suspect text are hits too."""
+
+    @property
+    def asking(self) -> Asking:
+        """The query as ranking takes it."""
+        return Asking(self.query.text, self.query.moment, role_of(self.query.agent, roles_of(self.workspace)))
 
 
 async def find(
@@ -168,7 +176,7 @@ async def _question(call: _Call) -> Question | None:
         known = await survey(session, query.text, filters=query.filters, language=language)
         if known is None or not known.live:
             return None
-        question = question_of(known, query, call.preset)
+        question = question_of(known, query, call.preset, plain=call.preset.judges_all or not call.asking.role.parts)
         return replace(question, lexical_hits=await lexical_hits(session, question))
 
 
@@ -246,11 +254,15 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
         return ()
     hits: tuple[Hit, ...] = ()
     chosen: list[tuple[Ranked, Memory]] = []
-    full_match, now = question.words.full_match if question.words else 0.0, call.query.moment
+    full_match, asking = question.words.full_match if question.words else 0.0, call.asking
     async with call.database.session(call.workspace, transaction=False) as session:
-        pool = await candidates(session, replace(question, least=wanted + SPARE))
-        best = ranked(pool, call.preset, query=call.query.text, full_match=full_match, now=now)
-        read = partial(_read, chosen, call, wanted, now=now, wording=cache(wording))
+        pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
+        best = ranked(pool, call.preset, asking, full_match=full_match)
+        if question.least == POOL_OF_A_ROLE:
+            ranking = list(best)
+            first = with_parts(asking.role, ranking, wanted + SPARE, partial(_part, asking.role))
+            best = chain(first, (item for item in ranking if item not in first))
+        read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
         while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
             live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
             read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
@@ -269,22 +281,36 @@ def _read(
     call: _Call,
     wanted: int,
     *,
-    now: datetime,
+    asking: Asking,
     wording: Callable[[str], Wording],
 ) -> tuple[Hit, ...]:
     """Returns the first `wanted` hits in the order that their texts give; the order depends on all of them."""
     memories = {item.candidate.memory_id: memory for item, memory in chosen}
     texts = [Text(memory.title, memory.body, memory.source_id, memory.ordinal) for memory in memories.values()]
     preset = call.preset
-    again = reread([item for item, _ in chosen], texts, preset, query=call.query.text, now=now)
+    again = reread([item for item, _ in chosen], texts, preset, asking)
     items = {item.candidate.memory_id: item for item in again}
     single = deduplicated(
         [memories[memory_id] for memory_id in items],
         title_kinds=preset.title_kinds,
         by_text=preset.dedupe_by_text,
         wording=wording,
+        paired=lambda memory: _is_paired(items[memory.memory_id]),
     )
-    return tuple(_hit(items[memory.memory_id], memory) for memory in islice(single, wanted))
+    kept = with_parts(asking.role, single, wanted, lambda memory: _part(asking.role, items[memory.memory_id]))
+    return tuple(_hit(items[memory.memory_id], memory) for memory in kept)
+
+
+def _is_paired(item: Ranked) -> bool:
+    """Tells if a memory comes with another observation of its task, which may have its title."""
+    edge = item.relevance.edge
+    return edge is not None and edge.relation == SAME_TASK
+
+
+def _part(role: Role, item: Ranked) -> Part | None:
+    """Returns the part of the role that a memory serves, as its facet and title say, if it speaks to the query."""
+    is_relevant = item.rank.relevance >= LEAST_OF_A_PART
+    return fit(role, item.candidate.facet, item.candidate.title)[1] if is_relevant else None
 
 
 def _hit(item: Ranked, memory: Memory) -> Hit:

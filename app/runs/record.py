@@ -13,6 +13,8 @@ from app.memories import store as memories
 from app.memories.browse import LARGEST_PAGE, with_memory
 from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
+from app.runs.judgements import store as judgements
+from app.runs.judgements.extract import in_run
 from app.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory
 from app.safety.secrets import mask, masked_values
 from app.workspaces.resolve import made
@@ -61,6 +63,7 @@ async def record_run(
                 held = await store.held_by(session, run.run_id)
                 await memories.lock(session, held)
                 await store.judge(session, held, known_first=known_first)
+            await judgements.note_run(session, in_run(saved))
             return saved, is_new
 
     return await again_after_deadlock(attempt)

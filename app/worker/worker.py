@@ -16,7 +16,7 @@ from procrastinate.manager import JobManager
 
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
-from app.db.session import COMPRESS, EMBED, INDEX, LINK, STATISTICS
+from app.db.session import COMPRESS, EMBED, INDEX, LINK, MATCH, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
@@ -24,6 +24,7 @@ from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
 from app.links.linking import link_slice, many_pending
 from app.operations.maintenance import drop_retired, empty_trash
+from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_pending
 from app.wiring import Services
@@ -168,6 +169,17 @@ async def _link(services: Services) -> None:
         await _ask(services, LINK)
 
 
+@tasks.task(name=MATCH, pass_context=True, queue="default")
+async def match_issues_task(context: JobContext, workspace_id: int) -> None:
+    """Match the issues of a workspace's cases over their versions."""
+    services, lock = _services(context), f"{MATCH}:{workspace_id}"
+    async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
+        await asyncio.sleep(SETTLE_SECONDS)
+        workspace = await resolve_id(services.database, workspace_id)
+        mask = services.settings.mask_secrets
+        await match_issues(services.database, services.provider, services.counter, workspace=workspace, mask=mask)
+
+
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
 async def refresh_statistics_task(context: JobContext, workspace_id: int) -> None:
     """Counts a workspace's lexical statistics again if they are stale."""
@@ -201,6 +213,8 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await empty_trash(across, days=services.settings.trash_days)
     for task in (EMBED, INDEX, LINK):
         await _ask(services, task)
+    for workspace_id in await workspaces_to_match(across):
+        await _ask(services, MATCH, lock=f"{MATCH}:{workspace_id}", workspace_id=workspace_id)
     await refresh_all_statistics(database, across=across)
 
 

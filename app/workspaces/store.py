@@ -1,19 +1,27 @@
 """The SQL of workspaces. SQL functions that see all of them find a workspace by its name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from app.db.session import Row, Session
 from app.workspaces.workspace import Workspace
 
-FIND = "SELECT workspace_id, name, language, languages FROM priors_workspace(%(name)s)"
-MAKE = "SELECT workspace_id, name, language, languages FROM priors_make_workspace(%(name)s, %(language)s)"
-GET = "SELECT workspace_id, name, language, languages FROM workspaces WHERE workspace_id = %(workspace_id)s"
+FIND = "SELECT workspace_id, name, language, languages, roles FROM priors_workspace(%(name)s)"
+MAKE = "SELECT workspace_id, name, language, languages, roles FROM priors_make_workspace(%(name)s, %(language)s)"
+GET = "SELECT workspace_id, name, language, languages, roles FROM workspaces WHERE workspace_id = %(workspace_id)s"
 ADD_LANGUAGES = """
 UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
 SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
+SET_ROLE = """
+UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(name)s::text
+    ELSE roles || jsonb_build_object(%(name)s::text, %(role)s::jsonb) END
+WHERE workspace_id = %(workspace_id)s
+"""
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
 FIRST_LENGTH = """
@@ -63,6 +71,12 @@ async def set_language(session: Session, workspace: Workspace, language: str) ->
     await add_languages(session, workspace, {language})
 
 
+async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
+    """Give the workspace a role of its own; None takes it away."""
+    encoded = None if role is None else msgspec.json.encode(role).decode()
+    await session.execute(SET_ROLE, {"name": name, "role": encoded})
+
+
 async def ids_of_all(session: Session) -> list[int]:
     """Returns the ids of all workspaces."""
     return await session.column(IDS_OF_ALL)
@@ -90,5 +104,9 @@ async def set_mean_length(session: Session, mean_length: float) -> None:
 
 def _workspace_of(row: Row) -> Workspace:
     return Workspace(
-        workspace_id=row.workspace_id, name=row.name, language=row.language, languages=tuple(row.languages)
+        workspace_id=row.workspace_id,
+        name=row.name,
+        language=row.language,
+        languages=tuple(row.languages),
+        roles=row.roles,
     )

@@ -1,7 +1,9 @@
 """The tenant that all verbs take, its valid names, and the languages of its texts."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from app.errors import InvalidInput
 
@@ -21,6 +23,8 @@ class Workspace:
     """Text search configuration of a memory or query that names none."""
     languages: tuple[str, ...]
     """Text search configurations of all its memories."""
+    roles: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Its own roles by name, as JSON."""
 
 
 def checked_name(name: str) -> str:

@@ -18,6 +18,7 @@ from benchmarks import (
     history,
     ingestion,
     injection,
+    judgements,
     links,
     locomo,
     million,
@@ -90,6 +91,15 @@ def test_injection(tmp_path: Path) -> None:
     figures = by_name(injection.main(["--characters", "2000", "--data", str(tmp_path)]))
     assert figures["own attacks caught"] >= 0.95
     assert figures["own clean texts blocked"] == 0
+
+
+def test_judgements(tmp_path: Path) -> None:
+    folder = tmp_path / "case" / "run_01"
+    folder.mkdir(parents=True)
+    (folder / "judgment.json").write_text('{"score": 0.96, "passed": true, "grade": "A"}')
+    figures = by_name(judgements.main(["--reports", str(tmp_path)]))
+    assert figures["judgments read as stated, of 1"] == 1
+    assert figures["issues matched, precision, held out"] > 0.95
 
 
 @pytest.mark.usefixtures("prepared")

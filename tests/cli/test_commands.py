@@ -175,6 +175,29 @@ def test_brackets_in_a_memory_are_no_markup(folder: Path, tmp_path: Path) -> Non
     assert "Route [/api] [red]" in found.stdout
 
 
+def test_a_case_and_roles_are_shown_and_roles_changed(folder: Path, tmp_path: Path) -> None:
+    for version, score in (("v1", 4.1), ("v2", 7.6)):
+        report = tmp_path / "tea-china" / version / "judgement.json"
+        report.parent.mkdir(parents=True)
+        report.write_text(json.dumps({"score": score, "verdict": "fail", "issues": ["P1: TAM without methodology"]}))
+    assert call(folder, "ingest", str(tmp_path), "-w", "cases").returncode == 0
+    assert call(folder, "case", "-w", "cases").stdout == "tea-china: 2 versions, 1 open issues, 1 recurring\n"
+    shown = call(folder, "case", "Tea China", "-w", "cases").stdout
+    assert "- v2: 7.6/10 (+3.5), fail. recurring: TAM without methodology" in shown
+    assert "- TAM without methodology: v1 and v2, open, P1" in shown
+    document = json.loads(call(folder, "case", "tea-china", "-w", "cases", "--json").stdout)
+    assert [version["score"] for version in document["versions"]] == [4.1, 7.6]
+    assert "no judged case" in call(folder, "case", "coffee", "-w", "cases").stderr
+    role = tmp_path / "role.json"
+    role.write_text('{"parts": [{"title": "Prices", "words": ["price"]}]}')
+    (saved,) = call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").stdout.splitlines()
+    assert json.loads(saved)["parts"][0]["title"] == "Prices"
+    assert len(call(folder, "roles", "-w", "cases").stdout.splitlines()) == 6
+    assert call(folder, "roles", "analyst", "--remove", "-w", "cases").stdout == ""
+    role.write_text("[]")
+    assert call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").returncode == 2
+
+
 def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs.jsonl"
     runs.write_text('{"run_id": "r1", "task": "t", "final_score": 7}\n{"task": "no id"}\n')

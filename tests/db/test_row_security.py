@@ -60,6 +60,18 @@ FILL = {
         "(workspace_id, kind, node_limit, memory_id, content_hash, x, y, cluster, fitted)"
         " VALUES (%(w)s, '', 1, %(a)s, '', 0, 0, 0, true)"
     ),
+    "judgements": (
+        "(workspace_id, judgement_id, run_id, pointer, case_name, case_title, version, verdict, grade, judge, basis,"
+        " summary, lists_issues) VALUES (%(w)s, %(a)s, 'run', '', 'c', 'c', 'v1', '', '', '', 'judged', '', true)"
+    ),
+    "issues": (
+        "(workspace_id, issue_id, case_name, title, severity, status, versions, mended_in)"
+        " VALUES (%(w)s, %(a)s, 'c', 't', 'P1', 'open', '{v1}', '')"
+    ),
+    "issue_occurrences": (
+        "(workspace_id, judgement_id, place, version, status, issue_id, severity)"
+        " VALUES (%(w)s, %(a)s, 0, 'v1', 'open', %(a)s, 'P1')"
+    ),
     "links": "(workspace_id, from_id, to_id, relation) VALUES (%(w)s, %(a)s, %(b)s, 'mentions')",
     "titles": "(workspace_id, memory_id, key) VALUES (%(w)s, %(a)s, 'title')",
     "pending_links": "(workspace_id, memory_id, step) VALUES (%(w)s, %(a)s, 'words')",

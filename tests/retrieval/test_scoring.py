@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
-from app.retrieval.rank.rank import Candidate, Ranked, ranked, reread
+from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
 from app.retrieval.rank.text_features import Text
 from app.retrieval.recall import Query, checked_preset
 
@@ -40,7 +40,7 @@ def candidate(place: int, *, happened_at: datetime = NOW, similarity: float = 0.
 
 def best(query: str, preset: Preset = DEFAULT, *pool: Candidate) -> list[Ranked]:
     chosen = pool or [candidate(place) for place in range(PLACES)]
-    return list(ranked(chosen, preset, query=query, full_match=2.0, now=NOW))
+    return list(ranked(chosen, preset, Asking(query, NOW), full_match=2.0))
 
 
 def places(ranking: list[Ranked]) -> list[int]:
@@ -64,7 +64,7 @@ def test_the_text_decides_between_equals_and_says_by_what() -> None:
     bodies = ["Did it fail?", "It failed.", "The deploy script failed.", "It failed on Monday."]
     ranking = best(query)
     texts = [Text("", bodies[place], "s", place * 10) for place in places(ranking)]
-    again = reread(ranking, texts, DEFAULT, query=query, now=NOW)
+    again = reread(ranking, texts, DEFAULT, Asking(query, NOW))
     assert places(again) == [2, 3, 1, 0]
     gains = [(item.relevance.phrases > 0, item.relevance.time > 0, item.relevance.turn < 0) for item in again]
     assert gains == [(True, False, False), (False, True, False), (False, False, False), (False, False, True)]
@@ -79,7 +79,7 @@ def test_the_text_decides_between_equals_and_says_by_what() -> None:
 def test_who_tells_of_themselves_goes_before_who_speaks_of_others() -> None:
     ranking = best("What did Ann adopt?", DEFAULT, *(candidate(place)._replace(title="Ann") for place in range(2)))
     texts = [Text("Ann", "He has a puppy.", "s", 0), Text("Ann", "I have a puppy.", "s", 10)]
-    again = reread(ranking, texts, DEFAULT, query="What did Ann adopt?", now=NOW)
+    again = reread(ranking, texts, DEFAULT, Asking("What did Ann adopt?", NOW))
     assert places(again) == [1, 0]
     assert [item.relevance.own > 0 for item in again] == [True, False]
 
@@ -88,18 +88,18 @@ def test_who_tells_of_themselves_goes_before_who_speaks_of_others() -> None:
 def test_recipes_of_their_own_are_not_changed_by_texts(preset: Preset) -> None:
     ranking = best("deploy script", preset)
     texts = [Text("", "deploy script" if place == PLACES - 1 else "", "s", place) for place in places(ranking)]
-    assert reread(ranking, texts, preset, query="deploy script", now=NOW) == ranking
+    assert reread(ranking, texts, preset, Asking("deploy script", NOW)) == ranking
 
 
 def test_nothing_to_read_is_no_ranking() -> None:
-    assert reread([], [], DEFAULT, query="anything", now=NOW) == []
+    assert reread([], [], DEFAULT, Asking("anything", NOW)) == []
 
 
 @pytest.mark.parametrize("name", PRESETS)
 @given(pool=st.permutations(ALIKE))
 def test_what_ranks_alike_is_in_the_order_of_its_id(name: str, pool: list[Candidate]) -> None:
     preset = PRESETS[name]
-    found = ranked(pool, preset, query="pumps", full_match=6.0, now=NOW)
+    found = ranked(pool, preset, Asking("pumps", NOW), full_match=6.0)
     ids = [item.candidate.memory_id for item in found]
     assert ids == [item.memory_id for item in ALIKE][: len(ids)]
     assert len(ids) == (preset.nearest or len(ALIKE))
@@ -113,7 +113,7 @@ def test_where_no_word_is_found_each_hit_stands_by_its_own_similarity() -> None:
     pool = [near, beside, linked_source]
     assert places(best("zzzz qqqq", DEFAULT, *pool)) == [1]
     assert places(best("zzzz qqqq", DEFAULT, beside, linked_source)) == []
-    wordless = ranked(pool, DEFAULT, query="the of", full_match=0.0, now=NOW)
+    wordless = ranked(pool, DEFAULT, Asking("the of", NOW), full_match=0.0)
     assert len(places(list(wordless))) == 3
     assert len(best("qqqq", DEFAULT, near._replace(bm25=1.0), beside, linked_source)) == 3
 

@@ -108,6 +108,7 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
         task_type=text("task_type"),
         narrative=text("narrative"),
         facts=tuple(facts_of(fields.get("facts") or "")),
+        queries=_texts("queries", fields.get("queries") or []),
         output_path=text("output_path") or None,
         verdict=text("verdict") or text("final"),
     )

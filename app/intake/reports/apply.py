@@ -25,6 +25,8 @@ from app.memories import store as memories
 from app.memories.memory import GONE, QUARANTINED, MemoryRow
 from app.memories.sources import KnownFile
 from app.models.protocols import TokenCounter
+from app.runs.judgements import store as judgements
+from app.runs.judgements.judgement import FoundJudgement
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace
 
@@ -165,6 +167,10 @@ async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Ve
             return plan, 0
         await _note(session, state.intake.workspace, plan)
         pending = await _carry_out(session, plan.matching, vectors)
+        judged: dict[UUID | str, Sequence[FoundJudgement]] = {
+            locked[file.uri].source_id: file.judgements for file in files if file.uri in plan.changed
+        }
+        await judgements.replace(session, judged)
         await enqueue_statistics(session)
         return plan, pending
 
@@ -219,20 +225,35 @@ async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: V
     return len(lacking)
 
 
-async def move(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None) -> None:
+async def move(
+    state: IngestionState,
+    known: KnownFile,
+    file: ReportFile,
+    found: Sequence[FoundJudgement],
+    *,
+    over: KnownFile | None,
+) -> None:
     """Notes that a known file was moved, and that it replaced the file `over` at its new path."""
-    retired = await rename(state, known, file, over=over)
+    retired = await rename(state, known, file, found, over=over)
     if over is not None:
         reason = f"{known.title} was moved over it"
         state.note(FileOutcome(path=over.uri, status=RETIRED, chunks=retired, reason=reason))
     state.note(FileOutcome(path=str(file.shown), status=MOVED, reason=known.uri))
 
 
-async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, over: KnownFile | None = None) -> int:
+async def rename(
+    state: IngestionState,
+    known: KnownFile,
+    file: ReportFile,
+    found: Sequence[FoundJudgement],
+    *,
+    over: KnownFile | None = None,
+) -> int:
     """Gives a known file its new path, title and tags; its chunks keep their ids, their ratings and their text.
 
     If the file has no title of its own, its chunks have its path as their title, and are indexed again. The earlier
-    file at the new path, `over`, is retired. Returns the number of live chunks that `over` had.
+    file at the new path, `over`, is retired. `found` has the file's judgements. Returns the number of live chunks that
+    `over` had.
     """
     if state.intake.dry_run:
         return 0
@@ -246,6 +267,7 @@ async def rename(state: IngestionState, known: KnownFile, file: ReportFile, *, o
     async with database.session(workspace) as session:
         retired = await store.retire(session, over.source_id) if over is not None else 0
         await sources.move_file(session, known, uri=file.uri, title=str(file.shown), tags=path_tags(file.shown))
+        await judgements.replace(session, {known.source_id: found})
         if ids:
             await sources.retitle_chunks(session, retitled)
             await reindex_memories(session, ids)

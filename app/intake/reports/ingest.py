@@ -24,7 +24,7 @@ from app.intake.reports.outcome import (
     log_ingestion,
 )
 from app.intake.reports.pipeline import Pipeline, vectors_of
-from app.intake.reports.prepare import Prepared, file_hash, prepare
+from app.intake.reports.prepare import Prepared, file_hash, judgements_of, prepare
 from app.intake.reports.scan import (
     SUFFIXES,
     Discovery,
@@ -39,6 +39,8 @@ from app.intake.reports.scan import (
 from app.memories import sources
 from app.memories.gate import too_long_uri, unstorable
 from app.memories.sources import KnownFile
+from app.runs.judgements.judgement import FoundJudgement
+from app.runs.judgements.match import match_issues
 from app.workspaces.resolve import made
 from app.workspaces.workspace import check_language, configuration
 
@@ -155,10 +157,11 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
             if known.title != str(file.shown):
-                await rename(state, known, file)
+                await rename(state, known, file, await _judgements(state, file, content))
             state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
         elif state.by_hash.get(digest):
-            await move(state, state.by_hash[digest].pop(), file, over=known)
+            found = await _judgements(state, file, content)
+            await move(state, state.by_hash[digest].pop(), file, found, over=known)
         else:
             return await _prepared(state, file, content)
     except (UnreadableFile, InvalidInput) as error:
@@ -174,16 +177,22 @@ async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> 
     )
 
 
+async def _judgements(state: IngestionState, file: ReportFile, content: bytes) -> Sequence[FoundJudgement]:
+    return await asyncio.to_thread(judgements_of, content, file, mask=state.intake.mask)
+
+
 async def _settle(state: IngestionState) -> None:
     """Does the upkeep of this workspace, which a worker would do later, so that it is complete now."""
     intake = state.intake
     async with intake.database.session(intake.workspace) as session:
         await refresh_statistics(session)
-    if state.retitled:
-        try:
-            await embed_pending(intake.database, intake.provider, workspace=intake.workspace, ids=state.retitled)
-        except EmbeddingUnavailable as error:
-            state.degraded, state.pending = str(error), state.pending + len(state.retitled)
+    try:
+        database, provider, workspace = intake.database, intake.provider, intake.workspace
+        state.retitled += await match_issues(database, provider, intake.counter, workspace=workspace, mask=intake.mask)
+        if state.retitled:
+            await embed_pending(database, provider, workspace=workspace, ids=state.retitled)
+    except EmbeddingUnavailable as error:
+        state.degraded, state.pending = str(error), state.pending + len(state.retitled)
 
 
 async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -> AsyncIterator[Ingestion]:

@@ -9,19 +9,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import (
-    FINAL_SCORE,
-    Chunk,
-    fitted,
-    found_date,
-    found_score,
-    is_number,
-    is_plot,
-    plot_summary,
-    split_to_fit,
-)
+from app.intake.reports.chunk import Chunk, fitted, is_plot, plot_summary, split_to_fit
 from app.models.protocols import TokenCounter
 from app.text.pieces import packed, says_something, shortened
+from app.text.scores import FINAL_SCORE, found_date, found_score, is_number
 
 TITLE_KEYS = ("title", "name", "task")
 TITLE_CHARACTERS = 120

@@ -12,9 +12,10 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.intake.reports.chunk import Chunk, fitted, found_date, found_score, split_to_fit
+from app.intake.reports.chunk import Chunk, fitted, split_to_fit
 from app.models.protocols import TokenCounter
 from app.text.pieces import lines_of, packed, says_something, shortened
+from app.text.scores import found_date, found_score
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Parses blocks only, because the chunker needs no inline markup, and parsing it would double the time."""

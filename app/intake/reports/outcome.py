@@ -132,7 +132,7 @@ class IngestionState:
     """The date of the judgement in each folder that has a dated one: its undated files are of that time."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
-    """Chunks that need the vector of their new title."""
+    """Memories that need the vector of their new title or text."""
     pending: int = 0
     """Number of chunks that have no vector yet."""
     degraded: str = ""

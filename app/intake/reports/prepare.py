@@ -15,11 +15,15 @@ from app.intake.reports.chunk import Chunk
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
+from app.memories.facets import FACET, facet_of
 from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, screened
 from app.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
 from app.models.protocols import TokenCounter
+from app.runs.judgements.extract_text import found_in_report, harmless
+from app.runs.judgements.judgement import FoundJudgement
+from app.safety.secrets import masked_values
 
-CHUNKER_VERSION = 3
+CHUNKER_VERSION = 4
 """Version of the chunker. It is part of every file's hash, so a new version chunks all files again."""
 HASH_BYTES = 16
 MAX_TOKENS = 254
@@ -43,6 +47,8 @@ class Prepared:
     content_hash: bytes
     rows: tuple[MemoryRow, ...]
     """One row for each chunk, without a source yet."""
+    judgements: tuple[FoundJudgement, ...] = ()
+    """The judgements that the file states."""
     left_out: int = 0
     """Chunks of machine noise that are not stored."""
 
@@ -75,7 +81,10 @@ def prepare(
     ]
     tags = path_tags(file.shown)
     source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
-    passed = [_passed(_memory(chunk, ordinal, tags), source, mask=mask) for ordinal, chunk in enumerate(chunks)]
+    passed = [
+        _passed(_memory(chunk, ordinal, tags, file.shown.parts), source, mask=mask)
+        for ordinal, chunk in enumerate(chunks)
+    ]
     tokens = counter.count_many([embedded_text(item.memory.title, item.memory.body) for item in passed])
     return Prepared(
         uri=file.uri,
@@ -85,14 +94,27 @@ def prepare(
             replace(item, tokens=count).row(source_id=None, language=language)
             for item, count in zip(passed, tokens, strict=True)
         ),
+        judgements=judgements_of(content, file, mask=mask),
         left_out=sum(chunk.left_out for chunk in chunks),
     )
 
 
-def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str]) -> NewMemory:
+def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[FoundJudgement, ...]:
+    """Returns what a file judges, without secrets and without instructions to the reader."""
+    try:
+        found = found_in_report(file.shown, _decoded(content))
+    except Exception:  # one document that nobody thought of must not stop the others
+        logger.exception("a report's judgements could not be read", path=str(file.shown))
+        return ()
+    return tuple(harmless(item) for item in (masked_values(found) if mask else found))
+
+
+def _memory(chunk: Chunk, ordinal: int, tags: Sequence[str], path: Sequence[str]) -> NewMemory:
     metadata: dict[str, Any] = {"trail": list(chunk.heading_path)}
     if chunk.pointer:
         metadata["pointer"] = chunk.pointer
+    if facet := facet_of(path, chunk.pointer or " ".join(chunk.heading_path[1:])):
+        metadata[FACET] = facet
     return NewMemory(
         kind="chunk",
         title=chunk.title,

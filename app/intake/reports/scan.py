@@ -15,9 +15,9 @@ from typing import Any
 import frontmatter
 import yaml
 
-from app.intake.reports.chunk import found_date
 from app.memories.gate import too_long_uri
 from app.safety.secrets import mask
+from app.text.scores import found_date
 
 SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"

@@ -9,6 +9,7 @@ from app.index.models import StoredModel
 from app.memories import sources
 from app.memories import store as memories
 from app.memories.memory import MemoryRow, NewMemory, new_id
+from app.runs.judgements import store as judgements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
 async def retire(session: Session, source_id: UUID) -> int:
     """Takes a deleted file's chunks out of retrieval; returns their number."""
     await sources.retire_file(session, source_id)
+    await judgements.replace(session, {source_id: ()})
     chunks = await known_chunks(session, [source_id])
     return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
 

@@ -7,13 +7,16 @@ from math import exp, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.links.relations import DERIVED_FROM, MENTIONS, SAME_ENTITY, SUPERSEDES
+from app.links.relations import DERIVED_FROM, MENTIONS, SAME_ENTITY, SAME_TASK, SUPERSEDES
 
 SOURCE_STRIDE = 2**33
 """Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""
-SPREADING: Mapping[str, float] = MappingProxyType({MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_ENTITY: 0.2})
+SPREADING: Mapping[str, float] = MappingProxyType(
+    {MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_TASK: 0.9, SAME_ENTITY: 0.2}
+)
 """Share of a seed's evidence that one link spreads, by relation (docs/retrieval.md compares other shares). A link
-that a caller gave counts as much as a mention. `similar` is left out, because it costs half a point."""
+that a caller gave counts as much as a mention. Two observations of one task come as a pair. `similar` is left out,
+because it costs half a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

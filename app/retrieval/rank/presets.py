@@ -86,6 +86,9 @@ class Preset:
     by_place: bool = False
     """True if the better of a memory's places in the two arms alone gives its rank, regardless of scores and
     ratings."""
+    judges_all: bool = False
+    """True if the evaluator's score weighs every memory and roles do not count. Otherwise it weighs only what runs
+    produced, and nothing if the query asks what went wrong."""
     most: int | None = None
     """Most hits that it gives."""
     most_terms: int | None = None
@@ -101,6 +104,7 @@ CLASSIC = Preset(
     title_kinds=frozenset({"observation", "chunk", "message", "cue", "note"}),
     dedupe_by_text=False,
     nearest=12,
+    judges_all=True,
     most=4,
     most_terms=8,
 )
@@ -118,6 +122,7 @@ CLOSEST = Preset(
     title_kinds=frozenset(),
     dedupe_by_text=False,
     by_place=True,
+    judges_all=True,
 )
 """The memories nearest to a text, with duplicates and badly rated ones: for comparisons, not for agents."""
 

@@ -1,13 +1,15 @@
 """Ranks a pool of candidates by relevance, quality and recency, then the best ones again by their texts. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from app.memories.facets import is_lesson
 from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
 from app.retrieval.rank.presets import Floor, Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
+from app.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failures, fit
 from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
 from app.text.dates import closeness, periods
 from app.text.words import named
@@ -39,6 +41,16 @@ class Candidate(NamedTuple):
     """Number of the memory as a seed (one of the arms' best, whose links count); None if it is not a seed."""
     edges: Sequence[Sequence[Any]] | None = None
     """Its links with seeds, each with the fields of an Edge."""
+    facet: str = ""
+    """What kind of document it is of; its kind where it is of none."""
+
+
+class Asking(NamedTuple):
+    """A query, and who asks when."""
+
+    query: str
+    now: datetime
+    role: Role = DEFAULT_ROLE
 
 
 class Ranked(NamedTuple):
@@ -63,9 +75,7 @@ class Ranked(NamedTuple):
         }
 
 
-def ranked(
-    pool: Sequence[Candidate], preset: Preset, *, query: str, full_match: float, now: datetime
-) -> Iterator[Ranked]:
+def ranked(pool: Sequence[Candidate], preset: Preset, asking: Asking, *, full_match: float) -> Iterator[Ranked]:
     """Yields the pool's relevant memories, best first; equal ranks are sorted by id.
 
     `full_match` is the parameter of `relevances`.
@@ -73,15 +83,16 @@ def ranked(
     if preset.blend.by_rank:
         # Memories with equal scores get ranks in the order of the pool.
         pool = sorted(pool, key=lambda item: item.memory_id)
-    found = relevances(_evidence(pool, query, now), full_match=full_match, blend=preset.blend)
+    found = relevances(_evidence(pool, asking.query, asking.now), full_match=full_match, blend=preset.blend)
     seeds = {item.seed: item for item in pool if item.seed is not None}
     if preset.nearest is not None and any(item.similarity is not None for item in pool):
         pool, found = _nearest(pool, preset.nearest)
     if preset.by_place:
         pool, found = _by_place(pool, found)
     values = found.values
+    weigh = _weigher(preset, asking)
     ranks = {
-        place: _rank(pool[place], values[place], preset, now)
+        place: weigh(pool[place], values[place], "")
         for place in _relevant(pool, found, preset.threshold, has_words=full_match > 0)
     }
     for place in sorted(ranks, key=lambda place: (-ranks[place].value, pool[place].memory_id)):
@@ -117,18 +128,22 @@ def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evid
     ]
 
 
-def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, *, query: str, now: datetime) -> list[Ranked]:
+def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, asking: Asking) -> list[Ranked]:
     """Ranks the best hits again, with the features of their texts."""
     if preset.text_features is None:
         return list(best)
     found = [
         _with_text(item.relevance, reading, preset.text_features)
-        for item, reading in zip(best, readings(query, texts), strict=True)
+        for item, reading in zip(best, readings(asking.query, texts), strict=True)
     ]
+    weigh = _weigher(preset, asking)
     most = max((relevance.evidence for relevance in found), default=0.0) or 1.0
     again = [
-        item._replace(relevance=relevance, rank=_rank(item.candidate, relevance.value, preset, now))
-        for item, relevance in zip(best, (part._replace(value=part.evidence / most) for part in found), strict=True)
+        item._replace(
+            relevance=part._replace(value=part.evidence / most),
+            rank=weigh(item.candidate, part.evidence / most, text.body),
+        )
+        for item, part, text in zip(best, found, texts, strict=True)
     ]
     return sorted(again, key=lambda item: (-item.rank.value, item.candidate.memory_id))
 
@@ -177,15 +192,23 @@ def _stands(item: Candidate, found: Relevance, floor: Floor) -> bool:
     )
 
 
-def _rank(item: Candidate, value: float, preset: Preset, now: datetime) -> Rank:
-    age = None if item.happened_at is None else (now - item.happened_at).total_seconds() / SECONDS_A_DAY
-    return rank(
-        value,
-        final_score=item.final_score,
-        quality=0 if preset.by_place else item.quality,
-        age_days=age,
-        weights=preset.weights,
-    )
+def _weigher(preset: Preset, asking: Asking) -> Callable[[Candidate, float, str], Rank]:
+    """Returns what ranks a memory by its relevance, and by its text where it is known."""
+    of_failures = asks_for_failures(asking.query)
+
+    def weigh(item: Candidate, value: float, body: str) -> Rank:
+        age = None if item.happened_at is None else (asking.now - item.happened_at).total_seconds() / SECONDS_A_DAY
+        counts = preset.judges_all or not (of_failures or is_lesson(item.facet))
+        return rank(
+            value,
+            final_score=item.final_score if counts else None,
+            quality=0 if preset.by_place else item.quality,
+            age_days=age,
+            weights=preset.weights,
+            role=1.0 if preset.judges_all else fit(asking.role, item.facet, item.title, body)[0],
+        )
+
+    return weigh
 
 
 def _nearest(pool: Sequence[Candidate], count: int) -> tuple[list[Candidate], Relevances]:

@@ -169,9 +169,11 @@ def deduplicated(
     title_kinds: frozenset[str],
     by_text: bool = True,
     wording: Callable[[str], Wording] = wording,
+    paired: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[T]:
     """Yields `ranked` without the duplicates of better hits, by near-identical text or, for these kinds, by title.
 
+    A `paired` hit belongs to another one that may have its title, so only their texts are compared.
     A caller that calls again with more hits gives a `wording` that caches.
     """
     titles: set[str] = set()
@@ -179,7 +181,7 @@ def deduplicated(
     for item in ranked:
         title = " ".join(item.title.casefold().split()) if item.kind in title_kinds else ""
         words = wording(item.body) if by_text else None
-        if title in titles or (words and any(_near(words, other) for other in kept)):
+        if (title in titles and not paired(item)) or (words and any(_near(words, other) for other in kept)):
             continue
         titles |= {title} if title else set()
         kept += [words] if words else []

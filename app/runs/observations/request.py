@@ -19,6 +19,8 @@ from app.memories.memory import NewMemory, content_hash
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.runs import store as runs
+from app.runs.judgements import store as judgements
+from app.runs.judgements.extract import in_run
 from app.runs.observations import store
 from app.runs.observations.observation import Outcome, is_issue_fact, issue_facts
 from app.runs.observations.store import Asked, Held
@@ -63,6 +65,9 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
     kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
     async with database.session(await made(database, workspace)) as session:
         observation_id = await store.ask(session, kept)
+        run = None if kept.run_id is None else await runs.find(session, kept.run_id)
+        if run is None or not (run.verdict or run.final_score is not None):
+            await judgements.note_run(session, in_run(kept, name=f"observation {observation_id}"))
         await ask_worker(session, observation_id)
     return observation_id
 

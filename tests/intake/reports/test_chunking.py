@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk, found_date, found_score
+from app.intake.reports.chunk import Chunk
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from app.models.protocols import TokenCounter
+from app.text.scores import found_date, found_score
 
 
 def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Chunk]:

@@ -13,6 +13,7 @@ const PHRASES: Readonly<Record<string, readonly [string, string]>> = {
   mentions: ["mentions", "mentioned by"],
   same_entity: ["shares a rare name with", "shares a rare name with"],
   similar: ["similar to", "similar to"],
+  same_task: ["of the same task as", "of the same task as"],
 };
 
 export function phraseOf({ relation, direction }: Linking): string {

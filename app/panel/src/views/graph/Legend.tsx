@@ -71,7 +71,7 @@ export function SignLegend({ colouring, nodes }: SignProps) {
 
 const RELATIONS: Readonly<Record<string, string>> = {
   next: "Next in the source", derived_from: "Derived from", supersedes: "Supersedes", mentions: "Mentions",
-  same_entity: "Rare name in common", similar: "Similar",
+  same_entity: "Rare name in common", similar: "Similar", same_task: "Same task",
 };
 
 /** The lines on the map, by what they mean. */

@@ -1,0 +1,102 @@
+"""`/api/cases`, `/api/roles`: the history of judged test cases, and what each agent's role is served with."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from litestar import Controller, delete, get, put
+from litestar.params import FromPath, JSONBody, QueryParameter
+from msgspec import Meta, Struct
+
+from app.api.context import ThisCall
+from app.api.problems import PROBLEMS
+from app.api.schemas import Name, converted, view_of
+from app.memories.browse import LARGEST_PAGE
+from app.retrieval.rank.roles import Role
+from app.retrieval.roles import LARGEST_WEIGHT, MOST_PARTS, MOST_WORDS, remove_role, roles_of, save_role
+from app.runs.judgements.cases import CaseHistory, CaseIssue
+from app.runs.judgements.match import get_case, list_cases
+from app.runs.judgements.store import CaseSummary
+
+Words = Annotated[list[Name], Meta(max_length=MOST_WORDS)]
+
+
+@view_of(CaseSummary, case_name="case")
+class CaseSummaryView(Struct):
+    """A test case that was judged."""
+
+
+@view_of(CaseIssue, issue_id="id")
+class CaseIssueView(Struct):
+    """An issue over all versions of its case, with every statement of it."""
+
+
+@view_of(CaseHistory)
+class CaseView(Struct):
+    """The history of a test case: its versions, oldest first, and its issues, those that are open and worst first."""
+
+    issues: Sequence[CaseIssueView]
+
+
+@view_of(Role)
+class RoleView(Struct):
+    """A role: the parts that it is served with, the most important first."""
+
+    own: bool
+    """True where the workspace has set it."""
+
+
+class PartInput(Struct, forbid_unknown_fields=True):
+    """Something that a role asks for."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200, description="the line above it in the section")]
+    facets: Annotated[list[Name], Meta(max_length=20)] = []
+    """judgement, issues, calibration, sources, decisions, or a kind of memory."""
+    words: Words = []
+    weight: Annotated[float, Meta(ge=0, le=LARGEST_WEIGHT)] = 0.5
+    """Share by which a memory that serves it ranks higher."""
+
+
+class RoleInput(Struct, forbid_unknown_fields=True):
+    """The parts of a role."""
+
+    parts: Annotated[list[PartInput], Meta(max_length=MOST_PARTS)]
+
+
+class CasesController(Controller):
+    """Shows what was judged, and sets roles."""
+
+    path = "/api"
+    tags = ("cases",)
+
+    @get("/cases", responses=PROBLEMS)
+    async def cases(
+        self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
+    ) -> Sequence[CaseSummaryView]:
+        """The test cases that were judged, the latest judged first."""
+        found = await list_cases(call.database, workspace=await call.tenant(), limit=limit)
+        return converted(found, list[CaseSummaryView])
+
+    @get("/cases/{case:str}", responses=PROBLEMS)
+    async def case(self, case: FromPath[str], call: ThisCall) -> CaseView:
+        """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
+        provider = call.services.provider
+        found = await get_case(call.database, provider, workspace=await call.tenant(), case=case)
+        return converted(found, CaseView)
+
+    @get("/roles", responses=PROBLEMS)
+    async def roles(self, call: ThisCall) -> Sequence[RoleView]:
+        """The roles that agents are served by; an agent without one is served by `default`."""
+        workspace = await call.tenant()
+        return [converted(role, RoleView, own=name in workspace.roles) for name, role in roles_of(workspace).items()]
+
+    @put("/roles/{name:str}", responses=PROBLEMS)
+    async def save(self, name: FromPath[str], call: ThisCall, data: JSONBody[RoleInput]) -> RoleView:
+        """Set a role of the workspace, in place of any of this name."""
+        role = converted(data, Role, name=name)
+        saved = await save_role(call.database, workspace=await call.tenant(), role=role)
+        return converted(saved, RoleView, own=True)
+
+    @delete("/roles/{name:str}", responses=PROBLEMS)
+    async def remove(self, name: FromPath[str], call: ThisCall) -> None:
+        """Take the workspace's own role away; one that every workspace has is as it was."""
+        await remove_role(call.database, workspace=await call.tenant(), name=name)

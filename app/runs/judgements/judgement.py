@@ -1,0 +1,166 @@
+"""A judgement and its issues as they are found, and the names of cases and versions. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+OPEN, MENDED = "open", "mended"
+JUDGED, LISTED, REPORTED = "judged", "listed", "reported"
+"""Where a judgement stands: in a document of its own or with a run, in a list of several (a score history, judges), or
+in the document that was judged (a report's front matter). The first counts where a version has several."""
+WORST = ("P0", "P1", "P2", "P3", "")
+"""Severities, the worst first; the last is none."""
+UNNAMED = "unnamed"
+"""The case of what names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundIssue:
+    """An issue as an evaluator states it."""
+
+    title: str
+    detail: str = ""
+    severity: str = ""
+    """P0 to P3, or empty where none is stated."""
+    status: str = OPEN
+    versions: tuple[str, ...] = ()
+    """The versions in which it was seen; empty: the judgement's own."""
+    mended_in: str = ""
+    """The version that mended it, where it is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundJudgement:
+    """A judgement as a document or a run states it."""
+
+    case: str
+    """The test case as it is written; `case_key` gives its name."""
+    version: str
+    """`v3`, `run-1`; empty where none is named."""
+    pointer: str = ""
+    """RFC 6901 pointer of its place in the document."""
+    judged_at: datetime | None = None
+    score: float | None = None
+    """From 0 to 10."""
+    stated: float | None = None
+    """The score's number as it is written."""
+    verdict: str = ""
+    passed: bool | None = None
+    grade: str = ""
+    judge: str = ""
+    basis: str = JUDGED
+    summary: str = ""
+    lists_issues: bool = False
+    """True where it says what is wrong, so that an issue which it does not name is gone."""
+    issues: tuple[FoundIssue, ...] = ()
+
+
+VERSION = re.compile(
+    r"(?<![^\W_])(?:(?P<short>v)\.?|(?P<word>version|ver|run|iteration|iter|round|attempt|revision|rev)[\s_.-]{0,3})"
+    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,2})(?![^\W_])",
+    re.IGNORECASE,
+)
+DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
+BARE = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,2}")
+AS_V = frozenset({"v", "version", "ver", "revision", "rev"})
+GENERIC = frozenset(
+    """
+    judge judges judged judgement judgements judgment judgments evaluation evaluations eval evals evaluator verdict
+    verdicts score scores scoring grade grades grading review reviews critique assessment report reports calibration
+    calibrations history histories result results output outputs run runs raw data json md docs doc final draft known
+    issues issue gap gaps analysis notes note scout director researcher decisions patterns rubric summary links readme
+    summary archive artifacts artefacts pipeline cases case tests test the of and for versions version all full file
+    files content tmp
+    """.split()  # noqa: SIM905 - a list of words
+)
+"""Words of paths that say what a file is, and not of which case."""
+JUDGING = re.compile(
+    r"judg|eval|verdict|scor|grad|critique|assess|review|calibrat|history|known[ _-]?issues|gap[ _-]?analysis|"
+    r"оцен|вердикт|bewert|beurteil|évalu|jugement|juicio|评审|评估",
+    re.IGNORECASE,
+)
+"""Words by which a file's name says that it judges."""
+
+
+def case_key(case: str) -> str:
+    """Returns the name of a case, the same however it is written: `bads-russia` for "BADs Russia"."""
+    return "-".join(re.findall(r"[^\W_]+", case.casefold()))[:200] or UNNAMED
+
+
+def versions_in(text: str) -> Iterator[str]:
+    """Yields the versions that a text names, in its order: `v3`, `run-2`; `v2 to v4` gives all of them."""
+    found = list(VERSION.finditer(text))
+    for place, match in enumerate(found):
+        yield _version(match)
+        following = found[place + 1] if place + 1 < len(found) else None
+        if following and re.fullmatch(
+            r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*", text[match.end() : following.start()]
+        ):
+            yield from _between(match, following)
+
+
+def _between(match: re.Match[str], following: re.Match[str]) -> Iterator[str]:
+    first, last = match["number"], following["number"]
+    if first.isdigit() and last.isdigit() and 0 < int(last) - int(first) <= len(GENERIC):
+        for number in range(int(first) + 1, int(last)):
+            yield _version_of(match, str(number))
+
+
+def _version(match: re.Match[str]) -> str:
+    return _version_of(match, match["number"])
+
+
+def _version_of(match: re.Match[str], number: str) -> str:
+    word = (match["short"] or match["word"]).lower()
+    number = ".".join(str(int(part)) for part in number.split("."))
+    return f"v{number}" if word in AS_V else f"{word}-{number}"
+
+
+def version_of(value: str) -> str:
+    """Returns the version that a field names, a bare number included; empty where it is none."""
+    text = value.strip()
+    return f"v{text}" if BARE.fullmatch(text) else next(versions_in(text), "")
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Returns what versions are sorted by: their numbers."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def named_in_path(parts: Sequence[str]) -> tuple[str, str]:
+    """Returns the case and the version that a path names, each empty where it names none.
+
+    A folder called as a version stands below its case; a file's name may hold both (`tea-china-v3-judgement`).
+    """
+    *folders, name = parts or ("",)
+    stem = name.rsplit(".", 1)[0]
+    own = next(versions_in(stem), "")
+    at = next((place for place in reversed(range(len(folders))) if VERSION.fullmatch(folders[place])), None)
+    version = own or (next(versions_in(folders[at]), "") if at is not None else "")
+    if at is not None and (case := _named_by(folders[:at])):
+        return case, version
+    left = _specific(DATE.sub(" ", VERSION.sub(" ", stem)), trimmed=True)
+    return (left if left and (own or JUDGING.search(stem)) else _named_by(folders)), version
+
+
+def _named_by(folders: Sequence[str]) -> str:
+    """Returns the last folder that names a case; one that is a number takes the folder above to itself."""
+    numbers: list[str] = []
+    for folder in reversed(folders):
+        if folder.isdigit():
+            numbers.insert(0, folder)
+        elif (named := _specific(folder)) and not VERSION.fullmatch(folder) and not DATE.fullmatch(folder):
+            return " ".join([named, *numbers])
+    return ""
+
+
+def _specific(text: str, *, trimmed: bool = False) -> str:
+    """Returns the words of a name; empty where all of them only say what kind of file it is."""
+    words = re.findall(r"[^\W_]+", text)
+    said = [word for word in words if word.lower() not in GENERIC and not word.isdigit()]
+    if not said and not re.fullmatch(r"(?i)(?:test|case)[^a-z0-9]*\d+", text.strip()):
+        return ""
+    while trimmed and words and words[-1].lower() in GENERIC:
+        words.pop()
+    return " ".join(words)

@@ -1,0 +1,191 @@
+"""The verbs that tell which issues of a case are the same, keep its history as notes, and show it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from app.db.database import Database, again_after_deadlock
+from app.db.session import Across, Session
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
+from app.index.indexing import reindex_memories
+from app.index.vectors import embedded_text
+from app.links.store import forget_found
+from app.memories import changes, sources
+from app.memories import store as memories
+from app.memories.browse import LARGEST_PAGE
+from app.memories.facets import CALIBRATION, FACET, ISSUES
+from app.memories.gate import TAG_LIMIT, screened
+from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, content_hash
+from app.memories.write import write
+from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.runs.judgements import store
+from app.runs.judgements.cases import CaseHistory, assembled, issues_text, numbered, score_text, statements
+from app.runs.judgements.judgement import case_key
+from app.runs.judgements.store import CaseSummary, KnownCase
+from app.workspaces.workspace import Workspace
+
+ATTEMPTS = 3
+"""To match a case whose judgements change meanwhile; then the next job does."""
+
+
+async def match_issues(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, *, workspace: Workspace, mask: bool = True
+) -> list[UUID]:
+    """Match the issues of cases that have new judgements; returns the notes of their history that have changed.
+
+    Raises:
+        EmbeddingUnavailable: the titles of issues cannot be embedded now; what is left is matched another time.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        names = await store.pending(session)
+    changed: list[UUID] = []
+    for name in names:
+        for _ in range(ATTEMPTS):
+            notes = await _match(database, provider, counter, workspace, name, mask=mask)
+            if notes is not None:
+                changed += notes
+                break
+    return changed
+
+
+async def workspaces_to_match(across: Across) -> Sequence[int]:
+    """Returns the workspaces that have cases with new judgements."""
+    async with across(transaction=False) as session:
+        return await store.pending_of_all(session)
+
+
+async def _match(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    workspace: Workspace,
+    name: str,
+    *,
+    mask: bool,
+) -> list[UUID] | None:
+    """Matches a case; returns its changed notes, and None if its judgements have changed meanwhile."""
+    async with database.session(workspace, transaction=False) as session:
+        known = await store.case(session, name)
+    numbers = await _numbers(provider, name, known)
+    history = assembled(name, known.judgements, numbers)
+    notes = await asyncio.to_thread(_notes, history, workspace, counter, mask=mask)
+
+    async def attempt() -> list[UUID] | None:
+        async with database.session(workspace) as session:
+            now = await store.case(session, name, locked=True)
+            if [item.judgement_id for item in now.judgements] != [item.judgement_id for item in known.judgements]:
+                return None
+            await store.write_issues(session, history, known, numbers)
+            return await _keep(session, name, notes)
+
+    return await again_after_deadlock(attempt)
+
+
+async def _numbers(provider: EmbeddingProvider, name: str, known: KnownCase) -> Mapping[tuple[UUID, int], UUID]:
+    titles = [issue.title for _, _, issue in statements(known.judgements)]
+    vectors = await provider.embed_documents(titles) if provider.enabled and titles else None
+    return await asyncio.to_thread(numbered, name, known.judgements, vectors)
+
+
+def _notes(
+    history: CaseHistory, workspace: Workspace, counter: TokenCounter, *, mask: bool
+) -> Sequence[MemoryRow | None]:
+    """Returns the notes of a case: its score history, and its issues; None for one that has nothing to say."""
+    texts = {
+        "score history and scoring patterns": score_text(history),
+        "known and recurring issues": issues_text(history),
+    }
+    return [
+        _note(history, place, f"{history.title}: {what}", body, workspace, counter, mask=mask) if body else None
+        for place, (what, body) in enumerate(texts.items())
+    ]
+
+
+def _note(
+    history: CaseHistory, place: int, title: str, body: str, workspace: Workspace, counter: TokenCounter, *, mask: bool
+) -> MemoryRow | None:
+    source = SourceReference(kind="other", uri=f"case:{history.case}", title=f"history of {history.title}")
+    facet = (CALIBRATION, ISSUES)[place]
+    memory = NewMemory(
+        kind="note",
+        title=title,
+        body=body,
+        source=source,
+        ordinal=place,
+        tags=(history.case[:TAG_LIMIT], facet),
+        metadata={FACET: facet, "case": history.case},
+    )
+    passed = screened(memory, mask=mask)
+    if passed.objection is not None:
+        return None
+    tokens = counter.count(embedded_text(passed.memory.title, passed.memory.body))
+    return MemoryRow(memory=passed.memory, source_id=None, language=workspace.language, tokens=tokens)
+
+
+async def _keep(session: Session, name: str, notes: Sequence[MemoryRow | None]) -> list[UUID]:
+    """Keeps the notes of a case in place of those that were kept; returns those that say something else now.
+
+    A note keeps its id and its ratings.
+    """
+    reference = next((row.memory.source for row in notes if row is not None), None)
+    if reference is None:
+        reference = SourceReference(kind="other", uri=f"case:{name}")
+    found = await sources.ensure(session, [reference])
+    source_id = found[reference.kind, reference.uri]
+    latest, changed = await store.notes(session, source_id), list[UUID]()
+    for place, row in enumerate(notes):
+        memory_id, retired_as = latest.get(place, (None, None))
+        if row is None:
+            await memories.retire(session, [] if memory_id is None or retired_as else [memory_id])
+        elif memory_id is None or retired_as not in {None, DELETED}:
+            changed += [row.memory_id]
+            await write(session, [replace(row, source_id=source_id)])
+        elif retired_as is None and await _says_anew(session, memory_id, row):
+            changed += [memory_id]
+    return changed
+
+
+async def _says_anew(session: Session, memory_id: UUID, row: MemoryRow) -> bool:
+    """Gives a note its new text; returns whether it is new."""
+    memory = await memories.get(session, memory_id)
+    if memory is None or memory.body == row.memory.body:
+        return False
+    digest = content_hash(NewMemory(kind=memory.kind, title=memory.title, body=row.memory.body), memory.language)
+    anew = replace(memory, body=row.memory.body, tokens=row.tokens)
+    await changes.extend(session, anew, content_hash=digest, facts=())
+    await reindex_memories(session, [memory_id])
+    await forget_found(session, [memory_id])
+    return True
+
+
+async def list_cases(database: Database, *, workspace: Workspace, limit: int = LARGEST_PAGE) -> Sequence[CaseSummary]:
+    """Returns the test cases that were judged, the latest judged first.
+
+    Raises:
+        InvalidInput: a limit out of range.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    async with database.session(workspace, transaction=False) as session:
+        return await store.cases(session, limit=limit)
+
+
+async def get_case(database: Database, provider: EmbeddingProvider, *, workspace: Workspace, case: str) -> CaseHistory:
+    """Returns the history of a test case, named in any spelling. Issues that no worker has matched yet are matched now.
+
+    Raises:
+        NotFound: nothing in the workspace was judged under this name.
+    """
+    name = case_key(case)
+    async with database.session(workspace, transaction=False) as session:
+        known = await store.case(session, name)
+    if not known.judgements:
+        raise NotFound(f"there is no judged case {case!r} in workspace {workspace.name}")
+    numbers = known.numbers
+    if not known.matched:
+        try:
+            numbers = await _numbers(provider, name, known)
+        except EmbeddingUnavailable:
+            numbers = await asyncio.to_thread(numbered, name, known.judgements, None)
+    return assembled(name, known.judgements, numbers)

@@ -1,0 +1,236 @@
+"""The SQL of judgements, issues and their occurrences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from app.db.session import MATCH, Row, Session
+from app.memories.memory import in_utc, new_id
+from app.runs.judgements.cases import CaseHistory, Judgement, occurrences_of
+from app.runs.judgements.judgement import FoundIssue, FoundJudgement, case_key
+
+FIELDS = (
+    "pointer", "version", "judged_at", "score", "stated", "verdict", "passed", "grade", "judge", "basis", "summary",
+    "lists_issues", "issues",
+)  # fmt: skip
+COLUMNS = ", ".join(f"j.{name}" for name in FIELDS)
+LOCK_CASES = "SELECT pg_advisory_xact_lock(hashtextextended('priors.cases:' || %(workspace_id)s::text, 0))"
+
+# The other judgements of a case are matched anew: an issue may begin or end where one comes or goes.
+FORGET = """
+WITH gone AS (
+    DELETE FROM judgements WHERE workspace_id = %(workspace_id)s
+        AND (source_id = ANY(%(source_ids)s::uuid[]) OR run_id = ANY(%(run_ids)s::text[]))
+    RETURNING case_name
+)
+SELECT DISTINCT case_name FROM gone
+"""
+UNMATCH = """
+UPDATE judgements SET matched = false
+WHERE workspace_id = %(workspace_id)s AND case_name = ANY(%(cases)s::text[]) AND matched
+"""
+EMPTIED = """
+DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = ANY(%(cases)s::text[])
+    AND NOT EXISTS (SELECT 1 FROM judgements j WHERE j.workspace_id = i.workspace_id AND j.case_name = i.case_name)
+"""
+ADD = """
+INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
+    judged_at, score, stated, verdict, passed, grade, judge, basis, summary, lists_issues, issues)
+SELECT %(workspace_id)s, judgement_id, source_id, run_id, pointer, case_name, case_title, version, judged_at, score,
+    stated, verdict, passed, grade, judge, basis, summary, lists_issues, issues
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
+    judgement_id uuid, source_id uuid, run_id text, pointer text, case_name text, case_title text, version text,
+    judged_at timestamptz, score real, stated double precision, verdict text, passed boolean, grade text, judge text,
+    basis text, summary text, lists_issues boolean, issues jsonb
+)
+"""
+PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
+PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
+OF_CASE = """
+SELECT j.judgement_id, j.run_id, j.case_title, j.matched, coalesce(s.title, '') AS source,
+    {columns}
+FROM judgements j LEFT JOIN sources s USING (workspace_id, source_id)
+WHERE j.workspace_id = %(workspace_id)s AND j.case_name = %(case)s
+ORDER BY j.judgement_id
+"""
+OF_RUN = """
+SELECT j.judgement_id, j.run_id, j.case_title, '' AS source, {columns}
+FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.run_id = %(run_id)s
+"""
+NUMBERS = """
+SELECT DISTINCT o.judgement_id, o.place, o.issue_id FROM issue_occurrences o
+JOIN issues i USING (workspace_id, issue_id)
+WHERE o.workspace_id = %(workspace_id)s AND i.case_name = %(case)s
+"""
+MATCHED = """
+UPDATE judgements SET matched = true WHERE workspace_id = %(workspace_id)s AND judgement_id = ANY(%(ids)s::uuid[])
+"""
+CLEAR = "DELETE FROM issues WHERE workspace_id = %(workspace_id)s AND case_name = %(case)s"
+ADD_ISSUES = """
+INSERT INTO issues (workspace_id, issue_id, case_name, title, severity, status, versions, mended_in)
+SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
+    ARRAY(SELECT jsonb_array_elements_text(versions)), mended_in
+FROM jsonb_to_recordset(%(rows)s::jsonb)
+    AS given(issue_id uuid, title text, severity text, status text, versions jsonb, mended_in text)
+"""
+ADD_OCCURRENCES = """
+INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)
+SELECT %(workspace_id)s, judgement_id, place, version, status, issue_id, severity
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
+    judgement_id uuid, place smallint, version text, status text, issue_id uuid, severity text
+) ON CONFLICT DO NOTHING
+"""
+NOTES = """
+SELECT DISTINCT ON (ordinal) ordinal, memory_id, CASE WHEN valid_until IS NOT NULL THEN coalesce(retired_as, 'gone') END
+FROM memories WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'note'
+ORDER BY ordinal, valid_until IS NOT NULL, created_at DESC
+"""
+CASES = """
+SELECT j.case_name, count(DISTINCT j.version) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
+    (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = j.workspace_id AND i.case_name = j.case_name
+        AND i.status = 'open') AS open_issues,
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = j.workspace_id AND i.case_name = j.case_name
+        AND cardinality(i.versions) > 1) AS recurring_issues
+FROM judgements j WHERE j.workspace_id = %(workspace_id)s
+GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
+"""
+
+
+class KnownCase(NamedTuple):
+    """A case with what is stored of it."""
+
+    judgements: Sequence[Judgement]
+    numbers: Mapping[tuple[UUID, int], UUID]
+    """The issue of each statement that is matched."""
+    matched: bool
+    """True where every judgement of it is."""
+
+
+async def replace(
+    session: Session,
+    found: Mapping[UUID | str, Sequence[FoundJudgement]],
+) -> None:
+    """Make these the judgements of reports, by their sources, and of runs, by their ids; ask a worker to match them."""
+    if not found:
+        return
+    await session.execute(LOCK_CASES)
+    gone = await session.column(
+        FORGET,
+        {
+            "source_ids": [key for key in found if isinstance(key, UUID)],
+            "run_ids": [key for key in found if isinstance(key, str)],
+        },
+    )
+    rows = [_row(key, item) for key, items in found.items() for item in items]
+    if rows:
+        await session.execute(ADD, {"rows": msgspec.json.encode(rows).decode()})
+    cases = {"cases": sorted({*gone, *(row["case_name"] for row in rows)})}
+    if cases["cases"]:
+        await session.execute(UNMATCH, cases)
+        await session.execute(EMPTIED, cases)
+        await session.enqueue(MATCH, lock=f"{MATCH}:{session.workspace_id}", workspace_id=session.workspace_id)
+
+
+async def note_run(session: Session, found: tuple[str, FoundJudgement | None]) -> None:
+    """Make this the judgement of a run, unless it is the one that is known; None takes away what is known."""
+    run_id, judgement = found
+    rows = await session.rows(OF_RUN.format(columns=COLUMNS), {"run_id": run_id})
+    known = [_judgement(row).found for row in rows]
+    wanted = [] if judgement is None else [judgement]
+    if known != wanted:
+        await replace(session, {run_id: wanted})
+
+
+def _row(key: UUID | str, found: FoundJudgement) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in FIELDS}
+    is_source = isinstance(key, UUID)
+    return {
+        **values,
+        "judgement_id": new_id(),
+        "source_id": key if is_source else None,
+        "run_id": None if is_source else key,
+        "case_name": case_key(found.case),
+        "case_title": found.case,
+        "judged_at": None if found.judged_at is None else in_utc(found.judged_at),
+    }
+
+
+async def pending(session: Session) -> list[str]:
+    """Returns the cases whose issues are to be matched."""
+    return await session.column(PENDING)
+
+
+async def pending_of_all(session: Session) -> list[int]:
+    """Returns the workspaces that have such cases."""
+    return await session.column(PENDING_OF_ALL)
+
+
+async def case(session: Session, name: str, *, locked: bool = False) -> KnownCase:
+    """Returns what is stored of a case; with `locked` nobody else changes a case until the transaction ends."""
+    if locked:
+        await session.execute(LOCK_CASES)
+    rows = await session.rows(OF_CASE.format(columns=COLUMNS), {"case": name})
+    numbers = {(row.judgement_id, row.place): row.issue_id for row in await session.rows(NUMBERS, {"case": name})}
+    return KnownCase([_judgement(row) for row in rows], numbers, all(row.matched for row in rows))
+
+
+def _judgement(row: Row) -> Judgement:
+    values = {name: getattr(row, name) for name in FIELDS}
+    issues = msgspec.convert(row.issues, tuple[FoundIssue, ...])
+    found = FoundJudgement(**{**values, "case": row.case_title, "issues": issues})
+    return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
+
+
+async def write_issues(session: Session, history: CaseHistory, known: KnownCase, numbers: Mapping[Any, UUID]) -> None:
+    """Make these the issues of a case; its judgements are matched from now on."""
+    await session.execute(CLEAR, {"case": history.case})
+    issues = [
+        {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "mended_in")}
+        for issue in history.issues
+    ]
+    occurrences = [
+        {
+            "judgement_id": told.judgement_id,
+            "place": told.place,
+            "version": told.version,
+            "status": told.status,
+            "issue_id": numbers[item.judgement_id, place],
+            "severity": told.severity,
+        }
+        for item in known.judgements
+        for place, issue in enumerate(item.found.issues)
+        for told in occurrences_of(item, place, issue)
+    ]
+    await session.execute(ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
+    await session.execute(ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
+    await session.execute(MATCHED, {"ids": [item.judgement_id for item in known.judgements]})
+
+
+async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str | None]]:
+    """Returns the latest notes of a case by their places, each with the reason for which it is retired, if it is."""
+    return {
+        place: (memory_id, reason) for place, memory_id, reason in await session.rows(NOTES, {"source_id": source_id})
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSummary:
+    """A case in a list."""
+
+    case_name: str
+    versions: int
+    judgements: int
+    judged_at: datetime | None
+    title: str
+    open_issues: int
+    recurring_issues: int
+
+
+async def cases(session: Session, *, limit: int) -> list[CaseSummary]:
+    """Returns the cases, the latest judged first."""
+    return [CaseSummary(**row._asdict()) for row in await session.rows(CASES, {"limit": limit})]

@@ -1,0 +1,144 @@
+"""Reads the score and the date that a document states. Pure."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+DATE_KEYS = (
+    "occurred_at", "date", "judged_at", "evaluated_at", "finished_at", "completed_at", "ended_at", "end_time",
+    "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
+)  # fmt: skip
+"""Keys of a date, the best first; the first that can be read is taken."""
+FINAL_SCORE = "final_score"
+"""From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
+SCORE_KEYS = ("overall_score", "total_score", "score")
+"""Keys of a score on any scale."""
+WITHIN = {
+    "scores": ("overall", "overall_score", "total", "total_score", "final"),
+    "score": ("overall", "total", "value"),
+    **dict.fromkeys(("overall", "overall_score", "total_score"), ("score", "value")),
+}
+"""Keys of objects that hold the score, with its own keys in them (`scores.overall`)."""
+SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
+"""Beside a score, the number that it is out of."""
+SECONDS = range(10**8, 10**11)
+"""Numbers that are seconds since 1970 (1973 to 5138)."""
+MILLISECONDS = range(10**11, 10**14)
+FRACTION = re.compile(
+    r"\s*(\d+(?:[.,]\d+)?)\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%))?\s*", re.IGNORECASE
+)
+LARGEST = 10.0
+LARGEST_SCALE = 1_000
+PERCENT = 100.0
+
+
+class Score(NamedTuple):
+    """An evaluator's score."""
+
+    value: float
+    """From 0 to 10."""
+    stated: float
+    """The number as it is written."""
+
+
+def found_date(facts: Mapping[str, Any]) -> datetime | None:
+    """Returns the date that a document states; in UTC if it names no zone."""
+    found = (moment_of(facts[key]) for key in DATE_KEYS if key in facts)
+    return next((moment for moment in found if moment is not None), None)
+
+
+def found_score(facts: Mapping[str, Any]) -> float | None:
+    """Returns the evaluator's score on the scale from 0 to 10."""
+    found = stated_score(facts)
+    return None if found is None else found.value
+
+
+def stated_score(facts: Mapping[str, Any]) -> Score | None:
+    """Returns the evaluator's score, on the scale from 0 to 10 and as it is written.
+
+    `final_score` is on that scale. Of others, `7.5/10` and `75%` say theirs, and so does a greatest score beside them;
+    where nothing does, a fraction at most 1 (0.96) is a share of ten, and a number beyond ten a percentage.
+    """
+    return next((score for value, whole in _candidates(facts) if (score := _score(value, whole)) is not None), None)
+
+
+def _candidates(facts: Mapping[str, Any]) -> Iterator[tuple[Any, float | None]]:
+    yield facts.get(FINAL_SCORE), LARGEST
+    whole = _scale(facts)
+    for key in SCORE_KEYS:
+        yield facts.get(key), whole
+    for name, keys in WITHIN.items():
+        if isinstance(inner := facts.get(name), Mapping):
+            yield from ((inner.get(key), _scale(inner) or whole) for key in keys)
+
+
+def _scale(facts: Mapping[str, Any]) -> float | None:
+    return next(
+        (facts[key] for key in SCALE_KEYS if is_number(facts.get(key)) and 1 <= facts[key] <= LARGEST_SCALE), None
+    )
+
+
+def moment_of(value: Any) -> datetime | None:  # noqa: ANN401 - any JSON or YAML value
+    """Returns the moment that a value states; None where it states none."""
+    try:
+        match value:
+            case datetime():
+                moment = value
+            case date():
+                moment = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - UTC is assumed below
+            case bool():
+                return None
+            case int() | float():
+                return _epoch(value)
+            case str():
+                moment = datetime.fromisoformat(value.strip())
+            case _:
+                return None
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _epoch(value: float) -> datetime | None:
+    if not is_number(value):
+        return None
+    if int(value) in SECONDS:
+        return datetime.fromtimestamp(value, UTC)
+    return datetime.fromtimestamp(value / 1000, UTC) if int(value) in MILLISECONDS else None
+
+
+def _score(value: Any, whole: float | None) -> Score | None:  # noqa: ANN401 - any JSON or YAML value
+    if isinstance(value, str):
+        return written_score(value, whole)
+    if not is_number(value):
+        return None
+    if whole is None:
+        whole = 1 if isinstance(value, float) and value <= 1 else PERCENT if value > LARGEST else LARGEST
+    return Score(value * LARGEST / whole, value) if 0 <= value <= whole else None
+
+
+def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
+    """Returns True for a finite number; an integer is one even where it is too large for a float."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and (isinstance(value, int) or math.isfinite(value))
+    )
+
+
+def written_score(text: str, whole: float | None = None) -> Score | None:
+    """Returns the score that a text is: `7.5/10`, `75%`, `0.96`; `whole` is its scale if it states none."""
+    match = FRACTION.fullmatch(text)
+    if match is None:
+        return None
+    number, out_of = match[1].replace(",", "."), match[2]
+    value = float(number)
+    if out_of is not None:
+        whole = float(out_of.replace(",", "."))
+    elif match[3]:
+        whole = PERCENT
+    elif whole is None:
+        whole = 1.0 if "." in number and value <= 1 else LARGEST
+    return Score(value / whole * LARGEST, value) if whole and value <= whole else None

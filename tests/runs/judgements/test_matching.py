@@ -1,0 +1,74 @@
+"""Which issues of several versions are one: pure cases, and the figures of cases that no threshold was chosen by."""
+
+import json
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from app.models.protocols import EmbeddingProvider
+from app.runs.judgements.cases import Judgement, assembled, numbered
+from app.runs.judgements.judgement import FoundIssue, FoundJudgement
+from app.runs.judgements.matching import Statement, grouped
+from benchmarks.judgements import PHRASINGS, matched
+
+
+@pytest.mark.parametrize(("split", "precision", "recall"), [("fit", 0.95, 0.82), ("held_out", 0.95, 0.78)])
+async def test_statements_in_other_words_are_matched(
+    provider: EmbeddingProvider, split: str, precision: float, recall: float
+) -> None:
+    cases = [case for case in json.loads(PHRASINGS.read_text()) if case["split"] == split]
+    texts = [text for case in cases for issue in case["issues"] for text in issue]
+    vectors = dict(zip(texts, await provider.embed_documents(texts), strict=True))
+    found = matched(cases, vectors)
+    assert found[0] >= precision
+    assert found[1] >= recall
+
+
+def test_two_statements_of_one_version_are_two_issues() -> None:
+    vectors = np.eye(3, dtype=np.float32)[[0, 0, 0]]
+    told = [Statement(0, "No sources for prices"), Statement(0, "No sources for shares"), Statement(1, "No sources")]
+    first, second, third = grouped(told, vectors)
+    assert first != second
+    assert third in {first, second}
+
+
+def test_the_same_words_of_two_judges_are_one_issue() -> None:
+    told = [Statement(0, "No sources for prices"), Statement(0, "no sources for prices."), Statement(1, "Typos")]
+    assert grouped(told, None) == [0, 0, 1]
+
+
+def test_nothing_is_matched_of_nothing() -> None:
+    assert grouped([], None) == []
+
+
+def judged(version: str, *issues: FoundIssue, score: float | None = 5.0, lists: bool = True) -> Judgement:
+    found = FoundJudgement(case="Tea", version=version, score=score, lists_issues=lists, issues=issues)
+    return Judgement(judgement_id=uuid4(), found=found)
+
+
+def test_a_version_that_lists_no_issues_mends_none() -> None:
+    issue = FoundIssue(title="No sources", severity="P1")
+    told = [judged("v1", issue), judged("v2", lists=False), judged("v3")]
+    (found,) = assembled("tea", told, numbered("tea", told, None)).issues
+    assert (found.status, found.mended_in) == ("mended", "v3")
+    (found,) = assembled("tea", told[:2], numbered("tea", told[:2], None)).issues
+    assert found.status == "open"
+
+
+def test_severity_is_the_worst_that_was_stated() -> None:
+    told = [judged(f"v{at}", FoundIssue(title="No sources", severity=name)) for at, name in enumerate(("P2", "", "P0"))]
+    (found,) = assembled("tea", told, numbered("tea", told, None)).issues
+    assert (found.severity, found.versions) == ("P0", ("v0", "v1", "v2"))
+
+
+def test_versions_are_in_the_order_of_their_numbers() -> None:
+    told = [judged(f"v{number}") for number in (10, 2, 1, 9)]
+    assert [version.version for version in assembled("tea", told, {}).versions] == ["v1", "v2", "v9", "v10"]
+
+
+def test_a_versions_score_is_the_mean_of_its_judges_and_not_of_lists() -> None:
+    lists = FoundJudgement(case="Tea", version="v1", score=1.0, basis="listed")
+    told = [judged("v1", score=6.0), judged("v1", score=7.0), Judgement(judgement_id=uuid4(), found=lists)]
+    (version,) = assembled("tea", told, {}).versions
+    assert (version.score, version.judges) == (6.5, 2)
