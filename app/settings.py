@@ -126,6 +126,8 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}PORT={settings.port} is not a port; take one from 0 to 65535")
     if settings.pool_size < 1:
         raise ConfigurationError(f"{PREFIX}POOL_SIZE={settings.pool_size} must be at least 1")
+    if settings.admin_key and not settings.api_key:
+        raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
     if not settings.read_timeout > 0:
         raise ConfigurationError(f"{PREFIX}READ_TIMEOUT={settings.read_timeout} must be above 0")
     if settings.trash_days < 0:

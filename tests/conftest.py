@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -245,20 +245,27 @@ async def own_services(services: Services, own_database_url: str) -> AsyncIterat
     await database.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def server(services: Services, settings: Settings) -> AsyncIterator[str]:
-    """The address of a running service, without a worker: other tests share the store and its waiting memories."""
+@asynccontextmanager
+async def serving(services: Services) -> AsyncIterator[str]:
+    """Serves at the address that this yields, without a worker."""
     from app.api.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
 
-    services = replace(services, settings=replace(settings, embedded_worker=False))
+    services = replace(services, settings=replace(services.settings, embedded_worker=False))
     stop, ready = asyncio.Event(), asyncio.Event()
-    listening = bound_socket(settings)
-    serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
+    listening = bound_socket(services.settings)
+    task = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
     await ready.wait()
     yield address(listening)
     stop.set()
-    await serving
+    await task
     listening.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def server(services: Services) -> AsyncIterator[str]:
+    """The address of a running service, without a worker: other tests share the store and its waiting memories."""
+    async with serving(services) as where:
+        yield where
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def framed(app: Litestar) -> Frame:
     """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
     settings: Settings = app.state.settings
-    keys = [settings.api_key, *filter(None, [settings.admin_key])] if settings.api_key else []
+    keys = [key for key in (settings.api_key, settings.admin_key) if key]
     return Frame(app, keys=keys, metrics=context.metrics, read_timeout=settings.read_timeout)
 
 

@@ -77,7 +77,7 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
     headers = {}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-        reason = {"reason": detail} if isinstance(error, StorageFull) else {"exc_info": error}
+        reason = {"reason": detail} if isinstance(error, Unavailable) else {"exc_info": error}
         logger.error("request failed", path=request.url.path, **reason)
     if isinstance(error, HTTPException) and error.headers:
         headers |= dict(error.headers)

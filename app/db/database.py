@@ -74,6 +74,8 @@ class Database:
         self.url = url
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
+        self.trouble = ""
+        """The reason why the server does not start, if its keeper knows it."""
         self._full = ""
         self._engine = create_async_engine(
             sqlalchemy_url(url),
@@ -148,7 +150,7 @@ class Database:
     @asynccontextmanager
     async def _wire(self) -> AsyncIterator[Wire]:
         """Opens a connection of the pool. A connection that is not idle at the end is closed."""
-        with _pool_errors():
+        with _pool_errors(self.trouble):
             pooled = await self._engine.raw_connection()
         wire = _wire_of(pooled)
         try:
@@ -231,7 +233,7 @@ async def _ended(work: Awaitable[None]) -> None:
 
 
 @contextmanager
-def _pool_errors() -> Iterator[None]:
+def _pool_errors(trouble: str) -> Iterator[None]:
     """Turns the errors of opening a connection into DatabaseUnavailable or ConfigurationError."""
     try:
         yield
@@ -243,7 +245,7 @@ def _pool_errors() -> Iterator[None]:
         if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:
             raise ConfigurationError(f"PRIORS_DATABASE_URL is refused: {_first_line(cause)}") from error
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
-            raise DatabaseUnavailable(f"the database does not answer: {_first_line(cause)}") from error
+            raise DatabaseUnavailable(f"the database does not answer: {trouble or _first_line(cause)}") from error
         raise
 
 

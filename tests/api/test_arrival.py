@@ -11,8 +11,8 @@ import httpx
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from app.api.server import address, bound_socket, serve
 from app.wiring import Services
+from tests.conftest import serving
 
 HEAD = b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 500\r\n"
 
@@ -28,17 +28,8 @@ async def connected(server: str) -> AsyncIterator[tuple[asyncio.StreamReader, as
 @pytest_asyncio.fixture(loop_scope="session")
 async def impatient(services: Services) -> AsyncIterator[str]:
     """The address of a service that waits for half a second."""
-    settings = replace(services.settings, embedded_worker=False, read_timeout=0.5)
-    stop, ready = asyncio.Event(), asyncio.Event()
-    listening = bound_socket(settings)
-    serving = asyncio.create_task(
-        serve(replace(services, settings=settings), listening, stop=stop, on_ready=lambda _: ready.set())
-    )
-    await ready.wait()
-    yield address(listening)
-    stop.set()
-    await serving
-    listening.close()
+    async with serving(replace(services, settings=replace(services.settings, read_timeout=0.5))) as where:
+        yield where
 
 
 async def test_a_body_that_stops_is_answered_and_ended(impatient: str) -> None:

@@ -1,9 +1,12 @@
 """A database whose disk is full: a real file system of a few megabytes, mounted for the test."""
 
+import asyncio
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,9 +20,25 @@ from sqlalchemy import make_url
 
 from app.api.application import create_app
 from app.db.database import Database
+from app.db.migrations import upgrade
+from app.postgres.embedded import EmbeddedPostgres
 from app.wiring import Services
+from tests.conftest import serving
 
-SIZE = "48m"
+
+@contextmanager
+def mounted(folder: Path, *, size: str) -> Iterator[None]:
+    """Mounts a file system of this size at the folder, which it makes."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a small file system")
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=False)
+    if done.returncode != 0:
+        folder.rmdir()
+        pytest.skip("no file system can be mounted here")
+    yield
+    subprocess.run(["umount", str(folder)], check=True)
+    folder.rmdir()
 
 
 @pytest.fixture
@@ -28,19 +47,13 @@ def small_disk(server_url: str, tmp_path: Path) -> Iterator[Path]:
     with psycopg.connect(server_url) as connection:
         row = connection.execute("SELECT current_setting('data_directory')").fetchone()
     data = Path(row[0]) if row else tmp_path
-    if not data.is_dir() or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root may mount a small file system, on the machine of the server")
+    if not data.is_dir():
+        pytest.skip("the server is on another machine")
     folder = data.parent / f"small-{tmp_path.name}"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)], check=False)
-    if done.returncode != 0:
-        folder.rmdir()
-        pytest.skip("no file system can be mounted here")
-    owner = data.stat()
-    os.chown(folder, owner.st_uid, owner.st_gid)
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-    folder.rmdir()
+    with mounted(folder, size="48m"):
+        owner = data.stat()
+        os.chown(folder, owner.st_uid, owner.st_gid)
+        yield folder
 
 
 @pytest.fixture
@@ -100,3 +113,40 @@ async def test_a_full_disk_is_told_and_ends_with_its_cause(on_small_disk: httpx.
     assert not any("full" in reason for reason in (await client.get("/ready")).json()["reasons"])
     later = {"kind": "note", "body": "The director accepted the list after the second round."}
     assert (await client.post("/api/memories", json=later)).status_code == 200
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def served_from_small_disk(services: Services, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a service with its own Postgres, whose whole data directory is on a disk of 96 MB."""
+    folder = tmp_path / "small"
+    with mounted(folder, size="96m"), EmbeddedPostgres(folder / "data") as embedded:
+        url = embedded.start()
+        upgrade(url)
+        database = Database(embedded.service_url, admin_url=url, pool_size=2)
+        own = replace(services, database=database, revive=lambda: asyncio.to_thread(embedded.start))
+        async with serving(own) as where, httpx.AsyncClient(base_url=where, timeout=60) as client:
+            yield client
+        await database.close()
+
+
+async def until_ready(client: httpx.AsyncClient, told: Callable[[list[str]], bool]) -> None:
+    while not told((await client.get("/ready")).json()["reasons"]):  # noqa: ASYNC110 - the service is asked
+        await asyncio.sleep(0.1)
+
+
+async def test_a_server_that_ends_for_lack_of_room_says_so_and_comes_back(
+    served_from_small_disk: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    client, filler = served_from_small_disk, tmp_path / "small" / "filler"
+    known = {"kind": "note", "body": "The scout verified twelve producers in the state register."}
+    assert (await client.post("/api/memories", json=known)).status_code == 200
+    with pytest.raises(OSError, match="No space left"):
+        fill(filler)
+    server = int((tmp_path / "small" / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
+    os.kill(server, signal.SIGKILL)
+    await until_ready(client, lambda reasons: any("No space left" in reason for reason in reasons))
+    refused = await client.post("/api/memories", json=known)
+    assert (refused.status_code, "No space left on device" in refused.json()["detail"]) == (503, True)
+    filler.unlink()
+    await until_ready(client, lambda reasons: not reasons)
+    assert (await client.post("/api/memories", json=known)).json()["unchanged"] == 1
