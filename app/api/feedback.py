@@ -18,12 +18,15 @@ from app.insight.exports import exported_ratings, preference_pairs
 from app.memories import lifecycle
 from app.memories.gate import TAG_LIMIT
 from app.memories.lifecycle import MOST_AT_ONCE
-from app.runs.feedback.rate import COMMENT_LIMIT, list_ratings, rate, undo_rating
+from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED
+from app.runs.feedback.rate import COMMENT_LIMIT, list_comments, list_ratings, rate, undo_rating
 from app.runs.feedback.store import Rated, Rating
 
 NDJSON = "application/x-ndjson"
+MOST_SKIPPED = 10_000_000
 
 Limit = Annotated[int, QueryParameter(ge=1, le=1000)]
+Offset = Annotated[int, QueryParameter(ge=0, le=MOST_SKIPPED, description="memories of the list to leave out first")]
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(name="Idempotency-Key", description="makes a retry safe", min_length=1, max_length=200),
@@ -36,6 +39,10 @@ class RatingInput(Struct, forbid_unknown_fields=True):
     rating: Literal[1, -1]
     comment: Annotated[str, Meta(max_length=COMMENT_LIMIT)] = ""
     run_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    reviewer: (
+        Annotated[str, Meta(max_length=200, description="has one rating of each memory: another takes its place")]
+        | None
+    ) = None
 
 
 @view_of(Rating)
@@ -48,6 +55,7 @@ class RatedView(Struct):
     """A rating, and the memory's quality after it."""
 
     rating: RatingView
+    replaced: RatingView | None
 
 
 class Ids(Struct, forbid_unknown_fields=True):
@@ -63,6 +71,13 @@ class TaggedIds(Struct, forbid_unknown_fields=True):
     tag: Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 
 
+class SupersededIds(Struct, forbid_unknown_fields=True):
+    """Memories by id, and the one that replaces them."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    by: UUID
+
+
 @view_of(lifecycle.Changed)
 class ChangedView(Struct):
     """The memories of a call that it changed, and those that it did not find."""
@@ -73,6 +88,8 @@ class CandidateView(Struct, frozen=True):
 
     memory: MemoryView
     reason: str
+    comments: Sequence[RatingView]
+    """Its ratings with a comment, the latest first."""
 
 
 @view_of(lifecycle.ReviewCounts)
@@ -102,6 +119,7 @@ class FeedbackController(Controller):
             rating=data.rating,
             comment=data.comment,
             run_id=data.run_id,
+            reviewer=data.reviewer,
             idempotency_key=idempotency_key,
             mask=call.settings.mask_secrets,
         )
@@ -141,28 +159,35 @@ class LifecycleController(Controller):
     tags = ("lifecycle",)
 
     @get("/memories/prune-candidates", responses=PROBLEMS)
-    async def candidates(self, call: ThisCall, limit: Limit = 200) -> Sequence[CandidateView]:
+    async def candidates(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
-        found = await lifecycle.prune_candidates(call.database, workspace=await call.tenant(), limit=limit)
-        return [CandidateView(memory=memory_view(item.memory), reason=item.reason) for item in found]
+        tenant = await call.tenant()
+        found = await lifecycle.prune_candidates(call.database, workspace=tenant, limit=limit, offset=offset)
+        ids = [item.memory.memory_id for item in found]
+        comments = await list_comments(call.database, workspace=tenant, ids=ids)
+        return [
+            CandidateView(
+                memory=memory_view(item.memory),
+                reason=item.reason,
+                comments=converted(comments[item.memory.memory_id], list[RatingView]),
+            )
+            for item in found
+        ]
 
     @get("/memories/quarantined", responses=PROBLEMS)
-    async def quarantined(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
+    async def quarantined(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories that the injection scan took out, each with its findings."""
-        found = await lifecycle.quarantined(call.database, workspace=await call.tenant(), limit=limit)
-        return [memory_view(memory) for memory in found]
+        return await _retired(call, QUARANTINED, limit, offset)
 
     @get("/memories/deleted", responses=PROBLEMS)
-    async def deleted(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
+    async def deleted(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories in the trash."""
-        found = await lifecycle.deleted(call.database, workspace=await call.tenant(), limit=limit)
-        return [memory_view(memory) for memory in found]
+        return await _retired(call, DELETED, limit, offset)
 
     @get("/memories/superseded", responses=PROBLEMS)
-    async def superseded(self, call: ThisCall, limit: Limit = 200) -> Sequence[MemoryView]:
-        """Memories that a better one replaced; `POST /api/memories:restore` brings them back."""
-        found = await lifecycle.superseded(call.database, workspace=await call.tenant(), limit=limit)
-        return [memory_view(memory) for memory in found]
+    async def superseded(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories that a newer one replaced; they can be restored."""
+        return await _retired(call, SUPERSEDED, limit, offset)
 
     @get("/memories/review-counts", responses=PROBLEMS)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
@@ -184,6 +209,19 @@ class LifecycleController(Controller):
         found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
         return converted(found, ChangedView)
 
+    @post("/memories:supersede", status_code=200, responses=PROBLEMS)
+    async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> ChangedView:
+        """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
+        tenant = await call.tenant()
+        found = await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
+        return converted(found, ChangedView)
+
+    @post("/memories:quarantine", status_code=200, responses=PROBLEMS)
+    async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
+        """Take back a release: memories that somebody released are quarantined again."""
+        found = await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
+        return converted(found, ChangedView)
+
     @post("/memories:tag", status_code=200, responses=PROBLEMS)
     async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
@@ -201,6 +239,12 @@ def _by_a_person(request: Request[Any, Any, Any], admin_key: str) -> bool:
         token = token_of(request.headers.get("authorization", "").encode())
         return hmac.compare_digest(token, admin_key.encode())
     return request.headers.get("sec-fetch-site") == "same-origin"
+
+
+async def _retired(call: Call, reason: str, limit: int, offset: int) -> Sequence[MemoryView]:
+    tenant = await call.tenant()
+    found = await lifecycle.retired(call.database, workspace=tenant, reason=reason, limit=limit, offset=offset)
+    return [memory_view(memory) for memory in found]
 
 
 async def _tagged(call: Call, data: TaggedIds, *, remove: bool) -> ChangedView:

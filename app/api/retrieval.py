@@ -1,4 +1,4 @@
-"""`POST /api/search`, `POST /api/history`, `GET /api/recalls/{id}`."""
+"""`POST /api/search`, `POST /api/history`, `GET /api/recalls`, `/api/recalls:trends` and `/api/recalls/{id}`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from litestar import Controller, get, post
-from litestar.params import FromPath, JSONBody
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
@@ -15,12 +15,24 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
 from app.context.history import history
 from app.errors import DatabaseUnavailable
+from app.memories.browse import LARGEST_PAGE
 from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.gate import NAME_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
-from app.retrieval.recall import LARGEST_K, LONGEST_HALF_LIFE, QUERY_LIMIT, History, Query, checked_preset
-from app.retrieval.search import get_recall, search
+from app.retrieval.recall import (
+    LARGEST_K,
+    LONGEST_HALF_LIFE,
+    QUERY_LIMIT,
+    TRIAL,
+    History,
+    LoggedSummary,
+    Query,
+    RecallDay,
+    RecallFilters,
+    checked_preset,
+)
+from app.retrieval.search import get_recall, list_recalls, recall_days, search
 from app.workspaces.workspace import Workspace
 
 K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
@@ -45,6 +57,10 @@ Rerank = Annotated[
     bool | None,
     Meta(description="whether the re-ranker reads the best hits once more; without it, where one is configured"),
 ]
+
+
+Trial = Annotated[bool, Meta(description="a person tries out what an agent would get: logged with the purpose `trial`")]
+MOST_DAYS = 366
 
 
 class FiltersInput(Struct, forbid_unknown_fields=True):
@@ -92,6 +108,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
+    trial: Trial = False
 
 
 class HistoryInput(Struct, forbid_unknown_fields=True):
@@ -118,12 +135,14 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     half_life_days: HalfLife | None = None
     now: Now = None
     rerank: Rerank = None
+    trial: Trial = False
 
 
 def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
     """Returns the query as the verbs take it."""
     filters = Filters() if given.filters is None else converted(given.filters, Filters)
     weights = None if given.weights is None else given.weights.weights()
+    purpose = TRIAL if given.trial else purpose
     return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
 
 
@@ -170,6 +189,10 @@ class HistoryView(Struct, frozen=True):
     degraded: Sequence[DegradedView]
     recall_id: UUID
     took_ms: float
+    needed_tokens: Annotated[
+        int | None,
+        Meta(description="the budget from which the best hit fits, where this one was too small for any; else null"),
+    ]
     reused_tokens: (
         Annotated[int, Meta(description="tokens that the run's previous stable section began with, byte for byte")]
         | UnsetType
@@ -194,7 +217,9 @@ def history_view(found: History) -> HistoryView:
     """Returns the view of a history."""
     recall, reuse = found.recall, found.reuse
     hits = [hit_view(hit) for hit in recall.hits]
-    view = converted(recall, HistoryView, hits=hits, markdown=found.markdown, tokens=found.tokens)
+    view = converted(
+        recall, HistoryView, hits=hits, markdown=found.markdown, tokens=found.tokens, needed_tokens=found.needed_tokens
+    )
     if reuse is None:
         return view
     broken = None if reuse.broken is None else converted(reuse.broken, BrokenView)
@@ -212,6 +237,18 @@ class RecallView(Struct):
 
     degraded: Sequence[DegradedView]
     hits: Sequence[LoggedHitView]
+
+
+@view_of(LoggedSummary)
+class RecallSummaryView(Struct):
+    """A logged recall with the number of its hits."""
+
+    degraded: Sequence[DegradedView]
+
+
+@view_of(RecallDay)
+class RecallDayView(Struct):
+    """The recalls of one day in UTC."""
 
 
 class RetrievalController(Controller):
@@ -232,7 +269,7 @@ class RetrievalController(Controller):
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
-        call.metrics.note_recall(recall, "search")
+        call.metrics.note_recall(recall, query.purpose)
         return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
 
     @post("/history", status_code=200, responses=PROBLEMS)
@@ -253,8 +290,46 @@ class RetrievalController(Controller):
             budget_tokens=data.budget_tokens,
             stable=data.stable,
         )
-        call.metrics.note_recall(result.recall, "history")
+        call.metrics.note_recall(result.recall, query.purpose)
         return history_view(result)
+
+    @get("/recalls", responses=PROBLEMS)
+    async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter
+        self,
+        call: ThisCall,
+        text: Annotated[str | None, QueryParameter(description="a part of the query", max_length=1_000)] = None,
+        agent: FromQuery[str | None] = None,
+        run_id: FromQuery[str | None] = None,
+        mode: FromQuery[Literal["hybrid", "lexical", "vector"] | None] = None,
+        purpose: FromQuery[str | None] = None,
+        outcome: FromQuery[Literal["empty", "degraded"] | None] = None,
+        since: FromQuery[datetime | None] = None,
+        until: FromQuery[datetime | None] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = 50,
+        before: Annotated[UUID | None, QueryParameter(description="the last recall of the page before")] = None,
+    ) -> Sequence[RecallSummaryView]:
+        """Logged recalls that meet every condition, the latest first."""
+        asked = RecallFilters(
+            text=text,
+            agent=agent,
+            run_id=run_id,
+            mode=mode,
+            purpose=purpose,
+            outcome=outcome,
+            since=since,
+            until=until,
+        )
+        tenant = await call.tenant()
+        found = await list_recalls(call.database, workspace=tenant, asked=asked, limit=limit, before=before)
+        return converted(found, list[RecallSummaryView])
+
+    @get("/recalls:trends", responses=PROBLEMS)
+    async def trends(
+        self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=MOST_DAYS)] = 30
+    ) -> Sequence[RecallDayView]:
+        """The latest days, today the last, each with its recalls; those that people tried out do not count."""
+        found = await recall_days(call.database, workspace=await call.tenant(), days=days)
+        return converted(found, list[RecallDayView])
 
     @get("/recalls/{recall_id:uuid}", responses=PROBLEMS)
     async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:

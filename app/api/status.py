@@ -16,7 +16,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.errors import DatabaseUnavailable
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
-from app.operations.status import Latency, gauges, readiness, workspace_status
+from app.operations.status import Latency, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
 
 
@@ -60,6 +60,8 @@ class StatusView(Struct, frozen=True):
     postgres: str
     pgvector: str
     revision: str | None
+    trash_days: int
+    """Days after which a deleted memory is destroyed."""
     live: int
     waiting: int
     """Live memories without a vector."""
@@ -84,6 +86,11 @@ class IngestionView(Struct):
     """A past ingestion."""
 
     outcomes: Sequence[FileOutcomeView]
+
+
+@view_of(Tenant)
+class TenantView(Struct):
+    """A workspace by its name."""
 
 
 class HealthController(Controller):
@@ -127,7 +134,14 @@ class StatusController(Controller):
         """How a workspace is served: mode, what waits, sizes, how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
         found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
-        return converted(found, StatusView, version=VERSION, evaluator=call.settings.evaluator)
+        return converted(
+            found, StatusView, version=VERSION, evaluator=call.settings.evaluator, trash_days=call.settings.trash_days
+        )
+
+    @get("/workspaces", responses=PROBLEMS)
+    async def workspaces(self, call: ThisCall) -> Sequence[TenantView]:
+        """The workspaces that something was written to, by name."""
+        return converted(await list_workspaces(call.database), list[TenantView])
 
     @get("/ingestions", responses=PROBLEMS)
     async def ingestions(

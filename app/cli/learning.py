@@ -156,12 +156,13 @@ def quarantine(
 
     async def work(services: "Services", target: "Workspace") -> list[tuple["Memory", str]]:
         from app.memories import lifecycle  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.memories.memory import QUARANTINED  # noqa: PLC0415 - as above
 
         if release:
             await lifecycle.restore_memories(services.database, workspace=target, ids=release)
         if delete:
             await lifecycle.delete_memories(services.database, workspace=target, ids=delete)
-        found = await lifecycle.quarantined(services.database, workspace=target)
+        found = await lifecycle.retired(services.database, workspace=target, reason=QUARANTINED)
         return [(memory, ", ".join(sorted({str(item["rule"]) for item in memory.findings or ()}))) for memory in found]
 
     _list(in_workspace(workspace, work), as_json=as_json)

@@ -17,6 +17,7 @@ from app.context.section import (
     fitted,
     frame_tokens,
     is_long,
+    least_budget,
     markdown_of,
     remade,
     section,
@@ -74,8 +75,9 @@ async def history(
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
     finding = await placed(database, finding)
     async with database.session(finding.workspace, transaction=False) as session:
-        recall = await log(session, finding, hits=shown, tokens=tokens)
-    return History(markdown=markdown, tokens=tokens, recall=recall)
+        recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
+    needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
+    return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
 
 
 REMADE_AT_ONCE = 100_000

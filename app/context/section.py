@@ -79,6 +79,14 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
     return blocks
 
 
+def least_budget(hit: Hit, counter: TokenCounter) -> int:
+    """Returns the tokens of the smallest section that shows the hit whole, or the beginning of its text."""
+    top, body = heading(hit.memory), hit.memory.body.strip()
+    fence = fence_around(f"{top}\n{body}")
+    around = frame_tokens(counter) + counter.count(top) + 2 * counter.count(fence)
+    return around + min(LEAST_EXCERPT, counter.count(body))
+
+
 def frame_tokens(counter: TokenCounter) -> int:
     """Returns the tokens of the lines above the blocks."""
     return counter.count(HEADING) + counter.count(FRAME)

@@ -325,7 +325,7 @@ _table(
     *_required(memory_id=Id),
     *_optional(rating=sa.SmallInteger, undoes=Id),
     *_default("", comment=sa.Text),
-    *_optional(run_id=sa.Text, idempotency_key=sa.Text),
+    *_optional(run_id=sa.Text, idempotency_key=sa.Text, reviewer=sa.Text),
     *_moments("created_at", now=True),
     _deleted_with("memories", memory_id="memory_id"),
     sa.CheckConstraint("(rating IN (-1, 1)) <> (undoes IS NOT NULL)", name="rating"),

@@ -99,6 +99,11 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FRO
 RETURNING m.memory_id
 """  # noqa: S608 - constants
 
+IS_LIVE = f"SELECT EXISTS (SELECT FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
+FORGET_RELEASE = f"""
+UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released RETURNING memory_id
+"""  # noqa: S608 - constants
+
 EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
 """The condition of a memory that was deleted long enough ago to be destroyed."""
 EXPIRED_CHUNK = f"{EXPIRED} AND kind = 'chunk' AND source_id IS NOT NULL AND body <> ''"
@@ -201,6 +206,17 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
         return await session.column(RESTORE, {"ids": wanted}), caught
     except psycopg.errors.UniqueViolation as error:
         raise TwinLive from error
+
+
+async def is_live(session: Session, memory_id: UUID) -> bool:
+    """Returns True if the memory exists and is not retired."""
+    return bool(await session.value(IS_LIVE, {"memory_id": memory_id}))
+
+
+async def quarantine_again(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Takes back the release of memories: they are quarantined again. Returns those that were released and live."""
+    released = await session.column(FORGET_RELEASE, {"ids": list(ids)})
+    return await retire(session, released, reason=QUARANTINED)
 
 
 async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:

@@ -267,21 +267,21 @@ async def neighbours(session: Session, memory_id: UUID, *, distance: int, limit:
     return [memory_of(row) for row in await session.rows(NEIGHBOURS, values)]
 
 
-async def retired_as(session: Session, reason: str, limit: int) -> list[Memory]:
+async def retired_as(session: Session, reason: str, *, limit: int, offset: int) -> list[Memory]:
     """Returns memories that are retired for this reason, the latest first."""
-    return await _listed(
-        session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", {"reason": reason, "limit": limit}
-    )
+    values = {"reason": reason, "limit": limit, "offset": offset}
+    return await _listed(session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
 
 
-async def low(session: Session, *, quality: int, final_score: float, limit: int) -> list[Memory]:
+async def low(session: Session, *, quality: int, final_score: float, limit: int, offset: int) -> list[Memory]:
     """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
-    values = {"quality": quality, "final_score": final_score, "limit": limit}
+    values = {"quality": quality, "final_score": final_score, "limit": limit, "offset": offset}
     return await _listed(session, LOW, "m.quality, m.final_score NULLS LAST", values)
 
 
 async def _listed(session: Session, condition: str, order: str, values: Mapping[str, Any]) -> list[Memory]:
-    statement = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE {condition} ORDER BY {order}, m.memory_id LIMIT %(limit)s"  # noqa: S608 - constants
+    statement = f"""SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE {condition} ORDER BY {order}, m.memory_id
+        LIMIT %(limit)s OFFSET %(offset)s"""  # noqa: S608 - constants
     return [memory_of(row) for row in await session.rows(statement, values)]
 
 

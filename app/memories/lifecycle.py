@@ -10,6 +10,8 @@ from app.db.database import Database
 from app.db.session import Session
 from app.errors import InvalidInput, NotFound, told_apart
 from app.index.indexing import index_memories
+from app.links import store as links
+from app.links.relations import Link
 from app.memories import changes, filters, store
 from app.memories.gate import tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
@@ -86,6 +88,31 @@ async def restore_memories(
     return await _all_at_once(database, workspace, ids, restore)
 
 
+async def supersede_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID], newer: UUID) -> Changed:
+    """Lets a live memory replace others, all in one transaction; they are linked with it.
+
+    Raises:
+        InvalidInput: it would replace itself.
+        NotFound: the workspace has no such live memory.
+    """
+    if newer in ids:
+        raise InvalidInput("by", "is one of the memories that it would replace")
+
+    async def supersede(session: Session) -> Sequence[UUID]:
+        if not await changes.is_live(session, newer):
+            raise NotFound(f"there is no live memory {newer} in workspace {workspace.name}")
+        found = await store.retire(session, ids, reason=SUPERSEDED)
+        await links.add(session, [Link(newer, older, "supersedes") for older in found])
+        return found
+
+    return await _all_at_once(database, workspace, ids, supersede)
+
+
+async def quarantine_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
+    """Quarantines released memories again, all in one transaction. Missing are those that nobody had released."""
+    return await _all_at_once(database, workspace, ids, partial(changes.quarantine_again, ids=ids))
+
+
 async def _restore(session: Session, ids: Sequence[UUID], *, release: bool) -> Sequence[UUID]:
     live, caught = await changes.restore(session, ids, release=release)
     if live:
@@ -135,28 +162,20 @@ def _tag(tag: str, *, mask: bool, remove: bool) -> str:
     return masked_values(tag) if mask else tag
 
 
-async def quarantined(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
-    """Returns memories that the injection scan retired, newest first, each with its findings."""
+async def retired(
+    database: Database, *, workspace: Workspace, reason: str, limit: int = 200, offset: int = 0
+) -> Sequence[Memory]:
+    """Returns memories that are retired for this reason, the latest first; quarantined ones with their findings."""
     async with database.session(workspace, transaction=False) as session:
-        return await filters.retired_as(session, QUARANTINED, limit)
+        return await filters.retired_as(session, reason, limit=limit, offset=offset)
 
 
-async def deleted(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
-    """Returns memories in the trash, newest first."""
-    async with database.session(workspace, transaction=False) as session:
-        return await filters.retired_as(session, DELETED, limit)
-
-
-async def superseded(database: Database, *, workspace: Workspace, limit: int = 200) -> Sequence[Memory]:
-    """Returns memories that a better one replaced, newest first; an observation names it in `superseded_by`."""
-    async with database.session(workspace, transaction=False) as session:
-        return await filters.retired_as(session, SUPERSEDED, limit)
-
-
-async def prune_candidates(database: Database, *, workspace: Workspace, limit: int = 200) -> list[PruneCandidate]:
+async def prune_candidates(
+    database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0
+) -> list[PruneCandidate]:
     """Returns memories of quality -2 or less, and rated-down ones below a score of 6; the worst first."""
     async with database.session(workspace, transaction=False) as session:
-        found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit)
+        found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit, offset=offset)
     return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
 
 

@@ -14,6 +14,7 @@ from app.memories import store as memories
 from app.models.protocols import EmbeddingProvider
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.retrieval.search import vector_degradation
+from app.workspaces import store as workspaces
 from app.workspaces.workspace import UNMADE, Workspace
 
 LATEST = 1_000
@@ -96,6 +97,20 @@ class Status:
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
     latencies: tuple[Latency, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A workspace by its name."""
+
+    name: str
+    language: str
+
+
+async def list_workspaces(database: Database) -> list[Tenant]:
+    """Returns the workspaces that something was written to, by name."""
+    async with database.across() as session:
+        return [Tenant(**row._asdict()) for row in await workspaces.all_of_them(session)]
 
 
 async def workspace_status(

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,17 @@ import structlog
 from app.db.database import Database
 from app.db.session import Row, Session
 from app.memories.memory import new_id
-from app.retrieval.recall import Degradation, Explanation, Hit, Query, Recall
+from app.retrieval.recall import (
+    TRIAL,
+    Degradation,
+    Explanation,
+    Hit,
+    LoggedSummary,
+    Query,
+    Recall,
+    RecallDay,
+    RecallFilters,
+)
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
@@ -59,6 +69,43 @@ LOGGED_HITS = """
 SELECT h.rank, h.memory_id, coalesce(m.title, '') AS title, h.score, h.explain
 FROM recall_hits h LEFT JOIN memories m USING (workspace_id, memory_id)
 WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY h.rank
+"""
+
+# Ids of recalls grow with time, so that their order and a range of them need no other index.
+LIST = """
+SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at, hits FROM (
+    SELECT r.*, (
+        SELECT count(*)::int FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id
+    ) AS hits
+    FROM recalls r WHERE r.workspace_id = %(workspace_id)s
+) AS listed
+WHERE {conditions} ORDER BY recall_id DESC LIMIT %(limit)s
+"""
+CONDITIONS = {
+    "before": "recall_id < %(before)s",
+    "text": "position(lower(%(text)s) IN lower(query)) > 0",
+    "agent": "agent = %(agent)s",
+    "run_id": "run_id = %(run_id)s",
+    "mode": "mode = %(mode)s",
+    "purpose": "purpose = %(purpose)s",
+    "since": "created_at >= %(since)s",
+    "until": "created_at < %(until)s",
+}
+"""The SQL of each condition of the log, by its name."""
+OUTCOMES = {"empty": "hits = 0", "degraded": "degraded <> '[]'"}
+
+DAYS = """
+SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*)::int AS recalls,
+    count(*) FILTER (WHERE NOT found)::int AS empty, count(*) FILTER (WHERE degraded <> '[]')::int AS degraded,
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95_ms
+FROM (
+    SELECT created_at, degraded, took_ms, EXISTS (
+        SELECT FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id
+    ) AS found
+    FROM recalls r
+    WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> %(trial)s
+) AS asked
+GROUP BY 1
 """
 
 # Each hit can be used once, however often the run's output or notes are sent. Locks are taken in the order of ids.
@@ -138,14 +185,16 @@ async def placed(database: Database, finding: Finding) -> Finding:
     return replace(finding, workspace=await made(database, finding.workspace))
 
 
-async def log(session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None) -> Recall:
+async def log(
+    session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None, budget_tokens: int | None = None
+) -> Recall:
     """Logs the recall of a `placed` finding with these hits, in the database and in a line of the service's log.
 
     If the disk is full, only the line is written, and the recall is answered.
     """
     recall = _recall(finding, hits)
     try:
-        await session.execute(LOG, _record(finding.query, recall, tokens))
+        await session.execute(LOG, _record(finding.query, recall, tokens, budget_tokens=budget_tokens))
     except psycopg.errors.DiskFull as error:
         logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
@@ -180,9 +229,30 @@ async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
         return None
     hits = await session.rows(LOGGED_HITS, {"recall_id": recall_id})
     return LoggedRecall(
-        **{**recall._asdict(), "degraded": tuple(Degradation(**item) for item in recall.degraded)},
+        **{**recall._asdict(), "degraded": _degradations(recall)},
         hits=tuple(LoggedHit(**hit._asdict()) for hit in hits),
     )
+
+
+async def listed(session: Session, asked: RecallFilters, *, limit: int, before: UUID | None) -> list[LoggedSummary]:
+    """Returns the recalls that meet every condition, the latest first."""
+    values = {**asdict(asked), "before": before}
+    given = [sql for name, sql in CONDITIONS.items() if values[name] is not None]
+    given += [OUTCOMES[asked.outcome]] if asked.outcome else []
+    rows = await session.rows(LIST.format(conditions=" AND ".join(["true", *given])), {**values, "limit": limit})
+    return [LoggedSummary(**{**row._asdict(), "degraded": _degradations(row)}) for row in rows]
+
+
+async def days_since(session: Session, first: date) -> dict[date, RecallDay]:
+    """Returns the days from this one on that had recalls; trials do not count."""
+    moment = datetime.combine(first, datetime.min.time(), UTC)
+    lowest = UUID(int=int(moment.timestamp() * 1000) << 80)
+    rows = await session.rows(DAYS, {"first": lowest, "trial": TRIAL})
+    return {row.day: RecallDay(**row._asdict()) for row in rows}
+
+
+def _degradations(row: Row) -> tuple[Degradation, ...]:
+    return tuple(Degradation(**item) for item in row.degraded)
 
 
 async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Literal
 from uuid import UUID
@@ -112,6 +112,8 @@ def _out_of_range(query: Query) -> Iterator[str]:
     yield from (f"weights.{name}: must be from 0 to 1" for name in WEIGHED if not 0 <= given.get(name, 0) <= 1)
 
 
+TRIAL = "trial"
+"""The purpose of a recall by which a person tries out what an agent would get."""
 HYBRID, LEXICAL, VECTOR = "hybrid", "lexical", "vector"
 RERANKER = "reranker"
 """The name of the re-ranker among the arms in `degraded`."""
@@ -224,3 +226,76 @@ class History:
     """The recall, with the hits of this query that the section shows."""
     reuse: Reuse | None = None
     """The reused part of the section; None if the section is not stable."""
+    needed_tokens: int | None = None
+    """The budget from which the best hit fits, where the budget was too small for any; else None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedSummary:
+    """A logged recall with the number of its hits."""
+
+    recall_id: UUID
+    purpose: str
+    query: str
+    agent: str | None
+    run_id: str | None
+    mode: str
+    degraded: tuple[Degradation, ...]
+    tokens: int | None
+    took_ms: float
+    created_at: datetime
+    hits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallFilters:
+    """Conditions of logged recalls; None is no condition."""
+
+    text: str | None = None
+    """A part of the query, in upper or lower case."""
+    agent: str | None = None
+    run_id: str | None = None
+    mode: str | None = None
+    purpose: str | None = None
+    outcome: str | None = None
+    """`empty` or `degraded`."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallDay:
+    """The recalls of one day in UTC."""
+
+    day: date
+    recalls: int = 0
+    empty: int = 0
+    """Recalls that found nothing."""
+    degraded: int = 0
+    p95_ms: float | None = None
+    """Milliseconds; None for a day without recalls."""
+
+
+OUTCOMES = ("empty", "degraded")
+
+
+def checked_filters(asked: RecallFilters) -> RecallFilters:
+    """Returns the conditions with their moments in UTC.
+
+    Raises:
+        InvalidInput: an outcome that does not exist, or a text or moment that the log cannot have.
+    """
+    check(list(islice(_reasons_against(asked), 1)))
+    since, until = (None if moment is None else in_utc(moment) for moment in (asked.since, asked.until))
+    return replace(asked, since=since, until=until)
+
+
+def _reasons_against(asked: RecallFilters) -> Iterator[str]:
+    if asked.outcome is not None and asked.outcome not in OUTCOMES:
+        yield f"outcome: is one of {', '.join(OUTCOMES)}"
+    for name in ("since", "until"):
+        moment = getattr(asked, name)
+        if moment is not None and not in_calendar(moment):
+            yield f"{name}: is outside the years 1 to 9999"
+    texts = {"text": asked.text, "agent": asked.agent, "run_id": asked.run_id, "purpose": asked.purpose}
+    yield from unstorable({name: value or "" for name, value in texts.items()})

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from itertools import chain, islice
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from app.retrieval.candidates import (
     standing,
     survey,
 )
-from app.retrieval.log import Finding, LoggedRecall, log, logged, placed
+from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged, placed
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
@@ -43,8 +44,12 @@ from app.retrieval.recall import (
     Degradation,
     Hit,
     HitLink,
+    LoggedSummary,
     Query,
     Recall,
+    RecallDay,
+    RecallFilters,
+    checked_filters,
     checked_preset,
 )
 from app.retrieval.roles import roles_of
@@ -94,6 +99,28 @@ async def get_recall(database: Database, *, workspace: Workspace, recall_id: UUI
     if found is None:
         raise NotFound(f"there is no recall {recall_id} in workspace {workspace.name}")
     return found
+
+
+async def list_recalls(
+    database: Database, *, workspace: Workspace, asked: RecallFilters, limit: int = 50, before: UUID | None = None
+) -> list[LoggedSummary]:
+    """Returns logged recalls that meet every condition, the latest first; those after `before` on the next page.
+
+    Raises:
+        InvalidInput: an outcome that does not exist, or a text or moment that the log cannot have.
+    """
+    asked = checked_filters(asked)
+    async with database.session(workspace, transaction=False) as session:
+        return await listed(session, asked, limit=limit, before=before)
+
+
+async def recall_days(database: Database, *, workspace: Workspace, days: int) -> list[RecallDay]:
+    """Returns the latest days in UTC, today the last, each with its recalls; trials do not count."""
+    today = datetime.now(UTC).date()
+    asked = [today - timedelta(days=back) for back in reversed(range(days))]
+    async with database.session(workspace, transaction=False) as session:
+        found = await days_since(session, asked[0])
+    return [found.get(day, RecallDay(day=day)) for day in asked]
 
 
 class _Call(NamedTuple):

@@ -22,6 +22,7 @@ UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(n
     ELSE roles || jsonb_build_object(%(name)s::text, %(role)s::jsonb) END
 WHERE workspace_id = %(workspace_id)s
 """
+ALL = "SELECT name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
 FIRST_LENGTH = """
@@ -75,6 +76,11 @@ async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) 
     """Give the workspace a role of its own; None takes it away."""
     encoded = None if role is None else msgspec.json.encode(role).decode()
     await session.execute(SET_ROLE, {"name": name, "role": encoded})
+
+
+async def all_of_them(session: Session) -> list[Row]:
+    """Returns the name and language of all workspaces, by name."""
+    return await session.rows(ALL)
 
 
 async def ids_of_all(session: Session) -> list[int]:

@@ -22,6 +22,8 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/ingestions"): lambda client, _: client.get("/api/ingestions"),
     ("GET", "/api/runs:scores"): lambda client, _: client.get("/api/runs:scores"),
     ("GET", "/api/sources"): lambda client, _: client.get("/api/sources"),
+    ("GET", "/api/recalls"): lambda client, _: client.get("/api/recalls"),
+    ("GET", "/api/recalls:trends"): lambda client, _: client.get("/api/recalls:trends"),
     ("GET", "/api/recalls/{recall_id}"): lambda client, known: client.get(f"/api/recalls/{known['recall_id']}"),
     ("POST", "/api/search"): lambda client, _: client.post("/api/search", json={"query": "zebra protocol"}),
     ("POST", "/api/history"): lambda client, _: client.post("/api/history", json={"query": "zebra protocol"}),
@@ -54,11 +56,19 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories/review-counts"): lambda client, _: client.get("/api/memories/review-counts"),
     ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
     ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
+    ("GET", "/api/memories/superseded"): lambda client, _: client.get("/api/memories/superseded"),
+    ("DELETE", "/api/memories/{memory_id}"): lambda client, known: client.delete(f"/api/memories/{known['id']}"),
     ("POST", "/api/memories:delete"): lambda client, known: client.post(
         "/api/memories:delete", json={"ids": [known["id"]]}
     ),
     ("POST", "/api/memories:restore"): lambda client, known: client.post(
         "/api/memories:restore", json={"ids": [known["deleted_id"]]}
+    ),
+    ("POST", "/api/memories:quarantine"): lambda client, known: client.post(
+        "/api/memories:quarantine", json={"ids": [known["id"]]}
+    ),
+    ("POST", "/api/memories:supersede"): lambda client, known: client.post(
+        "/api/memories:supersede", json={"ids": [known["deleted_id"]], "by": known["id"]}
     ),
     ("POST", "/api/memories:tag"): lambda client, known: client.post(
         "/api/memories:tag", json={"ids": [known["id"]], "tag": "theirs"}
@@ -83,7 +93,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
 }
 """Every route that touches a workspace, and how a stranger would ask it for another's."""
 
-WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")}
+WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
@@ -106,7 +116,7 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace_name
     answer = await ROUTES[route](client, {**ours, "recall_id": recall["recall_id"]})
     known = {*ours.values(), *(hit["id"] for hit in recall["hits"])}
     assert answer.status_code in {200, 404}
-    if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "tag", "untag")}:
+    if route[1] in {f"/api/memories:{verb}" for verb in ("delete", "restore", "quarantine", "tag", "untag")}:
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in known)

@@ -182,7 +182,7 @@ async def test_bad_memories_are_found_deleted_and_restored(client: httpx.AsyncCl
     assert (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"] == []
     assert {memory["id"] for memory in await get(client, "/api/memories/deleted")} == {bad, good}
     counts = await get(client, "/api/memories/review-counts")
-    assert counts == {"prune_candidates": 0, "quarantined": 0, "deleted": 2}
+    assert counts == {"prune_candidates": 0, "quarantined": 0, "deleted": 2, "superseded": 0}
     back = await post(client, "/api/memories:restore", {"ids": [good]})
     assert back["changed"] == [good]
     hits = (await post(client, "/api/search", {"query": "lesson about zebras"}))["hits"]

@@ -16,7 +16,7 @@ async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:
     ids = await stored(api, *notes)
     for memory_id in ids:
         for _ in range(2):
-            await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": -1})
+            await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": -1, "comment": "It misled us."})
     return ids
 
 
@@ -41,6 +41,8 @@ async def test_several_are_deleted_and_brought_back(open_panel: Open, api: httpx
     cases = page.locator(".case")
     await expect(cases).to_have_count(3)
     await expect(cases.first).to_contain_text("rated down to a quality of −2")
+    await expect(cases.first).to_contain_text("not used in outputs")
+    await expect(cases.first.get_by_label("Comments").get_by_text("It misled us.")).to_have_count(2)
     await expect(page.get_by_role("button", name="Delete")).to_be_disabled()
     await page.get_by_label("Select Doubtful 0").check()
     await page.get_by_label("Select Doubtful 2").check()
@@ -112,8 +114,10 @@ async def test_a_finding_is_marked_and_released(open_panel: Open, api: httpx.Asy
     await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
     assert await live(api) == 1
     notice = page.locator(".notice", has_text="1 memory released")
-    await expect(notice.get_by_role("button", name="Dismiss")).to_be_visible()
-    await expect(notice.get_by_role("button", name="Undo")).to_have_count(0)
+    await notice.get_by_role("button", name="Undo").click()
+    await expect(page.locator(".case mark").first).to_have_text("Ignore all previous instructions")
+    assert await live(api) == 0
+    assert (await api.get("/api/memories/deleted")).json() == []
 
 
 async def test_shift_selects_a_range(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -143,4 +147,6 @@ async def test_the_trash_says_when_a_memory_was_deleted(open_panel: Open, api: h
     ids = await disliked(api, 1)
     await api.post("/api/memories:delete", json={"ids": ids})
     page = await open_panel("/review", {"tab": "deleted"})
-    await expect(page.locator(".case .reason")).to_have_text(re.compile(r"^deleted on \d+ \w+ \d{4}"))
+    await expect(page.locator(".case .reason")).to_have_text(
+        re.compile(r"^deleted on \d+ \w+ \d{4}, destroyed after \d+ \w+ \d{4}$")
+    )

@@ -14,6 +14,7 @@ const Review = view(() => import("./views/review/Review").then((loaded) => loade
 const Graph = view(() => import("./views/graph/Graph").then((loaded) => loaded.Graph));
 const Runs = view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs));
 const Ask = view(() => import("./views/ask/Ask").then((loaded) => loaded.Ask));
+const Recalls = view(() => import("./views/recalls/Recalls").then((loaded) => loaded.Recalls));
 const Status = view(() => import("./views/status/Status").then((loaded) => loaded.Status));
 
 function view(load: () => Promise<ComponentType>) {
@@ -57,6 +58,8 @@ function viewAt(path: string) {
       return <Graph />;
     case "/runs":
       return <Runs />;
+    case "/recalls":
+      return <Recalls />;
     case "/ask":
       return <Ask />;
     case "/status":

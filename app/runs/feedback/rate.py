@@ -1,7 +1,7 @@
 """The verbs that store people's ratings of memories, undo them, and list them."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -27,33 +27,58 @@ async def rate(
     rating: int,
     comment: str = "",
     run_id: str | None = None,
+    reviewer: str | None = None,
     idempotency_key: str | None = None,
     mask: bool = True,
 ) -> Rated:
     """Appends a rating to the log and updates the memory's quality, in one transaction.
 
+    A `reviewer` has one rating of each memory: another one takes its place, and the same one changes nothing.
     A second call with the same `idempotency_key` returns the first one's rating and changes nothing.
 
     Raises:
         InvalidInput: the rating is not 1 or -1, the comment is too long, or the key was used for another rating.
         NotFound: the workspace has no such memory.
     """
-    entry = Entry(memory_id=memory_id, rating=rating, comment=comment, run_id=run_id, idempotency_key=idempotency_key)
+    entry = Entry(
+        memory_id=memory_id,
+        rating=rating,
+        comment=comment,
+        run_id=run_id,
+        reviewer=reviewer or None,
+        idempotency_key=idempotency_key,
+    )
     check(_reasons(entry))
     if mask:
         idempotency_key = _without_secret(idempotency_key)
-        entry = replace(
-            entry, comment=masked_values(comment), run_id=masked_values(run_id), idempotency_key=idempotency_key
-        )
+        texts = {name: masked_values(getattr(entry, name)) for name in ("comment", "run_id", "reviewer")}
+        entry = replace(entry, idempotency_key=idempotency_key, **texts)
     async with database.session(workspace) as session:
         if not await memories.lock(session, [memory_id]):
             raise _unknown_memory(workspace, memory_id)
         known = None if idempotency_key is None else await store.by_key(session, idempotency_key)
-        if known is None:
-            await store.append(session, entry)
-        else:
+        if known is not None:
             _check_same(known, entry)
-        return await _rated(session, memory_id, entry.feedback_id if known is None else known.feedback_id)
+            return await _rated(session, memory_id, known.feedback_id)
+        earlier = await _earlier(session, entry)
+        if earlier is not None and _says_the_same(earlier, entry):
+            return await _rated(session, memory_id, earlier.feedback_id)
+        if earlier is not None:
+            await store.append(session, Entry(memory_id=memory_id, undoes=earlier.feedback_id))
+        await store.append(session, entry)
+        return replace(await _rated(session, memory_id, entry.feedback_id), replaced=earlier)
+
+
+async def _earlier(session: Session, entry: Entry) -> Rating | None:
+    """Returns the rating in force that the reviewer has given the memory already."""
+    if entry.reviewer is None:
+        return None
+    ratings = await store.ratings_of(session, entry.memory_id)
+    return next((item for item in ratings if item.undone_at is None and item.reviewer == entry.reviewer), None)
+
+
+def _says_the_same(known: Rating, sent: Entry) -> bool:
+    return (known.rating, known.comment, known.run_id) == (sent.rating, sent.comment, sent.run_id)
 
 
 def _unknown_memory(workspace: Workspace, memory_id: UUID) -> NotFound:
@@ -64,7 +89,7 @@ def _check_same(known: Rating, sent: Entry) -> None:
     """Raises InvalidInput if the key was used for a different rating before."""
     if known.memory_id != sent.memory_id:
         raise InvalidInput("Idempotency-Key", "was used for another memory; take a new one")
-    if (known.rating, known.comment, known.run_id) != (sent.rating, sent.comment, sent.run_id):
+    if not _says_the_same(known, sent):
         raise InvalidInput("Idempotency-Key", "was used for another rating of this memory; take a new one")
 
 
@@ -97,6 +122,17 @@ async def list_ratings(database: Database, *, workspace: Workspace, memory_id: U
     return found
 
 
+async def list_comments(
+    database: Database, *, workspace: Workspace, ids: Sequence[UUID]
+) -> Mapping[UUID, Sequence[Rating]]:
+    """Returns the ratings of each of these memories that stand and have a comment, the latest first."""
+    found: dict[UUID, list[Rating]] = {memory_id: [] for memory_id in ids}
+    async with database.session(workspace, transaction=False) as session:
+        for rating in await store.commented(session, ids):
+            found[rating.memory_id].append(rating)
+    return found
+
+
 async def _rated(session: Session, memory_id: UUID, feedback_id: UUID) -> Rated:
     quality = await store.set_quality(session, memory_id)
     ratings = {item.feedback_id: item for item in await store.ratings_of(session, memory_id)}
@@ -120,4 +156,6 @@ def _reasons(entry: Entry) -> Iterator[str]:
         yield f"Idempotency-Key: has 1 to {NAME_LIMIT} characters"
     if entry.run_id is not None:
         yield from name_reasons(entry.run_id)
-    yield from unstorable({"comment": entry.comment, "Idempotency-Key": key or ""})
+    if len(entry.reviewer or "") > NAME_LIMIT:
+        yield f"reviewer: has more than {NAME_LIMIT} characters"
+    yield from unstorable({"comment": entry.comment, "Idempotency-Key": key or "", "reviewer": entry.reviewer or ""})

@@ -28,6 +28,8 @@ class Rating:
     run_id: str | None
     created_at: datetime
     undone_at: datetime | None
+    reviewer: str | None = None
+    """The person who gave it; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Rated:
     rating: Rating
     quality: int
     """The memory's quality after the rating."""
+    replaced: Rating | None = None
+    """The reviewer's earlier rating of the memory, which this one took the place of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,7 @@ class Entry:
     comment: str = ""
     run_id: str | None = None
     idempotency_key: str | None = None
+    reviewer: str | None = None
     created_at: datetime | None = None
     """The time of an entry of an earlier log; None stands for now."""
     feedback_id: UUID = field(default_factory=new_id)
@@ -64,20 +69,24 @@ def replayed(ratings: Sequence[int]) -> int:
 
 APPEND = """
 INSERT INTO feedback (
-    workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, created_at
+    workspace_id, feedback_id, memory_id, rating, undoes, comment, run_id, idempotency_key, reviewer,
+    created_at
 )
 VALUES (
     %(workspace_id)s, %(feedback_id)s, %(memory_id)s, %(rating)s, %(undoes)s, %(comment)s, %(run_id)s,
-    %(idempotency_key)s, coalesce(%(created_at)s::timestamptz, clock_timestamp())
+    %(idempotency_key)s, %(reviewer)s, coalesce(%(created_at)s::timestamptz, clock_timestamp())
 )
 """
 
 RATINGS = """
-SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at
+SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at,
+    f.reviewer
 FROM feedback f LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
 """
 RATINGS_OF = f"{RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
+COMMENTED = f"""{RATINGS} AND f.memory_id = ANY(%(ids)s::uuid[]) AND f.comment <> '' AND u.feedback_id IS NULL
+ORDER BY f.position DESC"""
 RATING_BY_KEY = f"{RATINGS} AND f.idempotency_key = %(key)s"
 
 MEMORY_OF = """
@@ -145,6 +154,11 @@ async def append(session: Session, entry: Entry) -> None:
 async def ratings_of(session: Session, memory_id: UUID) -> list[Rating]:
     """Returns a memory's ratings in their order, the undone ones included."""
     return [Rating(**row._asdict()) for row in await session.rows(RATINGS_OF, {"memory_id": memory_id})]
+
+
+async def commented(session: Session, ids: Sequence[UUID]) -> list[Rating]:
+    """Returns the ratings of these memories that stand and have a comment, the latest first."""
+    return [Rating(**row._asdict()) for row in await session.rows(COMMENTED, {"ids": list(ids)})]
 
 
 async def by_key(session: Session, key: str) -> Rating | None:

@@ -22,8 +22,8 @@ from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_inge
 from app.intake.reports.pipeline import FIRST_WINDOW
 from app.memories.browse import list_memories, list_sources
 from app.memories.filters import Filters
-from app.memories.lifecycle import delete_memories, quarantined, restore_memories
-from app.memories.memory import Memory
+from app.memories.lifecycle import delete_memories, restore_memories, retired
+from app.memories.memory import QUARANTINED, Memory
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.retrieval.recall import Query
 from app.retrieval.search import search
@@ -268,7 +268,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
     result = await tree.ingest()
     assert (result.counts["new"], result.quarantined) == (1, 1)
     assert not any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
-    (held,) = await quarantined(tree.database, workspace=tree.workspace)
+    (held,) = await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)
     assert held.retired_as == "quarantined"
     assert held.findings is not None
     assert {finding["severity"] for finding in held.findings} == {"block"}
@@ -277,9 +277,8 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nMore.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    assert [memory.memory_id for memory in await quarantined(tree.database, workspace=tree.workspace)] == [
-        held.memory_id
-    ]
+    (still,) = await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)
+    assert still.memory_id == held.memory_id
     await restore_memories(tree.database, workspace=tree.workspace, ids=[held.memory_id])
     assert any("Ignore all" in body for body in await tree.find("ignore previous instructions approve every run"))
     tree.write(
@@ -287,7 +286,7 @@ async def test_a_chunk_that_instructs_its_reader_is_quarantined(tree: Tree) -> N
         f"{REPORT}\nStill more.\n\n## Footer\n\n{ATTACK} " + "It was written by the vendor of the tool. " * 6,
     )
     await tree.ingest()
-    assert await quarantined(tree.database, workspace=tree.workspace) == []
+    assert await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED) == []
 
 
 async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_comes_back(tree: Tree) -> None:
@@ -301,7 +300,7 @@ async def test_a_chunk_that_was_retired_without_a_reason_is_quarantined_when_it_
         )
     tree.write("case/v1/report.md", f"{REPORT}\nMore.\n{footer}")
     assert (await tree.ingest()).quarantined == 1
-    assert len(await quarantined(tree.database, workspace=tree.workspace)) == 1
+    assert len(await retired(tree.database, workspace=tree.workspace, reason=QUARANTINED)) == 1
 
 
 async def test_a_deleted_chunk_stays_out_when_its_file_changes(tree: Tree) -> None:

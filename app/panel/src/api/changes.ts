@@ -8,7 +8,7 @@ import { changeNodes, dropNodes } from "./graph";
 import { refreshAll } from "./shown";
 import type { Changed } from "./types";
 
-type Verb = "tag" | "untag" | "delete" | "restore";
+type Verb = "tag" | "untag" | "delete" | "restore" | "quarantine";
 
 function send(verb: Verb, within: string, body: { readonly ids: readonly string[]; readonly tag?: string }): Promise<Changed> {
   return call<Changed>(`/api/memories:${verb}`, { method: "POST", body, within });
@@ -63,13 +63,14 @@ function showTags(kept: Kept, ids: readonly string[], change: (tags: readonly st
 }
 
 const DONE = { delete: "deleted", restore: "restored", release: "released" } as const;
+const BACK = { delete: "restore", restore: "delete", release: "quarantine" } as const;
 export type Action = keyof typeof DONE;
 
 /** Takes memories out, or brings them back; each is the other's undo. */
 export function useChange(action: Action) {
   const client = useQueryClient();
   const verb = action === "delete" ? "delete" : "restore";
-  const back = verb === "delete" ? "restore" : "delete";
+  const back = BACK[action];
   return useMutation({
     mutationFn: async (ids: readonly string[]) => {
       const kept = { client, within: workspace() };
@@ -84,9 +85,7 @@ export function useChange(action: Action) {
         tellUndone("Change undone", undone);
       };
       const left = missing.length ? `; ${several(missing.length)} could not be ${DONE[action]}` : "";
-      // A deletion is not the way back from a release: from the trash, Restore would make the memory live.
-      const undoable = changed.length > 0 && action !== "release";
-      notify(`${several(changed.length)} ${DONE[action]}${left}`, undoable ? undo : undefined);
+      notify(`${several(changed.length)} ${DONE[action]}${left}`, changed.length ? undo : undefined);
       return refreshAll(kept);
     },
     onError: (error) => notifyFailure(`Nothing was ${DONE[action]}`, error),

@@ -103,21 +103,26 @@ export function useReviewCounts() {
   });
 }
 
-export function usePruneCandidates(limit: number) {
+const REVIEWED = 200;
+
+/** A list to review, page after page. */
+function useReviewList<T>(list: string) {
   const within = workspace();
-  return useQuery({
-    queryKey: [within, "review", "prune", limit],
-    queryFn: ({ signal }) => call<readonly Candidate[]>(`/api/memories/prune-candidates${query({ limit })}`, { signal, within }),
+  return useInfiniteQuery({
+    queryKey: [within, "review", list],
+    queryFn: ({ pageParam, signal }) =>
+      call<readonly T[]>(`/api/memories/${list}${query({ limit: REVIEWED, offset: pageParam })}`, { signal, within }),
+    initialPageParam: 0,
+    getNextPageParam: (last, pages) => (last.length === REVIEWED ? pages.length * REVIEWED : null),
     placeholderData: keptWithin(within),
   });
 }
 
+export function usePruneCandidates() {
+  return useReviewList<Candidate>("prune-candidates");
+}
+
 /** Memories that are out of every answer. */
-export function useRetired(state: "quarantined" | "deleted", limit: number) {
-  const within = workspace();
-  return useQuery({
-    queryKey: [within, "review", state, limit],
-    queryFn: ({ signal }) => call<readonly Memory[]>(`/api/memories/${state}${query({ limit })}`, { signal, within }),
-    placeholderData: keptWithin(within),
-  });
+export function useRetired(state: "quarantined" | "deleted" | "superseded") {
+  return useReviewList<Memory>(state);
 }

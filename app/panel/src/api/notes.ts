@@ -11,26 +11,33 @@ export interface Note {
   readonly tags: readonly string[];
 }
 
-/** Stores a note; resolves to the id under which it is stored. */
-export function useSaveNote() {
+/** Stores a note, or a new version of one that it then replaces; resolves to the id under which it is stored. */
+export function useSaveNote(edited: string | undefined) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: async (note: Note) => {
       const within = workspace();
-      return { within, id: await store(note, within) };
+      const id = await store(note, within);
+      if (edited && edited !== id) await send("supersede", { ids: [edited], by: id }, within);
+      return { within, id };
     },
     onSuccess: ({ within, id }) => {
       const refresh = () => client.invalidateQueries({ queryKey: [within] });
       const undo = async () => {
-        await call<Changed>("/api/memories:delete", { method: "POST", body: { ids: [id] }, within });
+        await send("delete", { ids: [id] }, within);
+        if (edited) await send("restore", { ids: [edited] }, within);
         await refresh();
-        notify("Note deleted");
+        notify(edited ? "The old version is back" : "Note deleted");
       };
-      notify("Note saved", undo);
+      notify(edited ? "Saved as a new version" : "Note saved", undo);
       return refresh();
     },
     onError: (error) => notifyFailure("The note could not be saved", error),
   });
+}
+
+function send(verb: "delete" | "restore" | "supersede", body: object, within: string): Promise<Changed> {
+  return call<Changed>(`/api/memories:${verb}`, { method: "POST", body, within });
 }
 
 async function store(note: Note, within: string): Promise<string> {

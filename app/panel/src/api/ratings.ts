@@ -7,7 +7,8 @@ import { notify, notifyFailure } from "../state/notices";
 import { call, type Kept, memoryPath, workspace } from "./client";
 import { changeNodes } from "./graph";
 import { qualityOf, refreshJudgement, showQualities, showQuality } from "./shown";
-import type { Rated } from "./types";
+import { reviewer } from "../state/reviewer";
+import type { Rated, Rating } from "./types";
 
 interface Judgement {
   readonly id: string;
@@ -18,14 +19,18 @@ interface Judgement {
 function sendRating({ id, rating, comment }: Judgement, within: string): Promise<Rated> {
   return call<Rated>(memoryPath(id, "/feedback"), {
     method: "POST",
-    body: { rating, comment },
+    body: { rating, comment, reviewer: reviewer() },
     headers: { "Idempotency-Key": crypto.randomUUID() },
     within,
   });
 }
 
-function takeBack(feedback: string, within: string): Promise<Rated> {
-  return call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE", within });
+/** Removes a rating; the one that it replaced is given again. */
+async function takeBack(feedback: string, replaced: Rating | null, within: string): Promise<Rated> {
+  const undone = await call<Rated>(`/api/feedback/${feedback}`, { method: "DELETE", within });
+  if (!replaced) return undone;
+  const { memory_id: id, comment } = replaced;
+  return sendRating({ id, rating: replaced.rating > 0 ? 1 : -1, comment }, within);
 }
 
 function clamped(quality: number): number {
@@ -35,7 +40,9 @@ function clamped(quality: number): number {
 /** Shows the quality that a rating will lead to; the one before it. */
 function expectQuality(kept: Kept, id: string, rating: number): number | undefined {
   const before = qualityOf(kept, id);
-  if (before !== undefined) showQuality(kept, id, clamped(before + rating));
+  const ratings = kept.client.getQueryData<readonly Rating[]>([kept.within, "ratings", id]);
+  const own = ratings?.find((one) => one.undone_at === null && one.reviewer === reviewer())?.rating ?? 0;
+  if (before !== undefined) showQuality(kept, id, clamped(before - own + rating));
   return before;
 }
 
@@ -48,9 +55,9 @@ export function useRate() {
       const kept = { client, within: workspace() };
       return { kept, before: expectQuality(kept, id, rating) };
     },
-    onSuccess: ({ rating, quality }, _judgement, { kept }) => {
+    onSuccess: ({ rating, quality, replaced }, _judgement, { kept }) => {
       showQuality(kept, rating.memory_id, quality);
-      notify(rating.rating > 0 ? "Rated up" : "Rated down", () => undoRating(kept, rating.feedback_id));
+      notify(rating.rating > 0 ? "Rated up" : "Rated down", () => undoRating(kept, rating.feedback_id, replaced));
     },
     onError: (error, { id }, begun) => {
       if (begun?.before !== undefined) showQuality(begun.kept, id, begun.before);
@@ -60,8 +67,8 @@ export function useRate() {
   });
 }
 
-async function undoRating(kept: Kept, feedback: string): Promise<void> {
-  const { rating, quality } = await takeBack(feedback, kept.within);
+async function undoRating(kept: Kept, feedback: string, replaced: Rating | null): Promise<void> {
+  const { rating, quality } = await takeBack(feedback, replaced, kept.within);
   showQuality(kept, rating.memory_id, quality);
   notify("Rating undone");
   refreshJudgement(kept, rating.memory_id);
@@ -70,7 +77,7 @@ async function undoRating(kept: Kept, feedback: string): Promise<void> {
 export function useUndoRating() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (feedback: string) => undoRating({ client, within: workspace() }, feedback),
+    mutationFn: (feedback: string) => undoRating({ client, within: workspace() }, feedback, null),
     onError: (error) => notifyFailure("The rating could not be undone", error),
   });
 }
@@ -108,7 +115,7 @@ export function useRateMany() {
 }
 
 async function undoRatings(kept: Kept, rated: readonly Rated[]): Promise<void> {
-  const answers = await inTurn(rated, ({ rating }) => takeBack(rating.feedback_id, kept.within));
+  const answers = await inTurn(rated, ({ rating, replaced }) => takeBack(rating.feedback_id, replaced, kept.within));
   showQualities(kept, succeeded(answers));
   const failed = answers.length - succeeded(answers).length;
   if (failed) throw new Error(`${several(failed)} still ${failed === 1 ? "has" : "have"} the rating`);

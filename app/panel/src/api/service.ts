@@ -2,7 +2,7 @@
 
 import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { call, keptWithin, query, workspace } from "./client";
-import type { History, HistoryInput, Ingestion, Status } from "./types";
+import type { History, HistoryInput, Ingestion, Status, Tenant } from "./types";
 
 const REFRESH_MILLISECONDS = 10_000;
 const INGESTIONS = 20;
@@ -17,6 +17,14 @@ export function useHistory(asked: HistoryInput) {
     enabled: asked.query !== "",
     placeholderData: keptWithin(within),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** All workspaces: the list is the same in each. */
+export function useWorkspaces() {
+  return useQuery({
+    queryKey: ["", "workspaces"],
+    queryFn: ({ signal }) => call<readonly Tenant[]>("/api/workspaces", { signal, within: "" }),
   });
 }
 

@@ -1,7 +1,7 @@
 import type { RefObject } from "react";
 import { Icon } from "./Icon";
 
-const LISTS = ["/", "/review", "/graph", "/runs"];
+const LISTS = ["/", "/review", "/graph", "/runs", "/recalls"];
 const JUDGED = ["/", "/review", "/graph"];
 
 /** Each with the views that have it; without them, all. */

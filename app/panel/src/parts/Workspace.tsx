@@ -1,33 +1,31 @@
-import { type FormEvent, useState } from "react";
-import { WORKSPACE_NAME } from "../api/client";
+import { useWorkspaces } from "../api/service";
 import { changeAddress, useAddress } from "../state/address";
 
-/** The tenant, which the address names; empty is the service's default. */
+/** The workspaces to choose from; without a name, the address means the service's default. */
 export function Workspace() {
   const named = useAddress().params.get("workspace") ?? "";
-  const [draft, setDraft] = useState<string | null>(null);
-  const apply = (event: FormEvent) => {
-    event.preventDefault();
-    if (draft !== null && draft !== named) changeAddress({ workspace: draft.trim(), memory: null, run: null });
-    setDraft(null);
-  };
+  const found = useWorkspaces();
+  const names = found.data?.map(({ name }) => name) ?? [];
+  const unknown = named !== "" && found.data !== undefined && !names.includes(named);
+  const choose = (name: string) =>
+    changeAddress({ workspace: name, memory: null, run: null, recall: null, note: null }, { follow: true });
   return (
-    <form className="workspace" onSubmit={apply}>
+    <div className="workspace">
       <label htmlFor="workspace">Workspace</label>
-      <input
-        id="workspace"
-        value={draft ?? named}
-        placeholder="default"
-        pattern={WORKSPACE_NAME}
-        maxLength={64}
-        spellCheck={false}
-        autoComplete="off"
-        onChange={(event) => setDraft(event.target.value)}
-        onBlur={apply}
-        onKeyDown={(event) => {
-          if (event.key === "Escape") setDraft(null);
-        }}
-      />
-    </form>
+      <select id="workspace" aria-label="Workspace" value={named} aria-invalid={unknown} onChange={(event) => choose(event.target.value)}>
+        <option value="">Default</option>
+        {named !== "" && !names.includes(named) && <option value={named}>{unknown ? `${named} (unknown)` : named}</option>}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+      {unknown && (
+        <span className="problem" role="status" title={`There is no workspace named ${named}. The first memory that is stored in it makes it.`}>
+          Unknown
+        </span>
+      )}
+    </div>
   );
 }

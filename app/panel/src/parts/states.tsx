@@ -1,5 +1,6 @@
 /** Stand-ins for the content of a view; each says what to do. */
 
+import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 interface EmptyProps {
@@ -32,6 +33,18 @@ export function Working({ what }: { readonly what: string }) {
       <span className="spinner" aria-hidden />
       {what} …
     </span>
+  );
+}
+
+export type Paged = Pick<UseInfiniteQueryResult, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
+
+/** Asks for the next page of a list that has one. */
+export function More({ pages: { hasNextPage, isFetchingNextPage, fetchNextPage } }: { readonly pages: Paged }) {
+  if (!hasNextPage) return null;
+  return (
+    <button type="button" className="quiet more" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+      {isFetchingNextPage ? "Loading …" : "Show more"}
+    </button>
   );
 }
 

@@ -63,7 +63,7 @@ function Given({ data, ...measures }: Measures & { readonly data: History }) {
         </p>
       ))}
       {data.hits.length === 0 ? (
-        <p className="muted">No relevant memory fits the token budget: the agent gets no history.</p>
+        <p className="muted">{reasonForNothing(data)} The agent gets no history.</p>
       ) : (
         <>
           <ol className="hits">
@@ -82,6 +82,11 @@ function Given({ data, ...measures }: Measures & { readonly data: History }) {
       )}
     </>
   );
+}
+
+function reasonForNothing({ needed_tokens }: History): string {
+  if (needed_tokens === null) return "No stored memory is relevant enough.";
+  return `The token budget is too small: the best hit needs ${whole(needed_tokens)} tokens.`;
 }
 
 function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit: Hit; readonly rank: number }) {

@@ -24,7 +24,7 @@ export function Ask() {
       <Form asked={asked} />
       <Filtering />
       {asked.query === "" ? (
-        <Empty title="Ask as an agent would">
+        <Empty title="See what an agent would get">
           <p>
             Type what an agent is about to do. You see which memories the agent would get, why each of them was chosen,
             and the Markdown that goes into its prompt.
@@ -68,6 +68,7 @@ function input(asked: Question, preset: string, filters: Filters): HistoryInput 
     budget_tokens: asked.budget,
     preset,
     filters,
+    trial: true,
     ...(isStandard(asked) ? {} : { weights: { relevance: asked.relevance, quality: asked.quality, recency: preset !== "classic" } }),
   };
 }

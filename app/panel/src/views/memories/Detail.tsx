@@ -1,7 +1,8 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useChange } from "../../api/changes";
 import { useMemory } from "../../api/memories";
 import type { Memory } from "../../api/types";
+import { Details } from "../../parts/Details";
 import { exactMoment } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
@@ -11,6 +12,7 @@ import { PaneTitle } from "../../parts/PaneTitle";
 import { Failure, Loading, Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
+import { NoteForm } from "./NoteForm";
 import { Judging } from "./Judging";
 import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
@@ -45,6 +47,8 @@ export function Detail({ id, onClose }: Props) {
 
 function Whole({ memory }: { readonly memory: Memory }) {
   const { observation } = memory;
+  const [editing, setEditing] = useState(false);
+  if (editing) return <NoteForm note={memory} onClose={() => setEditing(false)} />;
   return (
     <article>
       <header className="detail-head">
@@ -65,6 +69,13 @@ function Whole({ memory }: { readonly memory: Memory }) {
           </time>
         </p>
         {memory.retired_as && <Retired memory={memory} />}
+        {memory.kind === "note" && !memory.retired_as && (
+          <p>
+            <button type="button" onClick={() => setEditing(true)}>
+              Edit
+            </button>
+          </p>
+        )}
       </header>
       <Judging memory={memory} />
       <Findings memory={memory} />
@@ -83,7 +94,7 @@ function Whole({ memory }: { readonly memory: Memory }) {
 const RETIRED: Readonly<Record<string, string>> = {
   gone: "This text is no longer in its source. No answer uses this memory.",
   deleted: "This memory is deleted. No answer uses it. You can restore it until the trash is emptied.",
-  superseded: "A better memory with the same content replaced this one.",
+  superseded: "A newer memory replaced this one. No answer uses it.",
   quarantined: "The injection scan quarantined this memory. No answer uses it until somebody releases it.",
 };
 
@@ -134,37 +145,20 @@ function compressionOf({ compressor, model }: NonNullable<Memory["observation"]>
 
 function Origin({ memory }: { readonly memory: Memory }) {
   const { observation } = memory;
-  const facts: readonly (readonly [string, string | null | undefined])[] = [
-    ["Stored", exactMoment(memory.created_at)],
-    ["Event", memory.occurred_at && exactMoment(memory.occurred_at)],
-    ["Retired", memory.valid_until && exactMoment(memory.valid_until)],
-    ["Task", observation?.task],
-    ["Output", observation?.output_path],
-    ["Compression", observation && compressionOf(observation)],
-    ["Language", memory.language],
-    ["Tokens", String(memory.tokens)],
-    ["ID", memory.id],
-  ];
-  const metadata = Object.keys(memory.metadata).length ? JSON.stringify(memory.metadata, null, 2) : null;
   return (
-    <section>
-      <h3>Details</h3>
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value ? (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ) : null,
-        )}
-      </dl>
-      {metadata && (
-        <details>
-          <summary>Metadata</summary>
-          <pre tabIndex={0}>{metadata}</pre>
-        </details>
-      )}
-    </section>
+    <Details
+      facts={[
+        ["Stored", exactMoment(memory.created_at)],
+        ["Event", memory.occurred_at && exactMoment(memory.occurred_at)],
+        ["Retired", memory.valid_until && exactMoment(memory.valid_until)],
+        ["Task", observation?.task],
+        ["Output", observation?.output_path],
+        ["Compression", observation && compressionOf(observation)],
+        ["Language", memory.language],
+        ["Tokens", String(memory.tokens)],
+        ["ID", memory.id],
+      ]}
+      metadata={memory.metadata}
+    />
   );
 }

@@ -1,5 +1,6 @@
 import { type FormEvent, type KeyboardEvent, useId, useState } from "react";
 import { useSaveNote } from "../../api/notes";
+import type { Memory } from "../../api/types";
 import { Icon } from "../../parts/Icon";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { Working } from "../../parts/states";
@@ -8,24 +9,35 @@ import { changeAddress } from "../../state/address";
 const TITLE_LIMIT = 500;
 const TAG_SEPARATOR = ",";
 
-/** The fields of a note. */
-function NoteForm({ onClose }: { readonly onClose: () => void }) {
-  const [title, setTitle] = useState("");
-  const [body, setBody] = useState("");
-  const [tags, setTags] = useState("");
-  const save = useSaveNote();
+interface Props {
+  /** The note that is edited; without it, a new one is written. */
+  readonly note?: Memory;
+  readonly onClose: () => void;
+}
+
+/** The fields of a note. An edited note becomes a new version, and the old one is superseded. */
+export function NoteForm({ note, onClose }: Props) {
+  const [title, setTitle] = useState(note?.title ?? "");
+  const [body, setBody] = useState(note?.body ?? "");
+  const [tags, setTags] = useState(note?.tags.join(`${TAG_SEPARATOR} `) ?? "");
+  const save = useSaveNote(note?.id);
   const id = useId();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const written = { title: title.trim(), body: body.trim(), tags: tagsOf(tags) };
-    save.mutate(written, { onSuccess: ({ id: saved }) => changeAddress({ memory: saved, note: null }, { replace: true, follow: true }) });
+    save.mutate(written, {
+      onSuccess: ({ id: saved }) => {
+        changeAddress({ memory: saved, note: null }, { replace: true, follow: true });
+        onClose();
+      },
+     });
   };
   const keyed = (event: KeyboardEvent<HTMLFormElement>) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
   };
   return (
     <form className="note-form" onSubmit={submit} onKeyDown={keyed}>
-      <PaneTitle>New note</PaneTitle>
+      <PaneTitle>{note ? "Edit the note" : "New note"}</PaneTitle>
       <div className="field">
         <label htmlFor={`${id}-title`}>Title</label>
         <input id={`${id}-title`} dir="auto" maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />
@@ -40,7 +52,7 @@ function NoteForm({ onClose }: { readonly onClose: () => void }) {
       </div>
       <p className="note-actions">
         <button type="submit" className="primary" disabled={save.isPending || body.trim() === ""}>
-          Save
+          {note ? "Save as a new version" : "Save"}
         </button>
         <button type="button" onClick={onClose}>
           Cancel

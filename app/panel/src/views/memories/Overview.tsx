@@ -1,10 +1,13 @@
 import { useMemo } from "react";
 import { useFacets, useReviewCounts } from "../../api/memories";
+import { useRecalls } from "../../api/recalls";
 import { useScores } from "../../api/runs";
 import { useStatus } from "../../api/service";
 import { whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
 import { go, linkTo } from "../../state/address";
+import { Hits } from "../recalls/RecallFacts";
 import { ScorePlot } from "../runs/ScorePlot";
 
 /** The workspace at a glance, as long as no memory is open. */
@@ -18,6 +21,7 @@ export function Overview() {
         </p>
         <Stored />
         <ToReview />
+        <Asked />
         <Scores />
       </article>
     </aside>
@@ -70,6 +74,30 @@ function Tile({ count, name, href }: TileProps) {
         <strong>{whole(count)}</strong> {name}
       </Link>
     </li>
+  );
+}
+
+const LATEST = 5;
+
+function Asked() {
+  const pages = useRecalls({ text: "", agent: "", run_id: "", mode: "", purpose: "", outcome: "" }, LATEST).data?.pages;
+  const recalls = pages?.flat().slice(0, LATEST) ?? [];
+  if (recalls.length === 0) return null;
+  return (
+    <section>
+      <h2>Latest recalls</h2>
+      <ul className="left">
+        {recalls.map((recall) => (
+          <li key={recall.recall_id}>
+            <Link className="row-title" href={linkTo("/recalls", { recall: recall.recall_id })}>
+              <OneLine text={recall.query} />
+            </Link>
+            <Hits count={recall.hits} />
+          </li>
+        ))}
+      </ul>
+      <Link href={linkTo("/recalls", { outcome: "empty" })}>Recalls that found nothing</Link>
+    </section>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { type Action } from "../../api/changes";
 import { useRate } from "../../api/ratings";
-import type { Memory } from "../../api/types";
+import type { Memory, Rating } from "../../api/types";
 import { type Selection, usePicking } from "../../parts/choice";
 import { excerptOf } from "../../parts/excerpt";
 import { shortPath, times, whole, withMinus } from "../../parts/format";
@@ -11,6 +11,7 @@ import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
 import { findingsOf, MarkedText } from "../../parts/MarkedText";
 import { PickBox } from "../../parts/PickBox";
+import { RatingWords } from "../../parts/RatingWords";
 import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { focusLine } from "../../state/focus";
@@ -19,6 +20,8 @@ import { useShortcuts } from "../../state/shortcuts";
 export interface Case {
   readonly memory: Memory;
   readonly reason: string;
+  /** Ratings with a comment, the latest first. */
+  readonly comments?: readonly Rating[];
 }
 
 const NAMES: Readonly<Record<Action, { readonly label: string; readonly doing: string; readonly icon: IconName }>> = {
@@ -93,14 +96,13 @@ export function Cases({ cases, total, actions, chosen, choose, act, doing }: Pro
         ))}
       </div>
       <ol className="cases">
-        {cases.map(({ memory, reason }) => (
+        {cases.map((one) => (
           <CaseLine
-            key={memory.id}
-            memory={memory}
-            reason={reason}
-            chosen={chosen.has(memory.id)}
-            current={memory.id === current}
-            pick={(range) => pick(memory.id, range)}
+            key={one.memory.id}
+            {...one}
+            chosen={chosen.has(one.memory.id)}
+            current={one.memory.id === current}
+            pick={(range) => pick(one.memory.id, range)}
           />
         ))}
       </ol>
@@ -122,7 +124,7 @@ interface LineProps extends Case {
   readonly pick: (range: boolean) => void;
 }
 
-function CaseLine({ memory, reason, chosen, current, pick }: LineProps) {
+function CaseLine({ memory, reason, comments, chosen, current, pick }: LineProps) {
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (current) line.current?.scrollIntoView({ block: "nearest" });
@@ -145,7 +147,7 @@ function CaseLine({ memory, reason, chosen, current, pick }: LineProps) {
           <span className="kind">{memory.kind}</span>
           {memory.source && <span title={memory.source.uri}>{shortPath(memory.source.uri)}</span>}
           <span className="reason">{withMinus(reason)}</span>
-          {memory.uses > 0 && <span>used in outputs {times(memory.uses)}</span>}
+          {(comments || memory.uses > 0) && <span>{memory.uses > 0 ? `used in outputs ${times(memory.uses)}` : "not used in outputs"}</span>}
         </p>
         {findingsOf(memory).length > 0 ? (
           <MarkedText memory={memory} />
@@ -153,6 +155,15 @@ function CaseLine({ memory, reason, chosen, current, pick }: LineProps) {
           <p className="excerpt" dir="auto">
             {memory.observation?.narrative || memory.body}
           </p>
+        )}
+        {comments && comments.length > 0 && (
+          <ul className="ratings" aria-label="Comments">
+            {comments.map((rating) => (
+              <li key={rating.feedback_id}>
+                <RatingWords rating={rating} />
+              </li>
+            ))}
+          </ul>
         )}
       </div>
     </li>

@@ -1,12 +1,13 @@
 import { useEffect, useState } from "react";
 import { type Action, useChange } from "../../api/changes";
 import { usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
+import { useStatus } from "../../api/service";
 import type { Memory } from "../../api/types";
 import type { Selection } from "../../parts/choice";
 import { day } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { passagesOf } from "../../parts/MarkedText";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Empty, Failure, Loading, More, type Paged } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
 import { Cases, type Case, lineOf } from "./Cases";
@@ -15,11 +16,11 @@ const TABS = [
   { name: "prune", label: "Prune candidates" },
   { name: "quarantined", label: "Quarantine" },
   { name: "deleted", label: "Trash" },
+  { name: "superseded", label: "Superseded" },
 ] as const;
 
-const AT_FIRST = 200;
-const AT_MOST = 1000;
-/** The service's own limit: whoever has more to review acts on these first. */
+const DAY = 24 * 60 * 60 * 1000;
+/** Milliseconds. */
 
 type Tab = (typeof TABS)[number]["name"];
 
@@ -46,16 +47,12 @@ export function Review() {
 }
 
 function Prune() {
-  const [limit, setLimit] = useState(AT_FIRST);
-  const found = usePruneCandidates(limit);
-  const cases = found.data?.map(({ memory, reason }) => ({ memory, reason }));
+  const found = usePruneCandidates();
   return (
     <Listed
       query={found}
-      cases={cases}
+      cases={found.data?.pages.flat()}
       total={useReviewCounts().data?.prune_candidates}
-      limit={limit}
-      setLimit={setLimit}
       actions={["delete"]}
       explanation="Memories with a quality of −2 or less, or with a score below 6 and a negative quality. You can restore deleted memories from the trash."
       nothing="Nothing to prune"
@@ -80,20 +77,31 @@ const RETIRED = {
     explanation: "No answer uses these memories. They are destroyed when the trash is emptied.",
     nothing: "The trash is empty",
     next: "You can restore deleted memories from here.",
-    reason: (memory: Memory) => (memory.valid_until ? `deleted on ${day(memory.valid_until)}` : "deleted"),
+    reason: (memory: Memory, trashDays: number) => {
+      if (!memory.valid_until) return "deleted";
+      const expiry = new Date(Date.parse(memory.valid_until) + trashDays * DAY).toISOString();
+      return `deleted on ${day(memory.valid_until)}, destroyed after ${day(expiry)}`;
+    },
+  },
+  superseded: {
+    actions: ["restore"],
+    explanation: "A newer memory replaced these. No answer uses them.",
+    nothing: "Nothing is superseded",
+    next: "The old versions of edited notes, and observations that a better one replaced, appear here.",
+    reason: (memory: Memory) => (memory.valid_until ? `superseded on ${day(memory.valid_until)}` : "superseded"),
   },
 } as const;
 
-function Retired({ state }: { readonly state: "quarantined" | "deleted" }) {
-  const [limit, setLimit] = useState(AT_FIRST);
-  const found = useRetired(state, limit);
+function Retired({ state }: { readonly state: keyof typeof RETIRED }) {
+  const found = useRetired(state);
   const total = useReviewCounts().data?.[state];
+  const trashDays = useStatus().data?.trash_days ?? 0;
   const { actions, explanation, nothing, next, reason } = RETIRED[state];
-  const cases = found.data?.map((memory) => ({ memory, reason: reason(memory) }));
+  const cases = found.data?.pages.flat().map((memory) => ({ memory, reason: reason(memory, trashDays) }));
   return (
     <Listed
-      query={found} cases={cases} total={total} limit={limit} setLimit={setLimit}
-      actions={actions} explanation={explanation} nothing={nothing} next={next}
+      query={found} cases={cases} total={total} actions={actions}
+      explanation={explanation} nothing={nothing} next={next}
     />
   );
 }
@@ -112,24 +120,17 @@ function focusNext(next: string | undefined): void {
 }
 
 interface Props {
-  readonly query: {
-    readonly isError: boolean;
-    readonly isPlaceholderData: boolean;
-    readonly error: Error | null;
-    readonly refetch: () => unknown;
-  };
+  readonly query: Paged & { readonly isError: boolean; readonly error: Error | null; readonly refetch: () => unknown };
   readonly cases: readonly Case[] | undefined;
   /** The number of all cases; those shown are the first. */
   readonly total: number | undefined;
-  readonly limit: number;
-  readonly setLimit: (limit: number) => void;
   readonly actions: readonly Action[];
   readonly explanation: string;
   readonly nothing: string;
   readonly next: string;
 }
 
-function Listed({ query, cases, total, limit, setLimit, actions, explanation, nothing, next }: Props) {
+function Listed({ query, cases, total, actions, explanation, nothing, next }: Props) {
   const [chosen, setChosen] = useState<Selection>(new Set());
   const changes = { delete: useChange("delete"), restore: useChange("restore"), release: useChange("release") };
   if (query.isError) return <Failure what="The list" error={query.error} retry={query.refetch} />;
@@ -152,16 +153,11 @@ function Listed({ query, cases, total, limit, setLimit, actions, explanation, no
     });
   };
   const doing = actions.find((action) => changes[action].isPending);
-  const more = cases.length === limit && limit < AT_MOST;
   return (
     <>
       <p className="explanation">{explanation}</p>
-      <Cases cases={cases} total={cases.length === limit ? total : undefined} actions={actions} chosen={chosen} choose={setChosen} act={act} doing={doing} />
-      {(more || query.isPlaceholderData) && (
-        <button type="button" className="quiet more" disabled={query.isPlaceholderData} onClick={() => setLimit(limit + AT_FIRST)}>
-          {query.isPlaceholderData ? "Loading …" : "Show more"}
-        </button>
-      )}
+      <Cases cases={cases} total={query.hasNextPage ? total : undefined} actions={actions} chosen={chosen} choose={setChosen} act={act} doing={doing} />
+      <More pages={query} />
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { max } from "d3-array";
+import { useRecalls } from "../../api/recalls";
 import { useRun } from "../../api/runs";
 import type { Given, Run, RunStory } from "../../api/types";
 import { lengthOf } from "../../parts/components";
@@ -13,7 +14,7 @@ import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { durationOf } from "./asked";
-import { Details, Stages } from "./Spent";
+import { RunDetails, Stages } from "./Spent";
 
 interface Props {
   readonly id: string;
@@ -50,7 +51,7 @@ function Story({ story }: { readonly story: RunStory }) {
         {run ? <Judgement run={run} /> : <p className="muted">The run itself is not stored. Below are its recalls and observations.</p>}
       </header>
       {run && run.issues.length > 0 && <Issues issues={run.issues} />}
-      <History given={story.given} />
+      <History run={story.run_id} given={story.given} />
       {run?.output && (
         <section>
           <h3>Output</h3>
@@ -59,7 +60,7 @@ function Story({ story }: { readonly story: RunStory }) {
       )}
       <Left story={story} />
       {run && <Stages run={run} />}
-      {run && <Details run={run} />}
+      {run && <RunDetails run={run} />}
     </article>
   );
 }
@@ -107,17 +108,33 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
   );
 }
 
-function History({ given }: { readonly given: readonly Given[] }) {
+function History({ run, given }: { readonly run: string; readonly given: readonly Given[] }) {
   const recalls = Object.values(Object.groupBy(given, (one) => one.recall_id)) as readonly (readonly Given[])[];
   const most = max(given, (one) => lengthOf(one.explain)) ?? 1;
   return (
     <section>
       <h3>History given to this run</h3>
-      {given.length === 0 ? <p className="muted">This run was given no memories.</p> : <ScoreLegend />}
+      {given.length > 0 && <ScoreLegend />}
+      <Empty run={run} found={given.length > 0} />
       {recalls.map((hits) => (
         <Recall key={hits[0]?.recall_id} hits={hits} most={most} />
       ))}
     </section>
+  );
+}
+
+/** The recalls of the run that found nothing. */
+function Empty({ run, found }: { readonly run: string; readonly found: boolean }) {
+  const pages = useRecalls({ text: "", agent: "", run_id: run, mode: "", purpose: "", outcome: "empty" }).data?.pages;
+  if (!pages) return null;
+  const count = pages.flat().length;
+  if (count === 0) return found ? null : <p className="muted">No recall names this run.</p>;
+  return (
+    <p>
+      <Link href={linkTo("/recalls", { run_id: run, outcome: "empty" })}>
+        {count === 1 ? "1 recall" : `${whole(count)} recalls`} of this run found nothing
+      </Link>
+    </p>
   );
 }
 

@@ -1,9 +1,10 @@
 import type { Run } from "../../api/types";
+import { Details } from "../../parts/Details";
 import { bytes, capitalised, decimal, exactMoment, money, whole } from "../../parts/format";
 
 type Stage = Readonly<Record<string, unknown>>;
 
-const LEADING = ["agent", "model", "input_tokens", "output_tokens", "tokens", "cost"];
+const LEADING = ["agent", "model", "input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "tokens", "cost"];
 /** Columns that come first; the others follow as the stages name them. */
 
 /** The stages of a run, with everything that they tell as a number or a word. */
@@ -59,19 +60,19 @@ function shown(name: string, value: unknown): string {
 }
 
 /** The fields of a run that the other sections do not show. */
-export function Details({ run }: { readonly run: Run }) {
+export function RunDetails({ run }: { readonly run: Run }) {
   const size = [run.lines !== null && `${whole(run.lines)} lines`, run.bytes !== null && bytes(run.bytes)].filter(Boolean).join(", ");
-  const facts: readonly (readonly [string, string | null])[] = [
-    ["Output path", run.output_path],
-    ["Output size", size || null],
-    ["Started", run.started_at && exactMoment(run.started_at)],
-    ["Finished", run.finished_at && exactMoment(run.finished_at)],
-    ["Stored", exactMoment(run.created_at)],
-  ];
-  const metadata = Object.keys(run.metadata).length ? JSON.stringify(run.metadata, null, 2) : null;
   return (
-    <section>
-      <h3>Details</h3>
+    <Details
+      facts={[
+        ["Output path", run.output_path],
+        ["Output size", size],
+        ["Started", run.started_at && exactMoment(run.started_at)],
+        ["Finished", run.finished_at && exactMoment(run.finished_at)],
+        ["Stored", exactMoment(run.created_at)],
+      ]}
+      metadata={run.metadata}
+    >
       {run.queries.length > 0 && (
         <>
           <h4>Queries</h4>
@@ -84,22 +85,6 @@ export function Details({ run }: { readonly run: Run }) {
           </ul>
         </>
       )}
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value ? (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ) : null,
-        )}
-      </dl>
-      {metadata && (
-        <details>
-          <summary>Metadata</summary>
-          <pre tabIndex={0}>{metadata}</pre>
-        </details>
-      )}
-    </section>
+    </Details>
   );
 }

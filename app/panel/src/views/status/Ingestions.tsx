@@ -2,7 +2,7 @@ import { useState } from "react";
 import { useIngestions } from "../../api/service";
 import type { Ingestion } from "../../api/types";
 import { exactMoment, whole } from "../../parts/format";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Empty, Failure, Loading, More } from "../../parts/states";
 
 const FILES_AT_FIRST = 100;
 
@@ -21,11 +21,7 @@ export function Ingestions() {
         Only ingestions with failed files
       </label>
       {ingestions.length === 0 ? <p className="muted">No ingestion has failed files.</p> : <Log ingestions={ingestions} />}
-      {log.hasNextPage && (
-        <button type="button" className="quiet more" disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-          {log.isFetchingNextPage ? "Loading …" : "Show more"}
-        </button>
-      )}
+      <More pages={log} />
     </>
   );
 }

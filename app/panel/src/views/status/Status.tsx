@@ -1,8 +1,10 @@
 import { type ReactNode, useEffect } from "react";
+import { useRecallTrends } from "../../api/recalls";
 import { useStatus } from "../../api/service";
 import type { Status as Found } from "../../api/types";
 import { bytes, whole } from "../../parts/format";
 import { Failure, Loading } from "../../parts/states";
+import { Trends } from "../../parts/Trends";
 import { Ingestions } from "./Ingestions";
 import { Latencies } from "./Latencies";
 
@@ -31,6 +33,7 @@ export function Status() {
 }
 
 function Whole({ status }: { readonly status: Found }) {
+  const trends = useRecallTrends().data ?? [];
   const embedded = status.live - status.waiting;
   return (
     <>
@@ -75,6 +78,10 @@ function Whole({ status }: { readonly status: Found }) {
       <section>
         <h2>Response times</h2>
         <Latencies latencies={status.latencies} />
+      </section>
+      <section className="wide">
+        <h2>Recalls of the last 30 days</h2>
+        <Trends days={trends} />
       </section>
     </>
   );

@@ -1,0 +1,34 @@
+import type { ReactNode } from "react";
+
+interface Props {
+  /** Names and values; a fact without a value is left out. */
+  readonly facts: readonly (readonly [string, string | null | undefined])[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly children?: ReactNode;
+}
+
+/** The last section of an open item: what the others do not show. */
+export function Details({ facts, metadata, children }: Props) {
+  return (
+    <section>
+      <h3>Details</h3>
+      {children}
+      <dl className="facts">
+        {facts.map(([name, value]) =>
+          value ? (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ) : null,
+        )}
+      </dl>
+      {Object.keys(metadata).length > 0 && (
+        <details>
+          <summary>Metadata</summary>
+          <pre tabIndex={0}>{JSON.stringify(metadata, null, 2)}</pre>
+        </details>
+      )}
+    </section>
+  );
+}

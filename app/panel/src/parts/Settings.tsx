@@ -1,0 +1,35 @@
+import { type FormEvent, type RefObject, useEffect, useState } from "react";
+import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
+import { Icon } from "./Icon";
+
+/** Settings of this browser. */
+export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElement | null> }) {
+  const kept = useReviewer();
+  const [name, setName] = useState(kept);
+  useEffect(() => setName(kept), [kept]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    keepReviewer(name);
+    dialog.current?.close();
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="settings-title" closedby="any">
+      <div className="dialog-head">
+        <h2 id="settings-title">Settings</h2>
+        <button type="button" className="icon" onClick={() => dialog.current?.close()}>
+          <Icon name="close" label="Close" />
+        </button>
+      </div>
+      <form className="note-form" onSubmit={submit}>
+        <div className="field">
+          <label htmlFor="reviewer">Your name, shown with your ratings</label>
+          <input id="reviewer" value={name} maxLength={REVIEWER_LIMIT} autoComplete="name" onChange={(event) => setName(event.target.value)} />
+        </div>
+        <p className="muted">This browser keeps the name. You have one rating of each memory, which you can change.</p>
+        <button type="submit" className="primary">
+          Save
+        </button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,102 @@
+import { max } from "d3-array";
+import { useRecall } from "../../api/recalls";
+import type { Recall } from "../../api/types";
+import { lengthOf } from "../../parts/components";
+import { Icon } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { Title } from "../../parts/Marked";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { Failure, Loading } from "../../parts/states";
+import { linkTo } from "../../state/address";
+import { askAgain } from "./asked";
+import { RecallFacts } from "./RecallFacts";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+}
+
+/** One recall: its query and parameters, and its hits as they were given. */
+export function RecallDetail({ id, onClose }: Props) {
+  const recall = useRecall(id);
+  return (
+    <aside className="pane-detail" aria-label="Recall" tabIndex={-1}>
+      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
+        <Icon name="close" label="Close" />
+      </button>
+      {recall.isError ? (
+        <Failure what="The recall" error={recall.error} retry={recall.refetch} />
+      ) : recall.data ? (
+        <Whole recall={recall.data} />
+      ) : (
+        <Loading what="the recall" />
+      )}
+    </aside>
+  );
+}
+
+function Whole({ recall }: { readonly recall: Recall }) {
+  return (
+    <article>
+      <header className="detail-head">
+        <PaneTitle>
+          <OneLine text={recall.query} />
+        </PaneTitle>
+        <RecallFacts recall={recall} />
+        {recall.degraded.map(({ arm, reason }) => (
+          <p key={arm} className="degradation">
+            {arm}: {reason}
+          </p>
+        ))}
+        <p className="heading-line">
+          <Link className="button" href={askAgain(recall)}>
+            Ask again
+          </Link>
+          {recall.run_id && <Link href={linkTo("/runs", { run: recall.run_id })}>Run {recall.run_id}</Link>}
+        </p>
+      </header>
+      <Hits recall={recall} />
+      <section>
+        <h3>Parameters</h3>
+        <pre tabIndex={0}>{JSON.stringify(recall.parameters, null, 2)}</pre>
+      </section>
+    </article>
+  );
+}
+
+function Hits({ recall: { hits } }: { readonly recall: Recall }) {
+  const most = max(hits, (hit) => lengthOf(hit.explain)) ?? 1;
+  if (hits.length === 0) {
+    return (
+      <section>
+        <h3>Hits</h3>
+        <p className="muted">This recall got no memories.</p>
+      </section>
+    );
+  }
+  return (
+    <section>
+      <h3>Hits</h3>
+      <ScoreLegend />
+      <ol className="hits">
+        {hits.map((hit) => (
+          <li key={hit.rank}>
+            <div className="hit-head">
+              <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
+                <Title title={hit.title || "Untitled"} />
+              </Link>
+              <span className="match">{hit.score.toFixed(3)}</span>
+            </div>
+            <ScoreBar explain={hit.explain} most={most} />
+            <details>
+              <summary>Components</summary>
+              <ScoreNumbers explain={hit.explain} />
+            </details>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

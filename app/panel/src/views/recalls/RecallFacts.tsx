@@ -1,0 +1,28 @@
+import type { RecallSummary } from "../../api/types";
+import { exactMoment, milliseconds, whole } from "../../parts/format";
+import { OneLine } from "../../parts/OneLine";
+
+export function Hits({ count }: { readonly count: number }) {
+  if (count === 0) return <span className="nothing">nothing</span>;
+  return <span className="muted">{count === 1 ? "1 hit" : `${whole(count)} hits`}</span>;
+}
+
+export function RecallFacts({ recall }: { readonly recall: Omit<RecallSummary, "hits"> }) {
+  return (
+    <span className="row-facts">
+      <span className="kind">{recall.purpose}</span>
+      {recall.agent && <span>{recall.agent}</span>}
+      {recall.run_id && (
+        <span>
+          <OneLine text={recall.run_id} />
+        </span>
+      )}
+      <span className={`mode ${recall.degraded.length ? "degraded" : ""}`}>{recall.mode}</span>
+      <span className="extra">{milliseconds(recall.took_ms)}</span>
+      {recall.tokens !== null && <span className="extra">{whole(recall.tokens)} tokens</span>}
+      <span className="dates">
+        <time dateTime={recall.created_at}>{exactMoment(recall.created_at)}</time>
+      </span>
+    </span>
+  );
+}

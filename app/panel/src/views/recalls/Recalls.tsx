@@ -1,0 +1,100 @@
+import { useEffect, useMemo } from "react";
+import { useRecalls, useRecallTrends } from "../../api/recalls";
+import type { RecallSummary } from "../../api/types";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { Empty, Failure, Loading, More } from "../../parts/states";
+import { Trends } from "../../parts/Trends";
+import { changeAddress, linkTo, linkWith, useAddress } from "../../state/address";
+import { focusLine, focusTitle, useFocusBack } from "../../state/focus";
+import { searchHere } from "../../state/search";
+import { useShortcuts } from "../../state/shortcuts";
+import { type Step, useStepping } from "../../state/stepping";
+import { readAsked } from "./asked";
+import { RecallDetail } from "./RecallDetail";
+import { Hits, RecallFacts } from "./RecallFacts";
+import { isNarrowed, RecallFilters } from "./RecallFilters";
+
+/** The log of recalls: the queries of agents, and the memories that they got. */
+export function Recalls() {
+  const { params } = useAddress();
+  const { filters, open } = useMemo(() => readAsked(params), [params]);
+  const pages = useRecalls(filters);
+  const recalls = pages.data?.pages.flat() ?? [];
+  const trends = useRecallTrends().data ?? [];
+  const ids = recalls.map(({ recall_id }) => recall_id);
+  const close = () => {
+    if (open !== null) changeAddress({ recall: null });
+  };
+  const place = useStepping(ids, open);
+  const move = (step: Step) => {
+    const next = place(step);
+    const id = ids[next];
+    if (id) changeAddress({ recall: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
+    if (next >= ids.length - 1 && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
+  };
+  useFocusBack(open, lineOf, ".list");
+  useShortcuts({
+    "/": searchHere,
+    j: () => move(1),
+    k: () => move(-1),
+    Escape: close,
+  });
+  useEffect(() => {
+    document.title = "Recalls · Priors";
+  }, []);
+  return (
+    <div className={`runs ${open ? "with-detail" : ""}`}>
+      <section className="pane-list" aria-label="Recalls">
+        <h1 className="visually-hidden">Recalls</h1>
+        {pages.isError ? (
+          <Failure what="The log" error={pages.error} retry={pages.refetch} />
+        ) : pages.isPending ? (
+          <Loading what="recalls" />
+        ) : recalls.length === 0 && !isNarrowed(filters) ? (
+          <Empty title="No recalls yet">
+            <p>
+              Each query of an agent to <code>POST /api/history</code> or <code>POST /api/search</code> appears here with
+              the memories that it got. To try one, use the <Link href={linkTo("/ask")}>Ask</Link> view.
+            </p>
+          </Empty>
+        ) : (
+          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
+            <div className="toolbar">
+              <Trends days={trends} />
+              <RecallFilters filters={filters} recalls={recalls} />
+            </div>
+            {recalls.length === 0 && <p className="members-none">No recall matches these filters.</p>}
+            <ol>
+              {recalls.map((recall) => (
+                <Row key={recall.recall_id} recall={recall} open={recall.recall_id === open} />
+              ))}
+            </ol>
+            <More pages={pages} />
+          </div>
+        )}
+      </section>
+      {open && <RecallDetail key={open} id={open} onClose={close} />}
+    </div>
+  );
+}
+
+function lineOf(id: string): string {
+  return `recall-${id}`;
+}
+
+function Row({ recall, open }: { readonly recall: RecallSummary; readonly open: boolean }) {
+  return (
+    <li id={lineOf(recall.recall_id)}>
+      <Link className="row" href={linkWith({ recall: recall.recall_id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <OneLine text={recall.query} />
+        </span>
+        <span className="row-marks">
+          <Hits count={recall.hits} />
+        </span>
+        <RecallFacts recall={recall} />
+      </Link>
+    </li>
+  );
+}
