@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from app.text.words import BEFORE, SENTENCE_BEGINS, content_words, names, says
+from app.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, names, says
 
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
@@ -78,6 +78,24 @@ SHORTEST_WORD = 3
 TITLELESS_KINDS = frozenset({"message"})
 """Kinds of memories whose titles are not searched for in texts: a message's title is its speaker, not its subject."""
 
+TYPES = frozenset(
+    """abstract agenda analysis appendix article assessment attachment background brief changelog chapter checklist
+    comparison conclusion decision digest discussion document documentation draft essay evaluation example feedback
+    finding guide handbook history index interview introduction issue journal judgement judgment lesson list log
+    manual memo memory message method methodology minutes note notebook observation outcome outline overview page paper
+    plan playbook post postmortem presentation problem procedure proposal question readme recap record reference report
+    research result retrospective review roadmap scorecard section source spec specification statement status study
+    summary survey table task template test thesis transcript tutorial update verdict version
+    отчёт отчет обзор анализ исследование статья документ заметка заметки сводка итоги вывод выводы введение заключение
+    список раздел глава оценка план bericht übersicht analyse studie umfrage artikel dokument notiz notizen
+    zusammenfassung einleitung fazit ergebnis ergebnisse liste abschnitt kapitel bewertung rapport étude enquête revue
+    aperçu résumé évaluation sommaire informe estudio encuesta artículo documento nota resumen introducción conclusión
+    evaluación sección 报告 调查 综述 分析 研究 摘要""".split()  # noqa: SIM905 - a hundred quoted words cannot be read
+)
+"""Words that say the type of a document or of its part: alone they name no subject ("the Survey")."""
+SAME_ENDINGS = 2
+"""Titles that end in one word from which it says their type, as "… runbook" does in a workspace of runbooks."""
+
 WORD = re.compile(r"\w+")
 BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 
@@ -96,8 +114,8 @@ class Mention(NamedTuple):
 def title_key(title: str, kind: str) -> str | None:
     """Returns a title as the dictionary has it: words in lower case, without brackets at the end.
 
-    Returns None if the title cannot name one memory: it has only stop words or digits, is a single word of fewer than
-    SHORTEST_WORD letters, has more than LONGEST_TITLE words, or is the speaker of a message.
+    Returns None if the title cannot name one memory: it has only stop words, digits and TYPES, is a single word of
+    fewer than SHORTEST_WORD letters, has more than LONGEST_TITLE words, or is the speaker of a message.
     """
     if kind in TITLELESS_KINDS:
         return None
@@ -105,7 +123,13 @@ def title_key(title: str, kind: str) -> str | None:
     if not 1 <= len(words) <= LONGEST_TITLE or (len(words) == 1 and len(words[0]) < SHORTEST_WORD):
         return None
     key = " ".join(words)
-    return key if len(key) <= LONGEST_KEY and content_words(key) else None
+    return key if len(key) <= LONGEST_KEY and content_words(key) and not _says_a_type(key) else None
+
+
+def _says_a_type(name: str) -> bool:
+    """Returns True if a name consists of words for types of documents."""
+    words = (word for word in WORD.findall(name.casefold()) if word not in STOP_WORDS and not word.isdigit())
+    return all(word in TYPES or word.removesuffix("s") in TYPES for word in words)
 
 
 def without_brackets(title: str) -> str:
@@ -221,7 +245,11 @@ class Others(NamedTuple):
 
 def read(batch: Sequence[Text]) -> Mapping[UUID, Reading]:
     """Reads the titles, possible mentions and names in the texts of a batch."""
-    return {item.memory_id: _read(item)._replace(names=names(_spoken(item), item.language)) for item in batch}
+    return {item.memory_id: _read(item)._replace(names=_names(item)) for item in batch}
+
+
+def _names(item: Text) -> Sequence[str]:
+    return [name for name in names(_spoken(item), item.language) if not _says_a_type(name)]
 
 
 def _read(item: Text) -> Reading:
@@ -257,11 +285,24 @@ def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> 
 
 
 def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
-    """Returns, for each name, the memories that have it in this spelling, oldest first."""
+    """Returns, for each name, the memories that have it in this spelling, oldest first; none for a title's type."""
+    found = {name: [texts[ident] for ident in ids if ident in texts] for name, ids in shared.items()}
     return {
-        name: sorted(ident for ident in ids if ident in texts and says(_spoken(texts[ident]), name))
-        for name, ids in shared.items()
+        name: [] if _ends_titles(name, items) else sorted(item.memory_id for item in items if _bears(item, name))
+        for name, items in found.items()
     }
+
+
+def _ends_titles(name: str, items: Iterable[Text]) -> bool:
+    """Returns True if several titles end in the name."""
+    ending = f" {name.casefold()}"
+    return len({title for item in items if (title := item.title.casefold()).endswith(ending)}) >= SAME_ENDINGS
+
+
+def _bears(item: Text, name: str) -> bool:
+    """Returns True if a memory has a name in this spelling, and never in lower case like a common word."""
+    text, common = _spoken(item), name.lower()
+    return says(text, name) and (common == name or not says(text, common))
 
 
 def _pairs(ids: Sequence[UUID]) -> Iterable[Link]:
@@ -278,5 +319,4 @@ def _common(having: Mapping[str, Sequence[UUID]], rare: Collection[Link], texts:
 
 def _share_another(link: Link, name: str, texts: Mapping[UUID, Text]) -> bool:
     one, other = texts[link.from_id], texts[link.to_id]
-    others = (found for found in names(_spoken(one), one.language) if found != name)
-    return any(says(_spoken(other), found) for found in others)
+    return any(_bears(other, found) for found in _names(one) if found != name)

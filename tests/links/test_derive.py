@@ -125,6 +125,30 @@ async def test_a_rare_name_in_common_links_each_pair(store: Linked) -> None:
     assert await store.links(third) == []
 
 
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {
+            "Batching survey": "Continuous batching raises throughput. The Survey compares two servers.",
+            "KV-cache reuse survey": "Survey of prefix caching across requests: prefill costs 40 percent less.",
+        },
+        {
+            "Batching Runbook": "Continuous batching raises throughput. In this Runbook two servers are compared.",
+            "KV-cache Reuse Runbook": "Runbook of prefix caching: prefill costs 40 percent less.",
+        },
+        {
+            "a": "Continuous batching raises throughput. The Harness compares it; any harness would.",
+            "b": "Caching of prefixes: the Harness counts 40 percent less for prefill.",
+        },
+    ],
+    ids=["type", "ending", "lower case"],
+)
+async def test_a_word_for_a_kind_of_document_links_nothing(store: Linked, notes: dict[str, str]) -> None:
+    one, other = await store.notes(notes)
+    assert await store.links(one) == []
+    assert await store.links(other) == []
+
+
 async def test_a_name_that_many_have_links_none(store: Linked) -> None:
     ids = await store.add(
         *(NewMemory(kind="note", body=f"Finding {n} on the Zephyrine proxy.") for n in range(NAME_BEARERS + 1))
