@@ -6,11 +6,27 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
+from app.text.dates import MONTH, periods
+from app.text.words import WORD
+
 DATE_KEYS = (
     "occurred_at", "date", "judged_at", "evaluated_at", "finished_at", "completed_at", "ended_at", "end_time",
     "created_at", "created", "generated_at", "measured_at", "timestamp", "updated_at", "started_at", "start_time",
 )  # fmt: skip
 """Keys of a date, the best first; the first that can be read is taken."""
+DATE_LABEL = (
+    r"(?:date|datum|fecha|дата|timestamp"
+    r"|(?:dated|(?:occurr|judg|evaluat|finish|complet|end|creat|generat|measur|updat|start)ed)(?:[ _](?:at|on))?)"
+)
+MARKS = " \t>*_#|`+•-"
+DATE_LINE = re.compile(rf"^[ \t>*_#|`+•-]*{DATE_LABEL}[ \t*_`]*[:：|](?P<value>.*)$", re.IGNORECASE | re.MULTILINE)
+"""A line that states a document's date, like `**Date:** 2026-03-23` or `| Judged on | 23 March 2026 |`."""
+DATED_CHARACTERS = 2_000
+"""Beginning of a text in which such a line is its own; one further down dates something else."""
+DATE_WORD = re.compile(
+    rf"{MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+(?:st|nd|rd|th)?|t|z|utc|gmt|[ap]m", re.IGNORECASE
+)
+YEAR = re.compile(r"(?:19|20)\d\d")
 FINAL_SCORE = "final_score"
 """From 0 to 10 by its definition: it is taken as it stands, so that a failed run's 1.0 stays a 1."""
 SCORE_KEYS = ("overall_score", "total_score", "score")
@@ -47,6 +63,22 @@ def found_date(facts: Mapping[str, Any]) -> datetime | None:
     """Returns the date that a document states; in UTC if it names no zone."""
     found = (moment_of(facts[key]) for key in DATE_KEYS if key in facts)
     return next((moment for moment in found if moment is not None), None)
+
+
+def written_date(text: str) -> datetime | None:
+    """Returns the date that a line at the beginning of a text states; in UTC if it names no zone."""
+    found = (written_moment(match["value"]) for match in DATE_LINE.finditer(text[:DATED_CHARACTERS]))
+    return next((moment for moment in found if moment is not None), None)
+
+
+def written_moment(text: str) -> datetime | None:
+    """Returns the moment of a text that is a date, in ISO format or with the name of its month."""
+    value = text.strip(MARKS)
+    moment = moment_of(value)
+    if moment is not None or not YEAR.search(value) or not all(map(DATE_WORD.fullmatch, WORD.findall(value))):
+        return moment
+    named = periods(value, datetime.now(UTC))
+    return named[0].since if len(named) == 1 else None
 
 
 def found_score(facts: Mapping[str, Any]) -> float | None:

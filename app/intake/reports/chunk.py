@@ -1,12 +1,15 @@
 """A chunk, its heading path and text cut to fit, and the plot that its document is. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from app.models.protocols import TokenCounter
-from app.text.pieces import split_prose
+from app.text.pieces import leads_in, says_something, split_prose
+from app.text.scores import DATE_LINE, MARKS, written_moment
+from app.text.words import NEGATION, content_words
 
 HEADING_SEPARATOR = " › "
 
@@ -54,6 +57,34 @@ def split_to_fit(pieces: Sequence[str], counter: TokenCounter, room: int) -> lis
         for piece, count in zip(pieces, counter.count_many(pieces), strict=True)
         for part in ([piece] if count <= room else split_prose(piece, room, counter))
     ]
+
+
+EMPTY = frozenset({"null", "n/a", "tbd", "todo"})
+SPEAKING_WORDS = 4
+"""A heading of at least this many words besides stop words states something by itself; so does one with a number, like
+"P0: no actors", or a negation."""
+NUMBERING = re.compile(r"^(?:\d+[.)]?)+\s")
+
+
+def has_content(text: str) -> bool:
+    """Tells if a chunk's text states anything besides dates, headings without a body and empty values."""
+    return any(_states(line) for line in text.splitlines())
+
+
+def _states(line: str) -> bool:
+    said = line.strip(MARKS)
+    if leads_in(line) or said.endswith(":"):
+        return _speaks(NUMBERING.sub("", said))
+    dated = DATE_LINE.match(line)
+    if written_moment(dated["value"] if dated else said):
+        return False
+    value = said.partition(": ")[2].strip(MARKS) or said
+    return says_something(value) and value.lower() not in EMPTY
+
+
+def _speaks(heading: str) -> bool:
+    is_specific = any(map(str.isdigit, heading)) or NEGATION.search(heading) is not None
+    return is_specific or len(content_words(heading)) >= SPEAKING_WORDS
 
 
 PARTS = ("layer", "hconcat", "vconcat", "concat")

@@ -152,7 +152,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
-        digest = file_hash(content, state.language, state.dates.get(file.path.parent))
+        digest = file_hash(content, state.language, state.dates.get(file.path))
         known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:
@@ -171,7 +171,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
 
 async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
     counter, mask = state.intake.counter, state.intake.mask
-    dated = state.dates.get(file.path.parent)
+    dated = state.dates.get(file.path)
     return await asyncio.to_thread(
         prepare, content, file, language=state.language, counter=counter, mask=mask, dated=dated
     )

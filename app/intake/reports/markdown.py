@@ -15,13 +15,15 @@ from markdown_it.token import Token
 from app.intake.reports.chunk import Chunk, fitted, split_to_fit
 from app.models.protocols import TokenCounter
 from app.text.pieces import lines_of, packed, says_something, shortened
-from app.text.scores import found_date, found_score
+from app.text.scores import DATE_KEYS, FINAL_SCORE, SCORE_KEYS, found_date, found_score, written_date
 
 PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 """Parses blocks only, because the chunker needs no inline markup, and parsing it would double the time."""
 PARAGRAPH = Token("paragraph_open", "p", 1)
 SCALARS = (str, int, float, date)
 NEWLINE = "\n"
+FIELDS = frozenset({"title", *DATE_KEYS, *SCORE_KEYS, FINAL_SCORE})
+"""Keys of the front matter that become fields of each chunk."""
 SMALL = 16
 """Sections of fewer tokens are joined with their neighbours under the same heading, including their headings."""
 LEAST_ROOM = 64
@@ -44,7 +46,7 @@ def chunk_markdown(text: str, name: str, counter: TokenCounter, max_tokens: int)
     sections = _sections(shortened(body), _title(facts), name)
     if said := _said(facts):
         sections[0].blocks.insert(0, (PARAGRAPH, said))
-    occurred_at, final_score = found_date(facts), found_score(facts)
+    occurred_at, final_score = found_date(facts) or written_date(body), found_score(facts)
     return [
         Chunk(heading_path=heading_path, text=piece.rstrip(), occurred_at=occurred_at, final_score=final_score)
         for heading_path, piece in _pieces(sections, counter, max_tokens)
@@ -66,7 +68,12 @@ def _title(facts: Mapping[str, Any]) -> str:
 
 
 def _said(facts: Mapping[str, Any]) -> str:
-    """Returns the front matter without the title and nested values, which aliases may make endless."""
+    """Returns the front matter without the title and nested values, which aliases may make endless.
+
+    Returns "" if it has nothing besides title, date and score.
+    """
+    if facts.keys() <= FIELDS:
+        return ""
     flat = {key: value if isinstance(value, list) else [value] for key, value in facts.items() if key != "title"}
     lines = [
         f"{key}: {', '.join(map(str, values))}\n"

@@ -129,7 +129,7 @@ class IngestionState:
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files that no longer exist at their path, by content: a moved file came from one of them."""
     dates: dict[Path, datetime] = field(default_factory=dict)
-    """The date of the judgement in each folder that has a dated one: its undated files are of that time."""
+    """The date of the judgement beside each file that has a dated one: the file is of that time if it states none."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
     """Memories that need the vector of their new title or text."""

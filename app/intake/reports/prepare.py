@@ -11,7 +11,7 @@ import structlog
 
 from app.errors import InvalidInput
 from app.index.vectors import embedded_text
-from app.intake.reports.chunk import Chunk
+from app.intake.reports.chunk import Chunk, has_content
 from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
@@ -148,7 +148,8 @@ def chunk_report(
 ) -> list[Chunk]:
     """Returns the chunks of a report: by headings for Markdown, by structure for JSON, as the suffix says.
 
-    The title and text of a chunk have at most `max_tokens` together. The same bytes give the same chunks.
+    The title and text of a chunk have at most `max_tokens` together. Chunks without content are left out. The same
+    bytes give the same chunks.
 
     Raises:
         InvalidInput: the content is not such a document; the message says why and where.
@@ -156,7 +157,8 @@ def chunk_report(
     text = _decoded(content)
     chunker = chunk_json if path.suffix.lower() == ".json" else chunk_markdown
     try:
-        chunks = chunker(text, readable(path), _Bounded(counter), max_tokens)
+        found = chunker(text, readable(path), _Bounded(counter), max_tokens)
+        chunks = [chunk for chunk in found if has_content(chunk.text)]
     except InvalidInput:
         raise
     except Exception as error:  # an unforeseen document must not stop the others

@@ -5,19 +5,19 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import frontmatter
 import yaml
 
 from app.memories.gate import too_long_uri
 from app.safety.secrets import mask
-from app.text.scores import found_date
+from app.text.scores import found_date, written_date
+from app.text.words import WORD
 
 SUFFIXES = frozenset({".md", ".json"})
 REPORTS = "reports"
@@ -174,27 +174,54 @@ def read(path: Path, *, max_bytes: int) -> bytes:
 
 JUDGEMENT = re.compile("judge?ment|verdict|evaluation", re.IGNORECASE)
 """In the name of a file that judges the reports beside it."""
+VERSION = re.compile(r"v\d+")
+Dated = tuple[frozenset[str], datetime]
+"""The words of a judgement's name, without the one that calls it so, and its date."""
 
 
 def judged_on(files: Iterable[Path], *, max_bytes: int) -> dict[Path, datetime]:
-    """Returns the date of the earliest dated judgement in the folder of each of these files that has one."""
-    found = {folder: list(_judgement_dates(folder, max_bytes)) for folder in {file.parent for file in files}}
-    return {folder: min(dates) for folder, dates in found.items() if dates}
+    """Returns, for each of these files, the date of the earliest dated judgement in its folder that fits its name best.
+
+    `tea-v3-report.md` is of `tea-v3-judgement.json`, and not of `tea-v4-judgement.json`.
+    """
+    files = list(files)
+    folders = {folder: list(_judgements(folder, max_bytes)) for folder in {file.parent for file in files}}
+    dates = {file: _fitting(_words(file.stem), folders[file.parent]) for file in files}
+    return {file: date for file, date in dates.items() if date is not None}
 
 
-def _judgement_dates(folder: Path, max_bytes: int) -> Iterator[datetime]:
+def _fitting(words: frozenset[str], judgements: Sequence[Dated]) -> datetime | None:
+    versions = _versions(words)
+    fits = [(-len(words & named), date) for named, date in judgements if not versions or _versions(named) <= versions]
+    return min(fits)[1] if fits else None
+
+
+def _versions(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if VERSION.fullmatch(word))
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(WORD.findall(name.lower().replace("_", " ")))
+
+
+def _judgements(folder: Path, max_bytes: int) -> Iterator[Dated]:
     with suppress(OSError):
         for path in folder.iterdir():
             if path.suffix.lower() in SUFFIXES and JUDGEMENT.search(path.stem):
                 # A file that cannot be read is named when it is ingested itself.
                 with suppress(UnreadableFile, ValueError, yaml.YAMLError, RecursionError):
-                    date = found_date(_facts(path.suffix.lower(), read(path, max_bytes=max_bytes).decode("utf-8-sig")))
-                    yield from () if date is None else (date,)
+                    text = read(path, max_bytes=max_bytes).decode("utf-8-sig")
+                    if (date := _stated_date(path.suffix.lower(), text)) is not None:
+                        yield _words(JUDGEMENT.sub(" ", path.stem)), date
 
 
-def _facts(suffix: str, text: str) -> Mapping[str, Any]:
-    facts = json.loads(text) if suffix == ".json" else frontmatter.parse(text)[0]
-    return facts if isinstance(facts, dict) else {}
+def _stated_date(suffix: str, text: str) -> datetime | None:
+    if suffix != ".json":
+        facts, body = frontmatter.parse(text)
+        return found_date(facts) or written_date(body)
+    facts = json.loads(text)
+    objects = [facts, *facts.values()] if isinstance(facts, dict) else []
+    return next((date for part in objects if isinstance(part, dict) and (date := found_date(part))), None)
 
 
 def printable(path: Path) -> str:

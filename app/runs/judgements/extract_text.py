@@ -39,7 +39,7 @@ from app.runs.judgements.judgement import (
     versions_in,
 )
 from app.safety.scan import blocking, scan
-from app.text.scores import found_date, moment_of, stated_score, written_score
+from app.text.scores import found_date, stated_score, written_moment, written_score
 
 LARGEST = 2_000_000
 """Characters of a file that are looked through."""
@@ -146,7 +146,7 @@ def _facts(values: Mapping[str, Any], body: str, issues: "_Issues") -> tuple[Fac
             score, sure = written_score(number[0]), bool(known["sure"])
         wanted = next((item for item, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
         if wanted == "date":
-            judged_at = judged_at or moment_of(value)
+            judged_at = judged_at or written_moment(value)
         elif wanted and fields.get(wanted) is None and (name.lower() != "status" or VERDICTS.search(value)):
             fields[wanted] = value.strip("✅❌✓✗ ") or value
     fields["summary"] = fields["summary"] or next(iter(PROSE.findall(body)), "")

@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidInput
-from app.intake.reports.chunk import Chunk
+from app.intake.reports.chunk import Chunk, has_content
+from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from app.models.protocols import TokenCounter
-from app.text.scores import found_date, found_score
+from app.text.scores import found_date, found_score, written_date
 
 
 def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Chunk]:
@@ -82,6 +83,58 @@ def test_each_issue_is_a_chunk_with_its_pointer(counter: TokenCounter) -> None:
     assert all(chunk.occurred_at is not None for chunk in chunks)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "date: 2026-03-09", "2026-03-09", "**Generated**: 2026-01-20T06:16:22+00:00", "| Date | 9 March 2026 |",
+        "Monday, March 9th, 2026", "## Task given to the agent", "## 2. Sources", "Sources:",
+        "links.seen:\ndate: 2026-03-09", "criteria_scores: {}", "notes: null\nowner: TBD",
+    ],
+)  # fmt: skip
+def test_dates_bare_headings_and_empty_values_are_no_content(text: str) -> None:
+    assert not has_content(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Deadline: 2026-05-01", "Fourth run in March 2026", "## Never retry an empty scout before widening its query",
+        "## P0: no actors", "## TAM without methodology", "Open issues: none", "score: 4.1", "12",
+        "date: 2026-03-09\nverdict: fail", "2024 was better than 2025",
+    ],
+)  # fmt: skip
+def test_what_states_something_is_content(text: str) -> None:
+    assert has_content(text)
+
+
+def test_a_chunk_without_content_is_left_out(counter: TokenCounter) -> None:
+    links = {"title": "List of links", "date": "2026-03-09", "links": [{"id": "s01", "note": "Census table 7."}]}
+    (chunk,) = chunks_of("v7/links.json", json.dumps(links), counter)
+    assert "Census" in chunk.text
+    stated = "---\ntitle: Report\ndate: 2026-01-12\nscore: 4.1\n---\n\n# Report\n\n"
+    report = f"{stated}## Task given to the agent\n\n## Sizing\n\n{SECTION}\n\n## 2. Sources\n"
+    (chunk,) = chunks_of("v1/report.md", report, counter)
+    assert (chunk.title, chunk.text, chunk.final_score) == ("Report › Sizing", SECTION, 4.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("# Judgement\n\n**Date:** 2026-03-23\n", "2026-03-23"),
+        ("- Judged on: 23 March 2026", "2026-03-23"),
+        ("| Date | March 23, 2026 |", "2026-03-23"),
+        ("Дата: 2026-03-23", "2026-03-23"),
+        ("Date: yesterday", None),
+        ("Date: to be agreed in May 2026", None),
+        ("Deadline: 2026-03-23", None),
+        (f"{'Much is said first. ' * 200}\nDate: 2026-03-23", None),
+    ],
+)
+def test_a_line_states_the_date_of_its_text(text: str, date: str | None) -> None:
+    found = written_date(text)
+    assert (found and found.date().isoformat()) == date
+
+
 def test_a_plot_is_one_chunk_of_what_it_shows(counter: TokenCounter) -> None:
     rows = [{"tier": f"T{number}", "cost": number} for number in range(500)]
     plot = {
@@ -120,6 +173,8 @@ def test_a_document_of_nothing_but_numbers_is_summarised(counter: TokenCounter) 
         ("x.md", b"a\x00b", "NUL"),
         ("x.md", "Größe".encode("latin-1"), "byte 2"),
         ("x.json", b"{}", "empty"),
+        ("x.md", b"# One\n\n## Two\n", "empty"),
+        ("links.json", b'{"title": "List of links", "date": "2026-03-09"}', "empty"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_reason(name: str, content: bytes, reason: str, counter: TokenCounter) -> None:
@@ -133,7 +188,6 @@ HOSTILE = {
     "long-heading.md": f"# {'word ' * 500}\n\ntext\n",
     "deep-headings.md": "".join(f"{'#' * (number % 6 + 1)} Heading number {number}\n" for number in range(200))
     + "\ntext",
-    "only-headings.md": "# One\n\n## Two\n",
     "huge-row.md": "| a | b |\n| - | - |\n| " + "word " * 2000 + " | x |\n",
     "open-fence.md": "```\n" + "line\n" * 3000,
     "punctuation.md": "# A\n\n---\n\n***\n\ntext",
@@ -160,10 +214,7 @@ def test_hostile_documents_give_chunks_that_fit(name: str, counter: TokenCounter
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(alphabet="#-*|`> \n\tabc1.é", max_size=400))
 def test_any_markdown_keeps_its_words(text: str, counter: TokenCounter) -> None:
-    try:
-        found = chunks_of("x.md", text, counter)
-    except InvalidInput:
-        return
+    found = chunk_markdown(text, "x", counter, MAX_TOKENS)
     said = " ".join(f"{chunk.title} {chunk.text}" for chunk in found)
     for word in text.replace("|", " ").replace("`", " ").split():
         if word.isalnum() and found:

@@ -131,6 +131,26 @@ async def test_an_undated_report_is_of_its_folders_judgement_or_of_no_known_time
     assert set(statuses(await tree.ingest(judgement.with_name("report.md"), alone)).values()) == {"unchanged"}
 
 
+async def test_a_judgement_dates_the_files_that_its_name_fits(tree: Tree) -> None:
+    tree.write(
+        "tea/tea-v3-judgement.md", "# Judgement\n\n**Date:** 23 March 2026\n\nThe sizing has no method at all.\n"
+    )
+    tree.write("tea/tea-v4-judgment.json", json.dumps({"meta": {"judged_at": "2026-04-06"}, "verdict": "passed"}))
+    for name in ("tea-v3-report", "tea-v4-report", "tea-v5-report", "notes"):
+        tree.write(f"tea/{name}.md", f"# {name}\n\nThe scout of {name} wrote this down.\n")
+    await tree.ingest()
+    found = await list_memories(tree.database, workspace=tree.workspace)
+    dates = {memory.source_title: memory.occurred_at and memory.occurred_at.date().isoformat() for memory in found}
+    assert dates == {
+        "tea/tea-v3-judgement.md": "2026-03-23",
+        "tea/tea-v4-judgment.json": "2026-04-06",
+        "tea/tea-v3-report.md": "2026-03-23",
+        "tea/tea-v4-report.md": "2026-04-06",
+        "tea/tea-v5-report.md": None,
+        "tea/notes.md": "2026-03-23",
+    }
+
+
 async def test_an_unchanged_tree_embeds_nothing(tree: Tree) -> None:
     tree.write("a.md", REPORT)
     await tree.ingest()
