@@ -88,6 +88,8 @@ class Settings:
     """Largest size of a report file, in bytes."""
     embedded_worker: bool = True
     """True if the API process runs one background worker itself."""
+    examples: bool = True
+    """True if `priors run` stores the example reports and runs in an empty store."""
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:

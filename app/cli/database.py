@@ -1,4 +1,4 @@
-"""The commands `migrate`, `doctor`, `stats` and `language`."""
+"""The commands `migrate`, `doctor`, `stats`, `language` and `examples`."""
 
 import asyncio
 import json
@@ -127,3 +127,25 @@ def _told(item: "WorkspaceStatistics") -> str:
         f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls}, waiting for a vector {item.waiting}\n"
         f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
     )
+
+
+@commands.command()
+def examples(
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the examples away for good.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take away the example reports and runs that the first `priors run` stored.
+
+    Changes: destroys them with their ratings and recalls, and nothing else. Running it again changes nothing.
+    """
+    if not remove:
+        raise typer.BadParameter("say --remove: nothing else can be done with the examples")
+
+    async def work(services: "Services", target: "Workspace") -> str:
+        from app.operations.examples import remove as take_away  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+        gone = await take_away(services.database, workspace=target)
+        return f"{gone.memories} memories of {gone.files} files, and {gone.runs} runs are removed"
+
+    typer.echo(in_workspace(workspace, work))

@@ -4,22 +4,22 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.running import check_migrated, configure_log, run_until_told, stopped_by_signals, workspace_of
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, PriorsError
 from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
     from app.wiring import Services
-    from app.workspaces.workspace import Workspace
+
+    Greeting = Callable[[Services, str], Coroutine[Any, Any, None]]
+    """Prints what a person needs once the service is ready; gets the address."""
 
 commands = typer.Typer()
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "reports"
 EXAMPLE_QUERY = "scout actors results BADs Russia"
 PARENT_SECONDS = 1.0
 
@@ -31,9 +31,9 @@ def run(*, stop_with_parent: StopWithParent = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
-    takes in the example reports if the store is empty.
+    stores the example reports and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
-    _serve(_bring_up, stop_with_parent=stop_with_parent)
+    _serve(_bring_up, _welcome, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
@@ -42,7 +42,7 @@ def serve(*, stop_with_parent: StopWithParent = False) -> None:
 
     Changes: nothing but what requests ask for; runs a background worker unless PRIORS_EMBEDDED_WORKER=false.
     """
-    _serve(check_migrated, stop_with_parent=stop_with_parent)
+    _serve(check_migrated, _greet, stop_with_parent=stop_with_parent)
 
 
 @commands.command()
@@ -73,6 +73,7 @@ def prepare_model() -> None:
 
 def _serve(
     prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
+    greet: "Greeting",
     *,
     stop_with_parent: bool,
 ) -> None:
@@ -82,7 +83,7 @@ def _serve(
     configure_log(settings)
     listening = bound_socket(settings)
     try:
-        run_until_told(_served(settings, listening, prepare, stop_with_parent=stop_with_parent))
+        run_until_told(_served(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
     finally:
         listening.close()
 
@@ -91,6 +92,7 @@ async def _served(
     settings: Settings,
     listening: socket.socket,
     prepare: "Callable[[Services], Coroutine[Any, Any, None]]",
+    greet: "Greeting",
     *,
     stop_with_parent: bool,
 ) -> None:
@@ -103,7 +105,7 @@ async def _served(
     async with open_services(settings) as services:
         await prepare(services)
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
-        await serve_http(services, listening, stop=stop, on_ready=lambda where: _greet(services, where))
+        await serve_http(services, listening, stop=stop, on_ready=lambda where: greet(services, where))
         if watching is not None:
             watching.cancel()
 
@@ -116,25 +118,11 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 
 
 async def _bring_up(services: "Services") -> None:
-    # SQLAlchemy: see `app.cli`.
-    from app.db.migrations import state, upgrade  # noqa: PLC0415
-    from app.memories.browse import list_memories  # noqa: PLC0415
+    from app.db.migrations import state, upgrade  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     if (await state(services.database)).mend:
         typer.echo("applying migrations …")
         await asyncio.to_thread(upgrade, services.database.admin_url)
-    workspace = await workspace_of(services)
-    if EXAMPLES.is_dir() and not await list_memories(services.database, workspace=workspace, limit=1):
-        await _take_in_examples(services, workspace)
-
-
-async def _take_in_examples(services: "Services", workspace: "Workspace") -> None:
-    from app.intake.reports.ingest import ingest  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
-
-    typer.echo("preparing the embedding model and taking in the example reports …")
-    await _started(services)
-    result = await ingest(services.intake(workspace), [EXAMPLES])
-    typer.echo(f"{len(result.outcomes)} files, {result.chunks} chunks in {result.seconds:.1f} s")
 
 
 async def _started(services: "Services") -> None:
@@ -147,26 +135,48 @@ async def _started(services: "Services") -> None:
 
 async def _greet(services: "Services", where: str) -> None:
     """Prints the address, an example and its real answer."""
-    # SQLAlchemy and numpy: see `app.cli`.
-    from app.context.history import history  # noqa: PLC0415
-    from app.retrieval.recall import Query  # noqa: PLC0415
-
     typer.echo(f"\nPriors serves on {where}\n")
     await _started(services)
-    result = await history(
-        services.database,
-        services.provider,
-        services.counter,
-        workspace=await workspace_of(services),
-        query=Query(text=EXAMPLE_QUERY, k=1, agent="director", purpose="history"),
-        budget_tokens=300,
-    )
+    await _show_example(services, where)
+
+
+async def _welcome(services: "Services", where: str) -> None:
+    """Does as `_greet` does. In an empty store it stores the examples first, while the service serves."""
+    from app.operations import examples  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    lacking = services.settings.examples and await examples.are_lacking(services.database)
+    typer.echo(f"\nPriors serves on {where}\n")
+    await _started(services)
+    workspace = await workspace_of(services)
+    try:
+        if lacking:
+            stored = await examples.begin(services, workspace)
+            typer.echo(f"{len(stored.outcomes)} example reports, {stored.chunks} chunks in {stored.seconds:.1f} s\n")
+        await _show_example(services, where)
+        if lacking:
+            played = await examples.play(services, workspace)
+            typer.echo(f"\n{played} example runs; `priors examples --remove` takes the examples away")
+    except PriorsError as error:
+        typer.echo(f"the examples are not complete, the next start goes on: {error}", err=True)
+
+
+async def _show_example(services: "Services", where: str) -> None:
+    """Prints an example query and its real answer. The log of recalls is the agents' and has none of it."""
+    # SQLAlchemy and numpy: see `app.cli`.
+    from app.context.section import section  # noqa: PLC0415
+    from app.retrieval.recall import Query  # noqa: PLC0415
+    from app.retrieval.search import find  # noqa: PLC0415
+
+    query = Query(text=EXAMPLE_QUERY, k=1, agent="director")
+    workspace = await workspace_of(services)
+    finding = await find(services.database, services.provider, workspace=workspace, query=query, suspects=False)
+    markdown, _, _ = section(finding.hits, budget=300, counter=services.counter)
     typer.echo(f'  priors history "{EXAMPLE_QUERY}" --agent director -k 1')
     typer.echo(
         f"  curl -s {where}/api/history -H 'content-type: application/json'"
         f' -d \'{{"query": "{EXAMPLE_QUERY}", "agent": "director", "k": 1}}\'\n'
     )
-    typer.echo(result.markdown or "Nothing in the store is relevant to that.")
+    typer.echo(markdown or "Nothing in the store is relevant to that. `priors ingest PATH` stores reports.")
 
 
 async def _worker() -> None:

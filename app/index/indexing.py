@@ -166,12 +166,12 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
 async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
     """Counts document frequencies and lengths again if they are stale; returns whether they were.
 
-    `stale` is the change, as a share, that makes them stale. The workspace's row is locked, so that no two calls count
-    at once.
+    `stale` is the change, as a share, that makes them stale; with a negative one they always are. The workspace's row
+    is locked, so that no two calls count at once.
     """
     known = await workspaces.locked_statistics(session)
     count, mean_length = await session.one(COUNT)
-    if not (known.old or abs(count - known.document_count) > stale * count):
+    if not (known.old or abs(count - known.document_count) > stale * max(count, 1)):
         return False
     await session.execute(TAKE_STATISTICS)
     await workspaces.note_count(session, count)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 
-from app.db.session import Session
+from app.db.session import Row, Session
 from app.errors import Forbidden
 from app.index.indexing import OWN, THESE
 from app.memories.gate import TAGS_LIMIT
@@ -117,6 +117,20 @@ RETURNING workspace_id, memory_id
 """  # noqa: S608 - constants
 
 
+# A chunk that was destroyed before has lost its tags, and keeps an empty row in its source.
+DESTROY_TAGGED = f"""
+WITH tagged AS (
+    SELECT memory_id, source_id FROM memories WHERE {OWN} AND tags @> ARRAY[%(tag)s::text] ORDER BY memory_id FOR UPDATE
+)
+DELETE FROM memories WHERE {OWN} AND (
+    memory_id IN (SELECT memory_id FROM tagged) OR body = '' AND source_id IN (SELECT source_id FROM tagged)
+) RETURNING memory_id, source_id
+"""  # noqa: S608 - constants
+
+
+DESTROY_OF_SOURCES = f"DELETE FROM memories WHERE {OWN} AND source_id = ANY(%(ids)s::uuid[]) RETURNING memory_id"  # noqa: S608 - constants
+
+
 class Judgement(NamedTuple):
     """The evaluator's judgement of a memory."""
 
@@ -179,6 +193,16 @@ RELEASE = (
     "a memory in quarantine is released by a person: in the panel, by `priors quarantine --release`,"
     " or with the key of PRIORS_ADMIN_KEY"
 )
+
+
+async def destroy_tagged(session: Session, tag: str) -> Sequence[Row]:
+    """Destroys all memories with this tag, retired ones included; returns their ids and those of their sources."""
+    return await session.rows(DESTROY_TAGGED, {"tag": tag})
+
+
+async def destroy_of_sources(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
+    """Destroys all memories of these sources; returns their ids."""
+    return await session.column(DESTROY_OF_SOURCES, {"ids": list(source_ids)})
 
 
 class TwinLive(Exception):

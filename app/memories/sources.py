@@ -58,6 +58,12 @@ WHERE {THIS} AND uri = %(old_uri)s AND retired_at IS NULL
 """  # noqa: S608 - constants
 RETIRE = f"UPDATE sources SET retired_at = now() WHERE {THIS} AND retired_at IS NULL"  # noqa: S608 - constants
 
+FORGET_EMPTY = """
+DELETE FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.source_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
+    SELECT FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+) RETURNING title
+"""
+
 RETAG = f"UPDATE memories SET tags = %(tags)s::text[] WHERE {THIS} AND kind = 'chunk'"  # noqa: S608 - constants
 
 RETITLE = """
@@ -170,6 +176,11 @@ async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:
 async def retire_file(session: Session, source_id: UUID) -> None:
     """Notes that a file no longer exists; the caller retires its chunks."""
     await session.execute(RETIRE, {"source_id": source_id})
+
+
+async def forget_empty(session: Session, ids: Sequence[UUID]) -> list[str]:
+    """Removes those of these sources that have no memory, not even a retired one; returns their titles."""
+    return await session.column(FORGET_EMPTY, {"ids": list(ids)})
 
 
 async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:

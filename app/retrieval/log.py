@@ -108,6 +108,13 @@ FROM (
 GROUP BY 1
 """
 
+FORGET_RUNS = """
+WITH sections AS (
+    DELETE FROM run_sections WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
+)
+DELETE FROM recalls WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
+"""
+
 # Each hit can be used once, however often the run's output or notes are sent. Locks are taken in the order of ids.
 MARK_USED = """
 WITH given AS MATERIALIZED (
@@ -258,6 +265,11 @@ def _degradations(row: Row) -> tuple[Degradation, ...]:
 async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:
     """Marks the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
     return set(await session.column(MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
+
+
+async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:
+    """Removes the recalls of these runs, with their hits and sections."""
+    await session.execute(FORGET_RUNS, {"run_ids": list(run_ids)})
 
 
 def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:

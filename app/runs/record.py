@@ -53,9 +53,9 @@ async def record_run(
 
     async def attempt() -> tuple[Run, bool]:
         async with database.session(target) as session:
+            await store.lock(session, run.run_id)
             if must_exist and await store.find(session, run.run_id) is None:
                 raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace.name}")
-            await store.lock(session, run.run_id)
             saved, is_new = await store.save(session, run)
             if needs_output:
                 _check_output(saved.output)

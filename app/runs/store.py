@@ -129,6 +129,16 @@ FROM ({SAYING}) AS saying
 ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 
+MARKED = """
+SELECT run_id FROM runs WHERE workspace_id = %(workspace_id)s AND jsonb_exists(metadata, %(mark)s) ORDER BY run_id
+"""
+FORGET = """
+WITH requests AS (
+    DELETE FROM compressions WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
+)
+DELETE FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])
+"""
+
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))"
 
 PAGE = f"""
@@ -220,6 +230,21 @@ async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
     row = await session.row(FIND, {"run_id": run_id})
     return None if row is None else run_of(row)
+
+
+async def marked(session: Session, mark: str) -> list[str]:
+    """Returns the names of the runs whose metadata has this key."""
+    return await session.column(MARKED, {"mark": mark})
+
+
+async def forget(session: Session, run_ids: Sequence[str]) -> int:
+    """Removes these runs and their requests for observations; returns the number of runs that were stored.
+
+    Whoever records one of them meanwhile waits. The memories that were made of them stay.
+    """
+    for run_id in sorted(run_ids):
+        await lock(session, run_id)
+    return await session.execute(FORGET, {"run_ids": list(run_ids)})
 
 
 async def held_by(session: Session, run_id: str) -> list[UUID]:

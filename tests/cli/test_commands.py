@@ -335,6 +335,24 @@ def test_the_service_starts_answers_and_stops_cleanly(served_folder: Path, numbe
     assert not running(served_folder)
 
 
+def test_the_examples_can_be_left_out_and_taken_away(tmp_path: Path, model_folder: Path) -> None:
+    folder = data_folder(tmp_path, model_folder)
+    without = Service(folder, EXAMPLES="false")
+    assert "Nothing in the store is relevant" in without.greeting
+    assert call(folder, "examples", "--remove").stdout.startswith("0 memories")
+    assert without.end(signal.SIGTERM) == 0
+    service = Service(folder)
+    assert service.process.stdout is not None
+    assert "13 example runs" in next(line for line in service.process.stdout if "example runs" in line)
+    assert call(folder, "examples").returncode == 2
+    assert "and 13 runs are removed" in call(folder, "examples", "--remove").stdout
+    (left,) = json.loads(call(folder, "stats", "--json").stdout)
+    assert (left["live"], left["retired"], left["sources"], left["runs"], left["recalls"]) == (0, 0, 0, 0, 0)
+    assert service.end(signal.SIGTERM) == 0
+    assert "Nothing in the store is relevant" in (again := Service(folder)).greeting
+    assert again.end(signal.SIGTERM) == 0
+
+
 def test_a_signal_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None:
     service = Service(tmp_path, wait=False)
     deadline = time.monotonic() + 60

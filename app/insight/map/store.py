@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -115,6 +116,11 @@ async def save(session: Session, layout: StoredLayout) -> None:
         await session.execute(statement, given)
 
 
+async def forget_layouts(session: Session, ids: Sequence[UUID]) -> None:
+    """Removes the layouts that show any of these memories; the next map is computed anew."""
+    await session.execute(FORGET_OF, {"ids": list(ids)})
+
+
 LAYOUT = """
 SELECT l.*, p.* FROM (
     SELECT kind, node_limit, fingerprint, model, clusters, computed_at FROM graph_layouts
@@ -158,3 +164,10 @@ DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND (kind, node_
     ORDER BY written_at DESC, kind, node_limit OFFSET {LAYOUTS}
 )
 """  # noqa: S608 - a constant
+
+FORGET_OF = """
+DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
+    SELECT FROM graph_points p WHERE p.workspace_id = l.workspace_id AND p.kind = l.kind
+        AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
+)
+"""

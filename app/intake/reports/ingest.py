@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import structlog
@@ -170,11 +171,9 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
 
 
 async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
-    counter, mask = state.intake.counter, state.intake.mask
+    make = partial(prepare, language=state.language, counter=state.intake.counter, mask=state.intake.mask)
     dated = state.dates.get(file.path)
-    return await asyncio.to_thread(
-        prepare, content, file, language=state.language, counter=counter, mask=mask, dated=dated
-    )
+    return await asyncio.to_thread(make, content, file, dated=dated, tags=state.intake.tags)
 
 
 async def _judgements(state: IngestionState, file: ReportFile, content: bytes) -> Sequence[FoundJudgement]:

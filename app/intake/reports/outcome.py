@@ -110,6 +110,8 @@ class Intake:
     """Language of the files; None stands for the workspace's."""
     max_file_bytes: int
     mask: bool = True
+    tags: tuple[str, ...] = ()
+    """Tags of all chunks, besides the names of their folders."""
     dry_run: bool = False
     on_progress: OnProgress = lambda _done, _total, _path: None
 

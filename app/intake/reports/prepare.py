@@ -67,10 +67,11 @@ def prepare(
     counter: TokenCounter,
     mask: bool = True,
     dated: datetime | None = None,
+    tags: Sequence[str] = (),
 ) -> Prepared:
     """Chunks a file and makes its rows. A chunk with a finding of the injection scan gets a row for quarantine.
 
-    `dated` is the date of chunks that state none.
+    `dated` is the date of chunks that state none. The rows have the names of the file's folders as tags, and `tags`.
 
     Raises:
         InvalidInput: the content is not a report; the message says why.
@@ -79,7 +80,7 @@ def prepare(
         chunk if chunk.occurred_at else replace(chunk, occurred_at=dated)
         for chunk in chunk_report(file.shown, content, counter)
     ]
-    tags = path_tags(file.shown)
+    tags = (*path_tags(file.shown), *tags)
     source = SourceReference(kind="report", uri=file.uri, title=str(file.shown))
     passed = [
         _passed(_memory(chunk, ordinal, tags, file.shown.parts), source, mask=mask)

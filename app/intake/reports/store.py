@@ -61,6 +61,12 @@ DELETE FROM ingestions WHERE workspace_id = %(workspace_id)s AND ingestion_id IN
 )
 """
 
+FORGET_FILES = """
+DELETE FROM ingestions i WHERE i.workspace_id = %(workspace_id)s AND NOT EXISTS (
+    SELECT FROM jsonb_array_elements(i.outcomes) AS outcome WHERE outcome ->> 'path' <> ALL(%(files)s::text[])
+)
+"""
+
 LOGGED = """
 SELECT ingestion_id, finished_at, seconds, counts, outcomes, degraded FROM ingestions
 WHERE workspace_id = %(workspace_id)s AND (%(before)s::uuid IS NULL OR ingestion_id < %(before)s)
@@ -107,6 +113,11 @@ async def log_ingestion(session: Session, values: Mapping[str, object], *, kept:
     """Stores an ingestion, given by its columns, and deletes all but the latest `kept`."""
     await session.execute(LOG, {"ingestion_id": new_id(), **values})
     await session.execute(FORGET, {"kept": kept})
+
+
+async def forget_ingestions(session: Session, files: Sequence[str]) -> None:
+    """Removes the ingestions that stored nothing but these files from the log."""
+    await session.execute(FORGET_FILES, {"files": list(files)})
 
 
 async def logged_ingestions(session: Session, *, before: UUID | None, failed: bool, limit: int) -> Sequence[Row]:

@@ -89,6 +89,13 @@ SELECT DISTINCT ON (ordinal) ordinal, memory_id, CASE WHEN valid_until IS NOT NU
 FROM memories WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'note'
 ORDER BY ordinal, valid_until IS NOT NULL, created_at DESC
 """
+# The name of a case stands in the URI of its notes' source.
+IDLE = """
+SELECT source_id FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri LIKE 'case:%%'
+    AND NOT EXISTS (
+        SELECT FROM judgements j WHERE j.workspace_id = s.workspace_id AND 'case:' || j.case_name = s.uri
+    )
+"""
 CASES = """
 SELECT j.case_name, count(DISTINCT j.version) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
@@ -216,6 +223,11 @@ async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str 
     return {
         place: (memory_id, reason) for place, memory_id, reason in await session.rows(NOTES, {"source_id": source_id})
     }
+
+
+async def idle(session: Session) -> list[UUID]:
+    """Returns the sources of the notes of cases that have no judgement any more."""
+    return await session.column(IDLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

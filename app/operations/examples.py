@@ -1,0 +1,339 @@
+"""The verbs that store the example reports and runs in an empty store, continue after a kill, and take them away."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.context.history import history
+from app.db.database import Database
+from app.errors import EmbeddingUnavailable, NotFound
+from app.index.backfill import embed_pending
+from app.index.indexing import refresh_statistics
+from app.insight.map import store as maps
+from app.intake.reports import store as reports
+from app.intake.reports.ingest import ingest
+from app.intake.reports.outcome import Ingestion
+from app.memories import changes, sources
+from app.memories.browse import list_memories
+from app.memories.filters import Filters
+from app.retrieval import log
+from app.retrieval.recall import Query
+from app.runs import store as runs
+from app.runs.feedback.rate import rate
+from app.runs.judgements import store as judgements
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import request_observation
+from app.runs.observations.settle import compress_requested
+from app.runs.record import record_run
+from app.runs.run import NewRun
+from app.wiring import Services
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
+
+FOLDER = Path(__file__).parents[2] / "examples"
+REPORTS, HISTORY = FOLDER / "reports", FOLDER / "history.json"
+EXAMPLE = "priors-example"
+"""The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
+STARTS_AT = timedelta(hours=9)
+"""Time of the day at which an example run starts, in UTC."""
+HITS, BUDGET = 4, 500
+"""Hits and tokens of an example recall, as the recipe has them."""
+
+# Counting its words is the last step of the first ingestion and of a removal: a workspace without a memory whose words
+# were never counted has never held anything, or was made by a start that was killed at once.
+# The notes of a case are made of the judgements in reports and runs, and are nobody's own.
+STATE = """
+SELECT EXISTS (
+        SELECT FROM memories m WHERE body <> '' AND NOT tags @> ARRAY[%(mark)s] AND NOT EXISTS (
+            SELECT FROM sources s WHERE s.workspace_id = m.workspace_id AND s.source_id = m.source_id
+                AND s.kind = 'other' AND s.uri LIKE 'case:%%'
+        )
+    )
+    OR EXISTS (SELECT FROM runs WHERE NOT jsonb_exists(metadata, %(mark)s)) AS own,
+    EXISTS (SELECT FROM workspaces WHERE statistics_at IS NOT NULL) AS used,
+    (SELECT count(*) FROM runs WHERE jsonb_exists(metadata, %(mark)s)) AS begun,
+    (SELECT count(*) FROM runs WHERE jsonb_exists(metadata, %(mark)s) AND finished_at IS NOT NULL) AS finished
+"""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One run of a case. What it wrote and how it was judged are in the report and the judgement of its folder."""
+
+    version: str
+    minutes: int
+    round_scores: tuple[float, ...]
+    queries: tuple[str, ...]
+    stages: Mapping[str, Any]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A market that was studied several times."""
+
+    case: str
+    folder: str
+    task: str
+    runs: tuple[Version, ...]
+
+
+class ExampleRating(msgspec.Struct, frozen=True):
+    """A person's rating of the part of a report that has this text."""
+
+    report: str
+    text: str
+    rating: int
+    reviewer: str
+    comment: str
+
+
+class ExampleHistory(msgspec.Struct, frozen=True):
+    """The content of HISTORY."""
+
+    asks: Mapping[str, str]
+    """The query of each agent before it acts."""
+    cases: tuple[Case, ...]
+    ratings: tuple[ExampleRating, ...]
+
+
+class ExampleIssue(msgspec.Struct, frozen=True):
+    """An issue in a judgement."""
+
+    severity: str
+    title: str
+
+
+class ExampleJudgement(msgspec.Struct, frozen=True):
+    """The judgement of a version, as its file has it."""
+
+    date: datetime
+    score: float
+    verdict: str
+    issues: tuple[ExampleIssue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleRun:
+    """An example run with the files of its version."""
+
+    case: Case
+    version: Version
+    judgement: ExampleJudgement
+
+    @property
+    def path(self) -> str:
+        """The folder of its files, below REPORTS."""
+        return f"{self.case.folder}/{self.version.version}"
+
+    @property
+    def run_id(self) -> str:
+        """The run's name."""
+        return f"example-{self.case.folder}-{self.version.version}"
+
+    @property
+    def started_at(self) -> datetime:
+        """The start of the run, on the day of its judgement."""
+        return self.judgement.date + STARTS_AT
+
+    @property
+    def finished_at(self) -> datetime:
+        """The end of the run."""
+        return self.started_at + timedelta(minutes=self.version.minutes)
+
+    @property
+    def begun(self) -> NewRun:
+        """The run as it is known at its start."""
+        return NewRun(
+            run_id=self.run_id,
+            task=self.case.task,
+            task_type="market study",
+            agent="researcher",
+            queries=self.version.queries,
+            metadata={EXAMPLE: True, "case": self.case.case, "version": self.version.version},
+            started_at=self.started_at,
+        )
+
+    @property
+    def judged(self) -> NewRun:
+        """The run's output and judgement."""
+        return NewRun(
+            run_id=self.run_id,
+            output=(REPORTS / self.path / "report.md").read_text(),
+            output_path=f"reports/{self.path}/report.md",
+            stages=self.version.stages,
+            round_scores=self.version.round_scores,
+            final_score=self.judgement.score,
+            verdict=self.judgement.verdict,
+            issues=tuple(f"{issue.severity}: {issue.title}" for issue in self.judgement.issues),
+        )
+
+
+def _runs(given: ExampleHistory) -> list[ExampleRun]:
+    """Returns the example runs in the order of their dates."""
+    return sorted(_read_runs(given), key=lambda run: run.judgement.date)
+
+
+def _read_runs(given: ExampleHistory) -> Iterator[ExampleRun]:
+    for case in given.cases:
+        for version in case.runs:
+            content = (REPORTS / case.folder / version.version / "judgement.json").read_bytes()
+            facts = msgspec.json.decode(content)
+            facts["date"] += "T00:00:00Z"
+            yield ExampleRun(case=case, version=version, judgement=msgspec.convert(facts, ExampleJudgement))
+
+
+async def are_lacking(database: Database) -> bool:
+    """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
+    if not HISTORY.is_file():
+        return False
+    async with database.across() as session:
+        state = await session.one(STATE, {"mark": EXAMPLE})
+    if state.own or (state.used and not state.begun):
+        return False
+    return bool(state.finished < len(_runs(_given())))
+
+
+def _given() -> ExampleHistory:
+    return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
+
+
+async def begin(services: Services, workspace: Workspace) -> Ingestion:
+    """Stores the example reports, and the beginnings of the example runs. A second call stores what is missing.
+
+    Raises:
+        DatabaseUnavailable: another call stores the rest.
+    """
+    workspace = await made(services.database, workspace)
+    for run in _runs(_given()):
+        await record_run(services.database, workspace=workspace, run=run.begun)
+    return await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS])
+
+
+async def play(services: Services, workspace: Workspace) -> int:
+    """Plays the example runs that are not finished, in the order of their dates; returns their number.
+
+    Each recall finds only what was there before its run. If a person takes the examples away meanwhile, this takes
+    away the rest.
+
+    Raises:
+        Unavailable: another call plays the rest.
+    """
+    workspace, given, played = await made(services.database, workspace), _given(), 0
+    try:
+        for run in _runs(given):
+            async with services.database.session(workspace, transaction=False) as session:
+                stored = await runs.find(session, run.run_id)
+            if stored is None or stored.finished_at is None:
+                await _play(services, workspace, given, run)
+                played += 1
+    except NotFound:
+        await remove(services.database, workspace=workspace)
+    return played
+
+
+async def _play(services: Services, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
+    """Plays a run; its end is stored last, so that a run that was broken off is played again."""
+    database = services.database
+    await record_run(database, workspace=workspace, run=run.begun, must_exist=True)
+    async with database.session(workspace) as session:
+        await log.forget_runs(session, [run.run_id])
+    for agent, query in given.asks.items():
+        if agent in run.version.stages:
+            await _recall(services, workspace, run, agent, query.format(case=run.case.case))
+    await record_run(database, workspace=workspace, run=run.judged, must_exist=True)
+    observation_id = await request_observation(database, workspace=workspace, outcome=_outcome(run))
+    compressor = services.compressor
+    made_of = await compress_requested(database, compressor, workspace=workspace, observation_id=observation_id)
+    if made_of.memory_id is not None:
+        # The next run's recalls should find it by its meaning, too.
+        with suppress(EmbeddingUnavailable):
+            await embed_pending(database, services.provider, workspace=workspace, ids=[made_of.memory_id])
+    await _rate(database, workspace, run, given.ratings)
+    ended = NewRun(run_id=run.run_id, finished_at=run.finished_at)
+    await record_run(database, workspace=workspace, run=ended, must_exist=True)
+
+
+async def _recall(services: Services, workspace: Workspace, run: ExampleRun, agent: str, query: str) -> None:
+    asked = Query(
+        text=query,
+        k=HITS,
+        filters=Filters(until=run.judgement.date),
+        agent=agent,
+        run_id=run.run_id,
+        purpose="history",
+        now=run.started_at,
+    )
+    database, provider, counter = services.database, services.provider, services.counter
+    await history(database, provider, counter, workspace=workspace, query=asked, budget_tokens=BUDGET)
+
+
+def _outcome(run: ExampleRun) -> Outcome:
+    return Outcome(
+        run_id=run.run_id,
+        task=run.case.task,
+        task_type=run.begun.task_type or "",
+        queries=run.version.queries,
+        output=run.judged.output or "",
+        output_path=run.judged.output_path,
+        final_score=run.judgement.score,
+        verdict=run.judgement.verdict,
+        tags=(EXAMPLE, run.case.folder, run.version.version),
+        occurred_at=run.finished_at,
+    )
+
+
+async def _rate(database: Database, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
+    """Rates the parts of this run's reports."""
+    for number, given in enumerate(ratings):
+        if not given.report.startswith(f"{run.path}/"):
+            continue
+        filters = Filters(source=given.report, tags=(EXAMPLE,))
+        chunks = await list_memories(database, workspace=workspace, filters=filters)
+        for chunk in [chunk for chunk in chunks if given.text in chunk.body][:1]:
+            await rate(
+                database,
+                workspace=workspace,
+                memory_id=chunk.memory_id,
+                rating=given.rating,
+                reviewer=given.reviewer,
+                comment=given.comment,
+                run_id=run.run_id,
+                idempotency_key=f"{EXAMPLE}-{number}",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """The numbers of examples that were taken away."""
+
+    memories: int
+    files: int
+    runs: int
+
+
+async def remove(database: Database, *, workspace: Workspace) -> Removed:
+    """Takes the examples away for good, with their ratings, recalls and maps, in one transaction.
+
+    What carries no mark stays. The next start does not store the examples again.
+    """
+    # A start that still stores the examples may have left traces of runs that are gone.
+    known = [run.run_id for run in _runs(_given())] if HISTORY.is_file() else []
+    async with database.session(workspace) as session:
+        names = sorted({*await runs.marked(session, EXAMPLE), *known})
+        stored = await runs.forget(session, names)
+        await log.forget_runs(session, names)
+        rows = await changes.destroy_tagged(session, EXAMPLE)
+        tagged = list({row.source_id for row in rows if row.source_id})
+        await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))
+        idle = await judgements.idle(session)
+        gone = [*(row.memory_id for row in rows), *await changes.destroy_of_sources(session, idle)]
+        await sources.forget_empty(session, idle)
+        files = await sources.forget_empty(session, tagged)
+        await reports.forget_ingestions(session, files)
+        await maps.forget_layouts(session, gone)
+        if stored or gone:
+            await refresh_statistics(session, stale=-1)
+    return Removed(memories=len(gone), files=len(files), runs=stored)

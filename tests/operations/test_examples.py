@@ -1,0 +1,179 @@
+"""The examples: stored in an empty store only, completed after a kill, and taken away without a trace."""
+
+import asyncio
+import re
+from collections import Counter
+from datetime import UTC, datetime
+
+import psycopg
+
+from app.db.database import libpq_url
+from app.db.tables import metadata
+from app.insight.map import store as maps
+from app.insight.map.drawing import Point, StoredLayout
+from app.memories.browse import get_memory, list_memories
+from app.memories.filters import Filters
+from app.memories.lifecycle import delete_memories, prune_candidates, retired
+from app.memories.memory import QUARANTINED, Memory, NewMemory
+from app.memories.remember import Door, remember
+from app.operations import examples
+from app.operations.examples import EXAMPLE, REPORTS, are_lacking, begin, play, remove
+from app.retrieval.recall import Query
+from app.retrieval.search import search
+from app.runs.feedback.rate import list_ratings, rate
+from app.runs.record import get_run, list_runs, record_run
+from app.runs.run import NewRun
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
+from tests.conftest import workspace_in
+
+VERSIONS = 13
+TABLES = [name for name, table in metadata.tables.items() if "workspace_id" in table.columns]
+
+
+async def seeded(services: Services) -> Workspace:
+    """Stores all examples in the workspace `w`."""
+    workspace = await workspace_in(services.database, "w")
+    await begin(services, workspace)
+    assert await play(services, workspace) == VERSIONS
+    return await workspace_in(services.database, "w")
+
+
+async def note(services: Services, workspace: Workspace, body: str, *tags: str) -> None:
+    door = Door(services.database, services.counter, workspace)
+    await remember(door, [NewMemory(kind="note", title="own", body=body, tags=tags)])
+
+
+def layout(*memories: Memory) -> StoredLayout:
+    """Returns a map of these memories."""
+    places = {(memory.memory_id, b"hash"): Point(x=0, y=0, cluster=0, fitted=True) for memory in memories}
+    now = datetime.now(UTC)
+    return StoredLayout(kind="", node_limit=9, fingerprint=b"f", model="m", clusters=(), computed_at=now, places=places)
+
+
+def rows(services: Services, table: str) -> list[str]:
+    """Returns the rows of a table, as texts."""
+    with psycopg.connect(libpq_url(services.settings.database_url)) as superuser:
+        return [row for (row,) in superuser.execute(f"SELECT t::text FROM {table} t").fetchall()]
+
+
+async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_are_stored_once(
+    own_services: Services,
+) -> None:
+    assert await are_lacking(own_services.database)
+    workspace = await seeded(own_services)
+    found = await list_runs(own_services.database, workspace=workspace)
+    assert [run.run_id for run in found][:2] == ["example-bads-russia-v7", "example-bads-russia-v6"]
+    assert Counter(run.verdict for run in found) == {"fail": 10, "pass": 3}
+    for run in found:  # the first of all comes last, and was given nothing
+        story = await get_run(own_services.database, workspace=workspace, run_id=run.run_id)
+        assert story.run is not None
+        assert story.run.final_score == story.run.round_scores[-1]
+        assert next(iter(story.run.stages)) == "director"
+        assert [made.tags[0] for made in story.observations] == [EXAMPLE]
+        for given in story.given:
+            memory = await get_memory(own_services.database, workspace=workspace, memory_id=given.memory_id)
+            assert memory.occurred_at is not None
+            assert run.started_at is not None
+            assert memory.occurred_at < run.started_at.replace(hour=0)
+    assert story.given == ()
+    assert len(await prune_candidates(own_services.database, workspace=workspace)) == 3
+    (page,) = await retired(own_services.database, workspace=workspace, reason=QUARANTINED)
+    assert EXAMPLE in page.tags
+
+    before = {table: sorted(rows(own_services, table)) for table in ("memories", "recalls", "feedback", "compressions")}
+    assert not await are_lacking(own_services.database)
+    await begin(own_services, workspace)
+    assert await play(own_services, workspace) == 0
+    assert before == {table: sorted(rows(own_services, table)) for table in before}
+
+
+async def test_what_a_killed_start_began_the_next_one_completes(own_services: Services) -> None:
+    workspace = await workspace_in(own_services.database, "w")
+    await begin(own_services, workspace)
+    workspace = await workspace_in(own_services.database, "w")
+    playing = asyncio.create_task(play(own_services, workspace))
+    while len(rows(own_services, "recalls")) < 9:  # noqa: ASYNC110 - polls a condition
+        await asyncio.sleep(0.01)
+    playing.cancel()
+    await asyncio.gather(playing, return_exceptions=True)
+    assert await are_lacking(own_services.database)
+    await begin(own_services, workspace)
+    assert 0 < await play(own_services, workspace) < VERSIONS
+    assert not await are_lacking(own_services.database)
+    assert len(rows(own_services, "recalls")) == 4 * VERSIONS - 1  # one run had no scout
+    assert len(rows(own_services, "observations")) == VERSIONS
+
+
+async def test_a_start_that_was_killed_at_once_counts_as_none(own_services: Services) -> None:
+    await workspace_in(own_services.database, "w")
+    assert len(rows(own_services, "workspaces")) == 1
+    assert await are_lacking(own_services.database)
+
+
+async def test_a_store_with_anything_of_its_own_is_never_touched(own_services: Services) -> None:
+    database = own_services.database
+    workspace = await workspace_in(database, "other")
+    await record_run(database, workspace=workspace, run=NewRun(run_id="mine"))
+    assert not await are_lacking(database)
+
+
+async def test_a_store_whose_own_memories_are_deleted_is_not_empty(own_services: Services) -> None:
+    database = own_services.database
+    await note(own_services, await workspace_in(database, "w"), "Kept in the trash.")
+    workspace = await workspace_in(database, "w")
+    (memory,) = await list_memories(database, workspace=workspace)
+    await delete_memories(database, workspace=workspace, ids=[memory.memory_id])
+    assert not await are_lacking(database)
+
+
+async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_services: Services) -> None:
+    database, workspace = own_services.database, await seeded(own_services)
+    await note(own_services, workspace, "The director ordered a second search of actors.", "example")
+    (mine,) = await list_memories(database, workspace=workspace, filters=Filters(tags=("example",)))
+    await rate(database, workspace=workspace, memory_id=mine.memory_id, rating=1, comment="mine")
+    await record_run(database, workspace=workspace, run=NewRun(run_id="mine", metadata={"example": True}))
+    query = Query(text="director actors search", k=5, run_id="mine")
+    recall = await search(database, own_services.provider, workspace=workspace, query=query)
+    assert len(recall.hits) == 5
+    examples_of = await list_memories(database, workspace=workspace, filters=Filters(tags=(EXAMPLE,)), limit=200)
+    async with database.session(workspace) as session:
+        await maps.save(session, layout(examples_of[0], mine))
+    await delete_memories(database, workspace=workspace, ids=[examples_of[0].memory_id])
+
+    gone = await remove(database, workspace=workspace)
+    files = [path for path in REPORTS.rglob("*") if path.is_file()]
+    notes = 2 * len({run.parts[-3] for run in REPORTS.glob("*/v*/report.md")})
+    assert (gone.runs, gone.memories, gone.files) == (VERSIONS, len(examples_of) + 1 + notes, len(files))
+    for table in TABLES:
+        found = "\n".join(rows(own_services, table))
+        assert not re.search(r"priors-example|bads|brew|insurance", found, re.IGNORECASE), table
+        assert table == "recall_hits" or not any(str(memory.memory_id) in found for memory in examples_of), table
+    assert [memory.body for memory in await list_memories(database, workspace=workspace)] == [mine.body]
+    ratings = await list_ratings(database, workspace=workspace, memory_id=mine.memory_id)
+    assert [item.comment for item in ratings] == ["mine"]
+    assert len((await get_run(database, workspace=workspace, run_id="mine")).given) == 5
+    assert await remove(database, workspace=workspace) == examples.Removed(memories=0, files=0, runs=0)
+    assert not await are_lacking(database)
+
+
+async def test_a_removal_before_the_words_were_counted_lasts(own_services: Services) -> None:
+    database = own_services.database
+    workspace = await workspace_in(database, "w")
+    await record_run(database, workspace=workspace, run=NewRun(run_id="r", metadata={EXAMPLE: True}))
+    workspace = await workspace_in(database, "w")
+    await remove(database, workspace=workspace)
+    assert not await are_lacking(database)
+
+
+async def test_examples_that_are_removed_while_they_are_stored_stay_away(own_services: Services) -> None:
+    database = own_services.database
+    await begin(own_services, await workspace_in(database, "w"))
+    workspace = await workspace_in(database, "w")
+    playing = asyncio.create_task(play(own_services, workspace))
+    while len(rows(own_services, "recalls")) < 6:  # noqa: ASYNC110 - polls a condition
+        await asyncio.sleep(0.01)
+    await remove(database, workspace=workspace)
+    await playing
+    assert [rows(own_services, table) for table in ("memories", "runs", "recalls", "compressions")] == [[], [], [], []]
+    assert not await are_lacking(database)
