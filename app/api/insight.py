@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
-from app.insight.map.drawing import Cluster, Graph, Point, Shown
+from app.insight.map.drawing import Cluster, Graph, Label, Point, Shown
 from app.insight.map.project import FEW, MOST, Question, graph
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Nearest, Novelty, ResultNovelty, novelty
 
@@ -49,9 +49,16 @@ PLACE = attrgetter(*NodeView.__struct_fields__[1:5])
 SHOWN = attrgetter(*NodeView.__struct_fields__[5:])
 
 
+@view_of(Label)
+class LabelView(Struct):
+    """Words for an island of the map: memories that are near each other on it."""
+
+
 @view_of(Cluster, number="id")
 class ClusterView(Struct):
     """Memories that are near each other in meaning."""
+
+    labels: Sequence[LabelView]
 
 
 @view_of(Graph)

@@ -13,6 +13,7 @@ from app.api.application import create_app, framed
 from app.api.arrival import protocol_with
 from app.db.database import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
+from app.insight.map.worker import LayoutWorker
 from app.settings import Settings, check_exposure
 from app.wiring import Services
 from app.worker.worker import run_worker
@@ -90,6 +91,7 @@ async def serve(
     helpers = [
         asyncio.create_task(_watch_database(services.database, services)),
         asyncio.create_task(_announce(server, app.state.context.model_tried, address(listening), on_ready)),
+        asyncio.create_task(_prepare_maps(services.layouts, app.state.context.model_tried)),
     ]
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
@@ -111,6 +113,12 @@ async def _announce(
     result = on_ready(where)
     if asyncio.iscoroutine(result):
         await result
+
+
+async def _prepare_maps(layouts: LayoutWorker, model_tried: asyncio.Event) -> None:
+    """Compiles what maps need once the model is loaded, so that the two do not slow each other down."""
+    await model_tried.wait()
+    await layouts.prepare()
 
 
 async def _work(services: Services, stop: asyncio.Event) -> None:

@@ -15,6 +15,7 @@ from app.api.context import METRICS_TYPE, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.errors import DatabaseUnavailable
+from app.insight.map.worker import Stage
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
 from app.operations.status import Latency, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
@@ -74,6 +75,8 @@ class StatusView(Struct, frozen=True):
     refused: dict[str, int]
     latencies: Sequence[LatencyView]
     """The latest 1,000 recalls, by purpose."""
+    maps: Stage
+    """The work of the process that computes maps: none, or it compiles, starts or computes."""
 
 
 @view_of(FileOutcome, without=["tokens"])
@@ -134,9 +137,8 @@ class StatusController(Controller):
         """How a workspace is served: mode, what waits, sizes, how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
         found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
-        return converted(
-            found, StatusView, version=VERSION, evaluator=call.settings.evaluator, trash_days=call.settings.trash_days
-        )
+        given = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
+        return converted(found, StatusView, version=VERSION, maps=call.services.layouts.stage, **given)
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[TenantView]:

@@ -47,6 +47,10 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+def numbers(found: dict[str, Any]) -> dict[str, int]:
+    return {node["id"]: node["cluster"] for node in found["nodes"]}
+
+
 async def test_an_unknown_workspace_has_an_empty_graph(client: httpx.AsyncClient, workspace_name: str) -> None:
     found = await shown(client)
     assert (found["nodes"], found["clusters"], found["computed_at"]) == ([], [], None)
@@ -120,6 +124,20 @@ async def test_clusters_are_labelled_by_their_topics(
         assert not {"the", "and", "with", "a"} & set(cluster["terms"])
 
 
+async def test_labels_stand_on_memories_of_their_topic(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    await seed(services, workspace, 60)
+    found = await shown(client)
+    tags = {(node["x"], node["y"]): node["tags"][0] for node in found["nodes"]}
+    labels = [label for cluster in found["clusters"] for label in cluster["labels"]]
+    assert {tags[label["x"], label["y"]] for label in labels} == set(TOPICS)
+    for label in labels:
+        topic = tags[label["x"], label["y"]]
+        assert label["terms"][0].lower() in f"{topic} {TOPICS[topic]}", label
+    assert (await shown(client))["clusters"] == found["clusters"]
+
+
 async def test_unchanged_memories_stay_where_they_are(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
@@ -179,6 +197,7 @@ async def test_refresh_computes_again(client: httpx.AsyncClient, services: Servi
     assert (refreshed["mode"], refreshed["projected"]) == ("computed", 0)
     assert refreshed["fingerprint"] == grown["fingerprint"]
     assert places(refreshed) != places(grown)
+    assert numbers(refreshed) == numbers(grown)
     assert refreshed["computed_at"] > first["computed_at"]
     assert places(await shown(client)) == places(refreshed) == places(await shown(client, refresh="true"))
 
@@ -350,6 +369,23 @@ async def test_another_text_of_a_memory_is_another_place(
     found = await shown(client)
     assert (found["mode"], found["projected"]) == ("projected", 1)
     assert places(found)[str(ids[0])] != places(first)[str(ids[0])]
+
+
+async def test_the_status_tells_what_a_map_waits_for(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    await seed(services, workspace, 5)
+    await shown(client, limit=4)
+    assert (await client.get("/api/status")).json()["maps"] == ""
+    pid = services.layouts.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    asking = asyncio.create_task(shown(client))
+    while not (stage := (await client.get("/api/status")).json()["maps"]):
+        pass
+    os.kill(pid, signal.SIGCONT)
+    assert len((await asking)["nodes"]) == 5
+    assert stage in {"compiling", "computing"}
 
 
 async def test_graphs_are_counted(client: httpx.AsyncClient, services: Services, workspace: Workspace) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from app.index.models import StoredModel
 from app.insight.map.drawing import (
     Cluster,
     Known,
+    Label,
     Material,
     Point,
     Shown,
@@ -27,7 +29,7 @@ from app.insight.map.drawing import (
     usable,
 )
 from app.insight.map.layout import COMPUTED, PROJECTED
-from app.insight.map.process import Layout
+from app.insight.map.process import Island, Layout
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -80,6 +82,7 @@ def layout(mode: str, *numbers: int, fitted: bool = True) -> Layout:
         fitted=np.array([fitted] * len(numbers)).tobytes(),
         clusters=[number % 2 for number in numbers],
         words=[[], []],
+        islands=[],
     )
 
 
@@ -129,6 +132,25 @@ def test_a_projected_map_is_as_old_as_the_one_it_was_projected_into() -> None:
     assert (anew.computed_at, anew.projected) == (NOW, 0)
 
 
+def test_a_cluster_has_the_labels_of_its_islands() -> None:
+    islands = [Island(1, 2, 5, []), Island(0, 0, 4, []), Island(1, 1, 3, [])]
+    found = graph_of(
+        view(1, 2, 3),
+        msgspec.structs.replace(layout(COMPUTED, 1, 2, 3), islands=islands),
+        [("a",), ("b",), ("c",), ("d",), ("e",)],
+        now=NOW,
+    )
+    assert [label.terms for label in found.clusters[1].labels] == [("c",), ("e",)]
+    assert found.clusters[0].labels == (Label(x=1, y=-1, terms=("d",), size=4),)
+
+
+def test_another_map_keeps_the_numbers_of_clusters() -> None:
+    base = {known(memory(1)): point(1), known(memory(2)): point(2)}
+    job = job_of(view(1, 2, 3, places=base), {}, material(1, 2, 3))
+    assert np.isnan(np.frombuffer(job.coordinates, dtype=np.float32)).all()
+    assert job.clusters == [1, 0, -1]
+
+
 def test_what_umap_placed_is_kept_though_it_is_not_shown() -> None:
     base = {
         known(memory(1)): point(1),
@@ -150,6 +172,7 @@ def test_a_coordinate_is_rounded(value: float) -> None:
         fitted=b"\1",
         clusters=[0],
         words=[[]],
+        islands=[],
     )
     (node,) = graph_of(view(1), sent, [()], now=NOW).nodes
     assert abs(node[1].x - value) <= 1e-4

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.insight.map import layout
+from app.insight.map.islands import gathered
 from app.insight.map.layout import (
     COMPUTED,
     PROJECTED,
@@ -54,14 +55,23 @@ def test_halves_are_read_as_the_database_sends_them() -> None:
     assert vectors_of(sent, 3).tolist() == rows.tolist()
 
 
-def test_a_layout_is_umaps_own(vectors: Matrix, fitted: Placement) -> None:
+def test_a_layout_is_umaps_own_with_its_islands_gathered(vectors: Matrix, fitted: Placement) -> None:
     from umap import UMAP  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
 
     with layout._quiet():
         expected = UMAP(n_components=2, random_state=42, low_memory=True).fit_transform(vectors)
-    assert np.array_equal(fitted.coordinates, expected)
+    assert np.array_equal(fitted.coordinates, gathered(expected))
     assert fitted.mode == COMPUTED
     assert fitted.fitted.all()
+
+
+@pytest.mark.usefixtures("fitted")
+def test_umap_is_compiled_for_one_thread_and_only_where_it_is_called() -> None:
+    from pynndescent.rp_trees import tau_rand_int  # type: ignore[import-untyped]  # noqa: PLC0415 - takes seconds
+    from umap.umap_ import compute_membership_strengths  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+
+    assert tau_rand_int.signatures == []
+    assert not compute_membership_strengths.targetoptions["parallel"]
 
 
 def test_topics_stand_apart(fitted: Placement) -> None:
@@ -193,6 +203,25 @@ def test_clusters_are_the_topics(vectors: Matrix) -> None:
     found = cluster(vectors[:12], np.full(12, -1))
     assert len({(topic, int(number)) for topic, number in zip(TOPIC_OF[:12], found, strict=True)}) == 4
     assert len(set(cluster(vectors, np.full(80, -1)).tolist())) == 8
+
+
+def test_memories_keep_their_clusters_when_a_tenth_more_come() -> None:
+    dice = np.random.default_rng(4)
+    spread = np.concatenate([dice.normal(centre, 1.0, size=(30, 16)) for centre in dice.normal(size=(6, 16))])
+    vectors = dice.permutation(spread).astype(np.float32)
+    before = cluster(vectors[:164], np.full(164, -1))
+    found = cluster(vectors, np.concatenate([before, np.full(16, -1)]))
+    assert np.mean(found[:164] == before) > 0.97
+    fresh_ones = numbered(cluster(vectors, np.full(180, -1)), np.concatenate([before, np.full(16, -1)]))
+    assert np.mean(fresh_ones[:164] == before) < 0.9
+
+
+def test_a_new_topic_gets_a_cluster_of_its_own(vectors: Matrix) -> None:
+    old = np.flatnonzero(np.array(TOPIC_OF) != 3)[:24]
+    before = cluster(vectors[old], np.full(24, -1))
+    new = np.flatnonzero(np.array(TOPIC_OF) == 3)[:8]
+    found = cluster(vectors[np.concatenate([old, new])], np.concatenate([before, np.full(8, -1)]))
+    assert not set(found[:24]) & set(found[24:])
 
 
 def test_clusters_keep_their_numbers_when_memories_come(vectors: Matrix) -> None:

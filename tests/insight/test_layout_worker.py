@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from app.errors import GraphUnavailable
+from app.insight.map.layout import CACHE
 from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encoded
-from app.insight.map.worker import LayoutWorker, SingleFlight
+from app.insight.map.worker import COMPILED, LayoutWorker, SingleFlight
 
 
 @asynccontextmanager
@@ -65,6 +66,41 @@ async def test_it_starts_with_the_first_job_and_ends_when_closed(tmp_path: Path)
         assert pid is not None
         assert made.pid == pid
     assert not exists(pid)
+
+
+@pytest.fixture
+def _never_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uses a folder of compiled code that nothing says is complete."""
+    folder = Path(os.environ[CACHE])
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in folder.iterdir():
+        if part.name != COMPILED:
+            (tmp_path / part.name).symlink_to(part)
+    monkeypatch.setenv(CACHE, str(tmp_path))
+
+
+@pytest.mark.usefixtures("_never_prepared")
+async def test_code_is_compiled_ahead_once(tmp_path: Path) -> None:
+    async with worker(tmp_path) as made:
+        preparing = asyncio.create_task(made.prepare())
+        await until(lambda: made.stage == "compiling")
+        await preparing
+        assert (tmp_path / COMPILED).exists()
+        assert made.stage == ""
+    async with worker(tmp_path) as made:
+        await made.prepare()
+        assert made.pid is None
+        asking = asyncio.create_task(made.compute(job(2)))
+        await until(lambda: made.stage == "starting")
+        await asking
+
+
+async def test_without_a_folder_the_service_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(CACHE, str(tmp_path / "file" / "folder"))
+    async with worker(tmp_path, longest=0.001) as made:
+        await made.prepare()
+        assert made.pid is None
 
 
 async def test_it_ends_when_idle_and_starts_again(tmp_path: Path) -> None:

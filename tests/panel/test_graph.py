@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -364,10 +365,12 @@ async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx
     page = await open_panel("/status", within=mapped)
     await page.add_init_script("""
         window.labels = [];
+        window.words = [];
         const fill = CanvasRenderingContext2D.prototype.fillText;
         CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
             const half = this.measureText(text).width / 2;
             window.labels.push([x - half, x + half, y]);
+            window.words.push(text);
             return fill.call(this, text, x, y);
         };
     """)
@@ -382,6 +385,11 @@ async def test_labels_stay_on_the_map(open_panel: Open, mapped: str, used: httpx
         assert left >= 0
         assert right <= width
         assert y >= 6
+    clusters = found.graph["clusters"]
+    known = {" · ".join(label["terms"][:2]) for cluster in clusters for label in cluster["labels"]}
+    said = set(await page.evaluate("() => window.words"))
+    assert said <= known
+    assert len(said) > len(clusters)
 
 
 async def test_qualities_are_told_by_colour_and_by_shape(open_panel: Open, api: httpx.AsyncClient) -> None:
@@ -477,6 +485,11 @@ async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.Async
     assert asked(page) == {}
 
 
+async def _in_stage(route: Route, *, stage: str) -> None:
+    answer = await route.fetch()
+    await route.fulfill(response=answer, json={**await answer.json(), "maps": stage})
+
+
 async def test_drawing_takes_its_time_and_says_so(
     open_panel: Open, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:
@@ -495,6 +508,10 @@ async def test_drawing_takes_its_time_and_says_so(
     await page.get_by_role("button", name="Redraw").click()
     await expect(page.get_by_text("Drawing the map")).to_be_visible()
     await expect(page.get_by_text("The service stores each map")).to_be_visible()
+    for stage, said in (("compiling", "is being compiled"), ("starting", "is starting"), ("computing", "from meaning")):
+        await page.route("**/api/status", partial(_in_stage, stage=stage))
+        await expect(page.get_by_text(said)).to_be_visible()
+        await page.unroute("**/api/status")
     await expect(page.get_by_role("button", name="Redraw")).to_be_disabled()
     go_on.set()
     await expect(page.get_by_text("Drawing the map")).to_have_count(0, timeout=60_000)

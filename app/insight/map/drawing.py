@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ from app.insight.map.process import Job, Layout
 
 STORED = "stored"
 """Origin of a map whose stored layout is that of exactly its memories; others are COMPUTED or PROJECTED."""
-VERSION = b"1"
+VERSION = b"2"
 """Version of the computation. It is part of the fingerprint, so that no map of an older service is shown."""
 DECIMALS = 4
 """Decimal places of a coordinate; a map is some 30 units wide."""
@@ -61,15 +61,33 @@ Nodes = tuple[tuple[Shown, Point], ...]
 """Memories with their places, newest first."""
 
 
+Terms = tuple[str, ...]
+"""The most distinctive words of some memories, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """Words for an island of the map."""
+
+    x: float
+    y: float
+    terms: Terms
+    size: int
+    """Number of the island's memories."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """A group of memories of similar meaning."""
 
     number: int
-    terms: tuple[str, ...]
+    terms: Terms
     """The most distinctive words of its members, best first."""
     size: int
     """Number of its members."""
+    labels: tuple[Label, ...] = ()
+    """The labels of the islands that most of its members are in, the largest first; none if other clusters have more
+    members in these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +185,9 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
     """Makes the job that lays out these memories."""
     assert view.model is not None, "there are no vectors without a model"  # noqa: S101
     shown = [base.get(known(item)) for item in view.shown]
+    # Another map and another model have other places, but the clusters' numbers stay.
+    before = {} if view.layout is None else view.layout.places
+    earlier = [before.get(known(item)) for item in view.shown]
     by_id = {memory_id: point for (memory_id, _), point in base.items()}
     points = shown + [by_id[memory_id] for memory_id in material.ids[len(shown) :]]
     coordinates = [NOWHERE if point is None else (point.x, point.y) for point in points]
@@ -177,7 +198,7 @@ def job_of(view: View, base: Mapping[Known, Point], material: Material) -> Job:
         texts=material.texts,
         coordinates=np.array(coordinates, dtype=np.float32).tobytes(),
         fitted=np.array([point is not None and point.fitted for point in points], dtype=np.bool_).tobytes(),
-        clusters=[-1 if point is None else point.cluster for point in shown],
+        clusters=[-1 if point is None else point.cluster for point in earlier],
     )
 
 
@@ -190,12 +211,20 @@ def stored_graph(view: View) -> Graph | None:
     return _graph(view, STORED, nodes, layout.clusters, layout.computed_at)
 
 
-def graph_of(view: View, layout: Layout, terms: Sequence[tuple[str, ...]], *, now: datetime) -> Graph:
-    """Makes the map of a computed layout."""
+def graph_of(view: View, layout: Layout, terms: Sequence[Terms], *, now: datetime) -> Graph:
+    """Makes the map of a computed layout; `terms` are those of its clusters and then those of its islands."""
     sizes = Counter(layout.clusters)
-    clusters = tuple(Cluster(number=number, terms=words, size=sizes[number]) for number, words in enumerate(terms))
+    points = points_of(layout)
+    labels: dict[int, list[Label]] = defaultdict(list)
+    for island, words in zip(layout.islands, terms[len(layout.words) :], strict=True):
+        middle = points[island.middle]
+        labels[island.cluster].append(Label(x=middle.x, y=middle.y, terms=words, size=island.size))
+    clusters = tuple(
+        Cluster(number=number, terms=words, size=sizes[number], labels=tuple(labels[number]))
+        for number, words in enumerate(terms[: len(layout.words)])
+    )
     older = view.layout if layout.mode != COMPUTED else None
-    nodes = tuple(zip(view.shown, points_of(layout), strict=True))
+    nodes = tuple(zip(view.shown, points, strict=True))
     return _graph(view, layout.mode, nodes, clusters, now if older is None else older.computed_at)
 
 

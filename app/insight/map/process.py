@@ -7,19 +7,24 @@ import os
 import signal
 import struct
 import sys
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from app.insight.map.labels import distinctive
-from app.insight.map.layout import cluster, place, vectors_of
+from app.insight.map.islands import Numbers, labelled, middle_of
+from app.insight.map.labels import Word, distinctive
+from app.insight.map.layout import LEAST_FOR_UMAP, cluster, place, vectors_of
+from app.models.protocols import Matrix
 
 HEADER = struct.Struct(">Q")
 """Precedes each message: its length in bytes."""
 NICE = 5
 """Priority of the process: if cores are few, answers to agents come first."""
+DIMENSION = 8
+"""Dimension of the made-up vectors of a rehearsal."""
 
 
 class Job(Struct, frozen=True, tag=True):
@@ -40,6 +45,18 @@ class Job(Struct, frozen=True, tag=True):
     """Earlier cluster of each memory that is shown, -1 for none."""
 
 
+class Island(Struct, frozen=True):
+    """A part of the map that gets a label."""
+
+    cluster: int
+    """The cluster of most of its members."""
+    middle: int
+    """The member in its middle, on which the label stands: its place in the order of the job."""
+    size: int
+    words: list[Word]
+    """Its distinctive words, as those of a cluster."""
+
+
 class Layout(Struct, frozen=True, tag=True):
     """The memories that are shown, in the order of the job."""
 
@@ -48,8 +65,10 @@ class Layout(Struct, frozen=True, tag=True):
     coordinates: bytes
     fitted: bytes
     clusters: list[int]
-    words: list[list[tuple[str, str]]]
+    words: list[list[Word]]
     """The distinctive words of each cluster, best first, each with the language of its texts."""
+    islands: list[Island]
+    """The labelled parts of the map, the largest first."""
 
 
 class Failure(Struct, frozen=True, tag=True):
@@ -80,7 +99,7 @@ def laid_out(job: Job) -> Layout:
     vectors = vectors_of(job.vectors, job.dimension)
     before = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
     placement = place(vectors, job.shown, before, np.frombuffer(job.fitted, dtype=np.bool_))
-    clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp)).tolist()
+    clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp))
     texts = msgspec.json.decode(job.texts, type=list[tuple[str, str]])
     if not np.isfinite(placement.coordinates).all():
         raise ValueError("UMAP gave coordinates that are no numbers")
@@ -88,9 +107,41 @@ def laid_out(job: Job) -> Layout:
         mode=placement.mode,
         coordinates=placement.coordinates.astype(np.float32).tobytes(),
         fitted=placement.fitted.tobytes(),
-        clusters=clusters,
-        words=distinctive(texts, clusters),
+        clusters=clusters.tolist(),
+        words=distinctive(texts, clusters.tolist()),
+        islands=_islands(placement.coordinates, clusters, texts),
     )
+
+
+def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[tuple[str, str]]) -> list[Island]:
+    names = labelled(coordinates, clusters)
+    inside = np.flatnonzero(names >= 0)
+    words = distinctive([texts[place] for place in inside.tolist()], names[inside].tolist())
+    islands = []
+    for name, found in enumerate(words):
+        members = np.flatnonzero(names == name)
+        most = int(np.bincount(clusters[members]).argmax())
+        islands.append(Island(most, middle_of(coordinates, members), len(members), found))
+    return sorted(islands, key=lambda island: -island.size)
+
+
+def rehearsals() -> Iterator[Job]:
+    """Yields a fit and a projection of made-up memories, which compile the code of all others."""
+    vectors = np.random.default_rng(0).normal(size=(2 * LEAST_FOR_UMAP, DIMENSION)).astype(np.float32)
+    sent = np.zeros((len(vectors), DIMENSION + 2), dtype=">f2")
+    sent[:, 2:] = vectors
+    for placed in (0, LEAST_FOR_UMAP):
+        coordinates = np.full((len(vectors), 2), np.nan, dtype=np.float32)
+        coordinates[:placed] = vectors[:placed, :2]
+        yield Job(
+            shown=len(vectors),
+            dimension=DIMENSION,
+            vectors=sent.tobytes(),
+            texts=msgspec.json.encode([("english", "")] * len(vectors)),
+            coordinates=coordinates.tobytes(),
+            fitted=(np.arange(len(vectors)) < placed).tobytes(),
+            clusters=[-1] * len(vectors),
+        )
 
 
 def main() -> None:

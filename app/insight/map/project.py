@@ -20,6 +20,7 @@ from app.insight.map.drawing import (
     Material,
     Point,
     StoredLayout,
+    Terms,
     View,
     anchors_beyond,
     fingerprint_of,
@@ -171,11 +172,11 @@ async def _kept(database: Database, found: _Gathered, layout: Layout, question: 
     return graph
 
 
-async def _terms(session: Session, layout: Layout) -> list[tuple[str, ...]]:
-    """Returns the label of each cluster."""
-    words = [word for found in layout.words for word in found]
-    lexemes = iter(await store.lexemes(session, words))
-    return [tuple(label([(word, next(lexemes)) for word, _ in found])) for found in layout.words]
+async def _terms(session: Session, layout: Layout) -> list[Terms]:
+    """Returns the terms of each cluster, and then those of each island."""
+    groups = layout.words + [island.words for island in layout.islands]
+    lexemes = iter(await store.lexemes(session, [word for found in groups for word in found]))
+    return [tuple(label([(word, next(lexemes)) for word, _ in found])) for found in groups]
 
 
 def _empty(view: View, question: Question, *, enabled: bool) -> Graph:

@@ -10,14 +10,14 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Coroutine, Hashable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import structlog
 
 from app.errors import GraphUnavailable
 from app.insight.map.drawing import Graph
 from app.insight.map.layout import CACHE, versions
-from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encoded
+from app.insight.map.process import HEADER, Failure, Job, Layout, Message, answer_of, encoded, rehearsals
 
 T = TypeVar("T")
 
@@ -54,6 +54,10 @@ IDLE_SECONDS = 300.0
 """Seconds after the last job when the process ends. Loaded UMAP holds 400 MB, and loading it takes about 15 s."""
 LONGEST_SECONDS = 300.0
 """Seconds that a job may take; 5,000 memories take 20 s on two busy cores."""
+Stage = Literal["", "compiling", "starting", "computing"]
+"""The work of the process: none, or the first job of a new installation, of a new process, or another job."""
+COMPILED = "compiled"
+"""File in the folder for compiled code: all that a map needs has been compiled."""
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 logger = structlog.get_logger()
@@ -70,6 +74,8 @@ class LayoutWorker:
         self._cache, self._idle_seconds, self._longest_seconds = cache, idle_seconds, longest_seconds
         self._lock = asyncio.Lock()
         self._process: Process | None = None
+        self._answered = False
+        """True if the process has answered a job: UMAP is loaded."""
         self._ending: asyncio.Task[None] | None = None
         """The task that ends the idle process."""
 
@@ -79,6 +85,26 @@ class LayoutWorker:
         if self._process is None or self._process.returncode is not None:
             return None
         return self._process.pid
+
+    @property
+    def stage(self) -> Stage:
+        """The work in progress."""
+        if not self._lock.locked():
+            return ""
+        if not self._compiled.exists():
+            return "compiling"
+        return "computing" if self._answered else "starting"
+
+    async def prepare(self) -> None:
+        """Compiles the code that maps need, unless that has been done: the first map then takes seconds."""
+        if self._compiled.exists():
+            return
+        try:
+            for job in rehearsals():
+                await self.compute(job)
+            self._compiled.touch()
+        except (GraphUnavailable, OSError) as error:
+            logger.warning("the code that computes maps is not compiled ahead", reason=str(error))
 
     async def compute(self, job: Job) -> Layout:
         """Computes a layout in the process.
@@ -105,7 +131,9 @@ class LayoutWorker:
         """Sends a job and reads the answer; ends the process after an interruption, which may leave half an answer."""
         try:
             async with asyncio.timeout(self._longest_seconds):
-                return await _exchange(await self._started(), job)
+                answer = await _exchange(await self._started(), job)
+                self._answered = True
+                return answer
         except TimeoutError as error:
             await self._end()
             raise GraphUnavailable(
@@ -122,6 +150,7 @@ class LayoutWorker:
 
     async def _started(self) -> Process:
         if self._process is None or self._process.returncode is not None:
+            self._answered = False
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "app.insight.map.process"),
                 stdin=PIPE,
@@ -136,14 +165,22 @@ class LayoutWorker:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
         return {**inherited, **dict.fromkeys(ONE_THREAD, "1"), **self._cache_environment()}
 
+    @property
+    def _folder(self) -> Path:
+        """The folder for compiled code: numba's own variable names another one."""
+        return Path(os.environ.get(CACHE) or self._cache / versions())
+
+    @property
+    def _compiled(self) -> Path:
+        return self._folder / COMPILED
+
     def _cache_environment(self) -> dict[str, str]:
         """Returns the variable of the folder for compiled code; if that is read-only, numba chooses its own."""
-        folder = self._cache / versions()
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
             return {}
-        return {CACHE: str(folder)} if os.access(folder, os.W_OK) else {}
+        return {CACHE: str(self._folder)} if os.access(self._folder, os.W_OK) else {}
 
     def _keep(self) -> None:
         """Cancels the planned end of the process. The caller holds the lock, so that no end is in progress."""

@@ -35,8 +35,8 @@ function statusWithin(within: string) {
   });
 }
 
-export function useStatus() {
-  return useQuery({ ...statusWithin(workspace()), refetchInterval: REFRESH_MILLISECONDS });
+export function useStatus(every: number = REFRESH_MILLISECONDS) {
+  return useQuery({ ...statusWithin(workspace()), refetchInterval: every });
 }
 
 /** The name before each of the evaluator's issues among the facts; not asked for while nothing looks like one. */

@@ -9,7 +9,7 @@ import { useScheme } from "../../state/theme";
 import { LinkLegend } from "./Legend";
 import { type Colouring, markOf } from "./marks";
 import { Painter, type Scene } from "./paint";
-import { type Dot, dotAt, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, type Size, within } from "./scene";
+import { type Dot, dotAt, indexed, labelsOf, type Line, linesOf, type Place, placed, rectangle, scaleOf, type Size, within } from "./scene";
 import { Tooltip } from "./Tooltip";
 
 export type Tool = "move" | "rectangle" | "lasso";
@@ -55,10 +55,11 @@ export function MapCanvas({ nodes, clusters, shown, colouring, chosen, current, 
   const dragged = useRef(false);
   const scheme = useScheme();
 
-  const dots = useMemo(() => placed(nodes, size), [nodes, size]);
+  const scale = useMemo(() => scaleOf(nodes, size), [nodes, size]);
+  const dots = useMemo(() => placed(nodes, scale), [nodes, scale]);
   const visible = useMemo(() => dots.filter(({ node }) => shown(node)), [dots, shown]);
   const index = useMemo(() => indexed(visible), [visible]);
-  const labels = useMemo(() => labelsOf(clusters, visible), [clusters, visible]);
+  const labels = useMemo(() => labelsOf(clusters, scale, visible), [clusters, scale, visible]);
   const faint = useMemo(() => dots.filter(({ node }) => !shown(node)), [dots, shown]);
   const drawn = useMemo(
     () => visible.map((dot) => ({ dot, mark: markOf(dot.node, colouring) })).sort((one, other) => one.mark.area - other.mark.area),

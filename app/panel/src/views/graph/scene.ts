@@ -1,9 +1,8 @@
 /** From the service's coordinates to places on the page, and what is found there. Pure. */
 
-import { extent, least, median } from "d3-array";
+import { descending, extent, rollup, sort } from "d3-array";
 import { polygonContains } from "d3-polygon";
 import { type Quadtree, quadtree } from "d3-quadtree";
-import { scaleLinear } from "d3-scale";
 import type { ZoomTransform } from "d3-zoom";
 import type { Cluster, GraphNode, Linked } from "../../api/types";
 import type { Span } from "./asked";
@@ -20,6 +19,11 @@ export interface Size {
   readonly height: number;
 }
 
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
 export type Place = readonly [number, number];
 
 const MARGIN = 28;
@@ -34,20 +38,18 @@ export function when(node: GraphNode): number {
   return Date.parse(node.occurred_at ?? node.created_at);
 }
 
-/** The whole map in the middle of the page, its proportions kept: distances mean the same in every direction. */
-export function placed(nodes: readonly GraphNode[], { width, height }: Size): readonly Dot[] {
+/** Returns the place on the page of a point of the map: the whole map is in the middle and keeps its proportions. */
+export function scaleOf(nodes: readonly GraphNode[], { width, height }: Size): (point: Point) => Point {
   const [left = 0, right = 0] = extent(nodes, (node) => node.x) as [number?, number?];
   const [bottom = 0, top = 0] = extent(nodes, (node) => node.y) as [number?, number?];
   const room = [Math.max(1, width - CONTROLS - 2 * MARGIN), Math.max(1, height - 2 * MARGIN)] as const;
   const each = Math.min(room[0] / (right - left || 1), room[1] / (top - bottom || 1));
-  const x = scaleLinear([left, right === left ? left + 1 : right], around((width - CONTROLS) / 2, ((right - left || 1) * each) / 2));
-  const y = scaleLinear([top, bottom === top ? top - 1 : bottom], around(height / 2, ((top - bottom || 1) * each) / 2));
-  if (left === right && bottom === top) return nodes.map((node) => ({ node, x: (width - CONTROLS) / 2, y: height / 2 }));
-  return nodes.map((node) => ({ node, x: x(node.x), y: y(node.y) }));
+  const middle = { x: (left + right) / 2, y: (bottom + top) / 2 };
+  return ({ x, y }) => ({ x: (width - CONTROLS) / 2 + (x - middle.x) * each, y: height / 2 - (y - middle.y) * each });
 }
 
-function around(middle: number, half: number): [number, number] {
-  return [middle - half, middle + half];
+export function placed(nodes: readonly GraphNode[], scale: (point: Point) => Point): readonly Dot[] {
+  return nodes.map((node) => ({ node, ...scale(node) }));
 }
 
 export function isShown(node: GraphNode, clusters: ReadonlySet<number>, span: Span | null): boolean {
@@ -101,15 +103,10 @@ export interface Label {
 
 const TERMS = 2;
 
-/** A cluster's first terms at that member of those shown which is next to their midst; the largest cluster first. */
-export function labelsOf(clusters: readonly Cluster[], dots: readonly Dot[]): readonly Label[] {
-  return clusters.flatMap(({ id, terms }) => {
-    const members = dots.filter(({ node }) => node.cluster === id);
-    const x = median(members, (dot) => dot.x);
-    const y = median(members, (dot) => dot.y);
-    const text = terms.slice(0, TERMS).join(" · ");
-    if (x === undefined || y === undefined || text === "") return [];
-    const middle = least(members, (dot) => Math.hypot(dot.x - x, dot.y - y));
-    return middle ? [{ text, x: middle.x, y: middle.y }] : [];
-  });
+/** The first terms of each island that is the nearest of some memories shown; the one of most memories first. */
+export function labelsOf(clusters: readonly Cluster[], scale: (point: Point) => Point, dots: readonly Dot[]): readonly Label[] {
+  const all = clusters.flatMap(({ labels }) => labels.map((label) => ({ text: label.terms.slice(0, TERMS).join(" · "), ...scale(label) })));
+  const near = quadtree<Label>(all.filter(({ text }) => text !== ""), ({ x }) => x, ({ y }) => y);
+  const counts = rollup(dots, (members) => members.length, ({ x, y }) => near.find(x, y));
+  return sort(counts, ([, one], [, other]) => descending(one, other)).flatMap(([label]) => label ?? []);
 }

@@ -1,9 +1,18 @@
 import { useEffect, useState } from "react";
+import { useStatus } from "../../api/service";
+import type { Status } from "../../api/types";
 import { changeAddress } from "../../state/address";
 import { capitalised } from "../../parts/format";
 import { Empty } from "../../parts/states";
 
 const SECOND = 1000;
+
+const STAGES: Readonly<Record<Status["maps"], string>> = {
+  "": "",
+  compiling: "The code that computes maps is being compiled, once after an installation. This takes up to a minute.",
+  starting: "The process that computes maps is starting, as it does after five idle minutes. This takes about ten seconds.",
+  computing: "Positions are computed from meaning. This takes seconds.",
+};
 
 /** A stored map is there at once; one that is to be drawn takes its time, which is counted. */
 export function Drawing() {
@@ -16,16 +25,21 @@ export function Drawing() {
     <div className="drawing">
       <p className="loading" role="status">
         <span className="spinner" aria-hidden />
-        {seconds === 0 ? "Loading the map …" : "Drawing the map: computing positions from meaning …"}
+        {seconds === 0 ? "Loading the map …" : "Drawing the map …"}
       </p>
-      {seconds > 0 && (
-        <p className="muted">
-          <span aria-hidden>{seconds} s. </span>
-          The first map after a start takes up to two minutes, because the code that computes it is compiled first. Later maps
-          take seconds. The service stores each map.
-        </p>
-      )}
+      {seconds > 0 && <Reason seconds={seconds} />}
     </div>
+  );
+}
+
+/** What the map waits for. */
+function Reason({ seconds }: { readonly seconds: number }) {
+  const stage = useStatus(SECOND).data?.maps ?? "";
+  return (
+    <p className="muted">
+      <span aria-hidden>{seconds} s. </span>
+      {STAGES[stage]} The service stores each map.
+    </p>
   );
 }
 
