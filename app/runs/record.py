@@ -63,7 +63,7 @@ async def record_run(
                 held = await store.held_by(session, run.run_id)
                 await memories.lock(session, held)
                 await store.judge(session, held, known_first=known_first)
-            await judgements.note_run(session, in_run(saved))
+            await judgements.note_run(session, run.run_id, in_run(run.run_id, saved))
             return saved, is_new
 
     return await again_after_deadlock(attempt)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -10,36 +10,28 @@ from typing import Any
 import frontmatter
 import yaml
 
-from app.runs.judgements.extract import (
-    BEGINS_GONE,
-    FIELDS,
-    LEADING,
-    MOST,
-    STATED_GONE,
-    TITLE_CHARACTERS,
-    VERDICTS,
-    Facts,
-    in_json,
-    issue_of,
-    severity_of,
-    text_of,
-)
+from app.runs.judgements.extract import FIELDS, Facts, in_json
+from app.runs.judgements.issue import BEGINS_GONE, LEADING, SEVERITY, issue_of, issues_in, severity_of
 from app.runs.judgements.judgement import (
     BARE,
     JUDGED,
     JUDGING,
     LISTED,
+    MOST,
     REPORTED,
+    TITLE_CHARACTERS,
     VERSION,
     FoundIssue,
     FoundJudgement,
     case_key,
+    key_of,
     named_in_path,
+    text_of,
     version_of,
     versions_in,
 )
 from app.safety.scan import blocking, scan
-from app.text.scores import found_date, stated_score, written_moment, written_score
+from app.text.scores import written_date
 
 LARGEST = 2_000_000
 """Characters of a file that are looked through."""
@@ -48,34 +40,35 @@ LINE = re.compile(
     r"^[ \t>|*_#-]*(?P<name>[^\W\d][^\n:|*]{0,40}?)[ \t*_]*[:|][ \t|*_`]*(?P<value>[^\n|]+?)[ \t|*_`]*$", re.MULTILINE
 )
 """A line that gives a name its value: `**Overall score: 6.3/10**`, `Verdict: pass`, `| Score | 0.97 |`."""
-SCORE_NAME = re.compile(
-    r"(?i)(?P<sure>(?:overall|final|total|judge'?s?|evaluator'?s?) (?:score|grade|rating)|итоговая оценка|gesamtnote)"
-    r"|score|оценка"
-)
 NAMES = {
-    "verdict": "verdict|decision|outcome|status|вердикт",
+    "overall_score": r"(?:overall|final|total|judge'?s?|evaluator'?s?) (?:score|grade|rating)"
+    "|итоговая оценка|gesamtnote",
+    "score": "score|оценка",
+    "verdict": "verdict|decision|outcome|вердикт",
+    "status": "status",
     "passed": "passed",
     "grade": "grade",
     "version": "version|versión|iteration|round",
     "case": "(?:test )?case|scenario",
     "judge": "judge|evaluator|reviewer|judged by",
-    "date": "date|judged(?: at| on)?|evaluated|generated|дата",
 }
+"""Names of lines by the key that they are read as."""
+VERSIONS = frozenset({*FIELDS["version"], "versions", "версия"})
+"""Names of a table's first column that lists versions."""
+ISSUE = frozenset({"issue", "problem", "finding", "title", "description"})
+"""Names of a column of issues, in a table that has a severity for each."""
 TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
 BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
 FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.MULTILINE | re.DOTALL)
 PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
 HEADING = re.compile(r"^(?P<marks>#{1,6})[ \t]+(?P<text>.+?)[ \t#]*$", re.MULTILINE)
-BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+(?:\[(?P<done>[ xX])\][ \t]*)?(?P<text>.+)$")
+BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+(?:\[(?P<done>[ xX])\][ \t]*)?(?P<text>.+)$", re.MULTILINE)
+ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
+BLANK = re.compile(r"\n\s*\n")
 ISSUE_HEADING = re.compile(
     r"(?i)\b(?:issues?|problems|findings|weaknesses|defects|flaws|shortcomings|what (?:is|was|went) wrong)\b"
     r"|замечания|проблемы|mängel|problèmes"
 )
-COLUMNS = {
-    "severity": re.compile(r"(?i)severity|priority|sev\.?"),
-    "title": re.compile(r"(?i)issue|problem|finding|title|description"),
-    "status": re.compile(r"(?i)status|state"),
-}
 
 
 def found_in_report(path: PurePosixPath, content: str) -> tuple[FoundJudgement, ...]:
@@ -119,150 +112,107 @@ def in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]
         front, body = frontmatter.parse(text)
     except (yaml.YAMLError, ValueError):
         front, body = {}, text
-    values = {str(key).lower().replace(" ", "_"): value for key, value in front.items()}
     body = FENCE.sub("", body)
     heading = HEADING.search(body)
-    title = text_of(values.get("title") or (heading["text"] if heading else ""), TITLE_CHARACTERS)
-    reader = _Issues()
-    for line in body.splitlines():
-        reader.take(line)
-    reader.end()
-    facts, sure = _facts(values, body, reader)
-    stated = stated_score(values) is not None or sure or facts.judges
-    basis = JUDGED if judging or reader.headed else REPORTED
-    own = facts.judgement(basis=basis, score_alone=judging or stated) if judging or stated else None
-    if own is None and reader.headed and any(issue.severity for issue in facts.issues):
+    title = text_of(front.get("title") or (heading["text"] if heading else ""), TITLE_CHARACTERS)
+    facts, stated = _stated(front, body)
+    own = None
+    if judging or stated:
+        basis = JUDGED if judging or facts.lists_issues else REPORTED
+        own = facts.judgement(basis=basis, score_alone=True)
+    elif facts.lists_issues and any(issue.severity for issue in facts.issues):
         own = facts.judgement(basis=LISTED)
-    return [*([own] if own else []), *_listed(body)][:MOST], title
+    return [*([own] if own else []), *facts.parts()][:MOST], title
 
 
-def _facts(values: Mapping[str, Any], body: str, issues: "_Issues") -> tuple[Facts, bool]:
-    """Returns what front matter and text state, and whether it is called an overall score; the first value counts."""
-    fields = {name: next((values[key] for key in keys if key in values), None) for name, keys in FIELDS.items()}
-    score, judged_at, sure = stated_score(values), found_date(values), False
+def _stated(front: Mapping[str, Any], body: str) -> tuple[Facts, bool]:
+    """Returns what front matter and text state, and whether that is a judgement of its own.
+
+    The first value of a field counts. A number that a line only calls score judges nothing by itself.
+    """
+    facts = Facts()
+    facts.take(front)
+    is_scored = facts.score is not None
+    for key, value in _lines(body):
+        facts.values.setdefault(key, value)
+    facts.values.setdefault("date", written_date(body))
+    issues, headed = _issues(ROW.sub("", body))
+    facts.issues += issues
+    facts.lists_issues |= headed
+    for table in _tables(body):
+        _take_table(facts, table)
+    stated = is_scored or "overall_score" in facts.values or facts.judges
+    if not facts.text("summary"):
+        facts.values["summary"] = next(iter(PROSE.findall(body)), "")
+    return facts, stated
+
+
+def _issues(body: str) -> tuple[list[FoundIssue], bool]:
+    """Returns the issues that a text marks by a severity or has in a section of issues, and whether it has such one.
+
+    A section of issues ends at the next heading of its level. Each heading and list item in it is an issue.
+    """
+    found: list[FoundIssue | None] = []
+    headed, depth, severity, mended = False, 0, "", False
+    before, *rest = HEADING.split(body)
+    for marks, heading, text in [("", "", before), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
+        said = heading.strip(" *_:")
+        first = severity_of(said) or severity_of(said.partition(" ")[0])
+        gone = BEGINS_GONE.match(said) is not None
+        marked = LEADING.match(said) is not None and issue_of(said) is not None
+        is_issue = marked or 0 < depth < len(marks)
+        if (gone or ISSUE_HEADING.search(said)) and not (marked and len(marks) > 1):
+            headed, depth, severity, mended, is_issue = True, len(marks), first, gone, False
+        elif first and not marked:
+            depth, severity, is_issue = min(depth or len(marks), len(marks)), first, False
+        elif not is_issue:
+            depth, severity, mended = 0, "", False
+        for line, detail in _items(said if is_issue else "", text, every=depth > 0):
+            found.append(issue_of(line, detail=detail, severity=severity, mended=mended))
+    return [issue for issue in found if issue is not None][:MOST], headed
+
+
+def _items(heading: str, text: str, *, every: bool) -> Iterator[tuple[str, str]]:
+    """Yields a heading and the list items of the text below it, each with what is said of it up to an empty line.
+
+    Items without a severity are left out unless `every` one is an issue.
+    """
+    bullets = [match for match in BULLET.finditer(text) if every or LEADING.match(match["text"])]
+    ends = [*(match.start() for match in bullets), len(text)]
+    yield heading, " ".join(text[: ends[0]].split())
+    for match, end in zip(bullets, ends[1:], strict=True):
+        line = match["text"] + (" (fixed)" if match["done"] in {"x", "X"} else "")
+        yield line, " ".join(BLANK.split(text[match.end() : end])[0].split())
+
+
+def _lines(body: str) -> Iterator[tuple[str, str]]:
+    """Yields the keys and values of lines that have a known name."""
     for match in LINE.finditer(body):
         name, value = match["name"].strip(" *_`"), match["value"].strip(" *_`")
-        if score is None and (known := SCORE_NAME.fullmatch(name)) and (number := NUMBER.match(value)):
-            score, sure = written_score(number[0]), bool(known["sure"])
-        wanted = next((item for item, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
-        if wanted == "date":
-            judged_at = judged_at or written_moment(value)
-        elif wanted and fields.get(wanted) is None and (name.lower() != "status" or VERDICTS.search(value)):
-            fields[wanted] = value.strip("✅❌✓✗ ") or value
-    fields["summary"] = fields["summary"] or next(iter(PROSE.findall(body)), "")
-    facts = Facts(
-        fields=fields, score=score, judged_at=judged_at, issues=tuple(issues.found), lists_issues=issues.headed
-    )
-    return facts, sure
+        key = next((key for key, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
+        if key and not key.endswith("score"):
+            yield key, value.strip("✅❌✓✗ ") or value
+        elif key and (number := NUMBER.match(value)):
+            yield key, number[0]
 
 
-@dataclass(slots=True)
-class _Issues:
-    """Reads the issues of a text line by line: marked by a severity, or in a section or table of issues."""
-
-    found: list[FoundIssue] = field(default_factory=list)
-    headed: bool = False
-    """True where a section or a table is called so."""
-    depth: int = 0
-    """The level of the heading of the section of issues that the line is in; 0: in none."""
-    severity: str = ""
-    mended: bool = False
-    columns: Mapping[str, int] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    """The issue that is read, and what stands under it."""
-    listed: bool = False
-    """True where it is the item of a list, which ends at an empty line."""
-
-    def take(self, line: str) -> None:
-        """Read a line."""
-        bullet, heading = BULLET.match(line), HEADING.match(line)
-        if heading:
-            self._take_heading(len(heading["marks"]), heading["text"].strip(" *_:"))
-        elif line.lstrip().startswith("|"):
-            self._take_row([cell.strip(" *_`") for cell in line.strip().strip("|").split("|")])
-        elif bullet and (self.depth or LEADING.match(bullet["text"])):
-            self._begin(bullet["text"] + (" (fixed)" if bullet["done"] in {"x", "X"} else ""), listed=True)
-        elif line.strip() and self.lines:
-            self.lines.append(line.strip())
-        elif self.listed or not line.strip():
-            self.columns = {}
-            if self.listed:
-                self.end()
-
-    def end(self) -> None:
-        """Keep the issue that is read."""
-        title, *detail = self.lines or ("",)
-        issue = issue_of(title, detail=" ".join(detail), severity=self.severity, mended=self.mended)
-        if issue is not None and len(self.found) < MOST:
-            self.found.append(issue)
-        self.lines = []
-
-    def _begin(self, line: str, *, listed: bool) -> None:
-        self.end()
-        self.lines, self.listed = [line], listed
-
-    def _take_heading(self, depth: int, text: str) -> None:
-        self.end()
-        first = severity_of(text) or severity_of(text.split(maxsplit=1)[0]) if text else ""
-        gone = BEGINS_GONE.match(text) is not None
-        if (gone or ISSUE_HEADING.search(text)) and not (LEADING.match(text) and issue_of(text) and depth > 1):
-            self.headed, self.depth, self.severity, self.mended = True, depth, first, gone
-        elif LEADING.match(text) and issue_of(text):
-            self._begin(text, listed=False)
-        elif first:
-            self.depth, self.severity = min(self.depth or depth, depth), first
-        elif self.depth and depth <= self.depth:
-            self.depth, self.severity, self.mended = 0, "", False
-        elif self.depth:
-            self._begin(text, listed=False)
-
-    def _take_row(self, cells: Sequence[str]) -> None:
-        self.end()
-        head = {
-            name: at for name, pattern in COLUMNS.items() for at, cell in enumerate(cells) if pattern.fullmatch(cell)
-        }
-        if {"severity", "title"} <= head.keys():
-            self.columns, self.headed = head, True
-        elif self.columns and len(cells) > max(self.columns.values()):
-            status = cells[self.columns["status"]] if "status" in self.columns else ""
-            severity = severity_of(cells[self.columns["severity"]])
-            gone = bool(STATED_GONE.search(status))
-            issue = issue_of(cells[self.columns["title"]], severity=severity, mended=gone)
-            if severity and issue is not None:
-                self.found.append(issue)
+def _take_table(facts: Facts, table: Sequence[Sequence[str]]) -> None:
+    """Takes in a table of issues with their severities, or of versions, which may stand in its first row."""
+    if key_of(table[0][0]) in VERSIONS and all(map(version_of, table[0][1:])):
+        table = list(zip(*table, strict=True))
+    head = [key_of(cell) for cell in table[0]]
+    rows = [dict(zip(head, row, strict=True)) for row in table[1:]]
+    if head[0] in VERSIONS:
+        versions = [{**row, "version": row[head[0]]} for row in rows if version_of(row[head[0]])]
+        facts.lists.append(("", list(enumerate(versions))))
+    elif not ISSUE.isdisjoint(head) and not set(SEVERITY).isdisjoint(head):
+        facts.issues += (issue for issue in issues_in(rows) if issue.severity)
+        facts.lists_issues = True
 
 
-ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
-
-
-def _listed(body: str) -> Iterator[FoundJudgement]:
-    """Yields the judgements of tables whose first column or first row are versions, with a score for each."""
+def _tables(body: str) -> Iterator[list[list[str]]]:
+    """Yields the tables: a head, and what follows the line under it up to the next head."""
     rows = [[cell.strip(" *_`") for cell in match[1].split("|")] for match in ROW.finditer(body)]
-    for head, *others in _tables(rows):
-        by_row = re.fullmatch(r"(?i)versions?|версия|run|iteration", head[0]) is not None
-        across = [version_of(cell) for cell in head[1:]]
-        lines = zip(*others, strict=False) if by_row and all(across) else ()
-        if by_row and across and all(across):
-            named = [dict(zip([row[0] for row in others], column, strict=True)) for column in list(lines)[1:]]
-            yield from _judged(zip(across, named, strict=False))
-        elif by_row:
-            named = [dict(zip(head, row, strict=False)) for row in others]
-            yield from _judged((version_of(row[0]), item) for row, item in zip(others, named, strict=True))
-
-
-def _tables(rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
-    """Yields the tables among rows: a head, and what follows the line under it up to the next head."""
     heads = [at for at, (_, line) in enumerate(pairwise(rows)) if set("".join(line)) <= set("-: ")]
     for at, end in zip(heads, [*heads[1:], len(rows)], strict=False):
         yield [rows[at], *(row for row in rows[at + 2 : end] if len(row) == len(rows[at]))]
-
-
-def _judged(found: Any) -> Iterator[FoundJudgement]:  # noqa: ANN401 - pairs of a version and its cells by name
-    for version, cells in found:
-        values = {name.lower().replace(" ", "_"): value for name, value in cells.items()}
-        score = stated_score(values)
-        if version and score is not None:
-            facts = {name: next((values[key] for key in keys if key in values), None) for name, keys in FIELDS.items()}
-            stated = Facts(fields={**facts, "version": version}, score=score, judged_at=found_date(values))
-            if (judgement := stated.judgement(basis=LISTED, score_alone=True)) is not None:
-                yield judgement

@@ -1,9 +1,11 @@
-"""A judgement and its issues as they are found, and the names of cases and versions. Pure."""
+"""A judgement and its issues as they are found, and how cases, versions and fields are named. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
+from typing import Any
 
 OPEN, MENDED = "open", "mended"
 JUDGED, LISTED, REPORTED = "judged", "listed", "reported"
@@ -11,6 +13,9 @@ JUDGED, LISTED, REPORTED = "judged", "listed", "reported"
 in the document that was judged (a report's front matter). The first counts where a version has several."""
 WORST = ("P0", "P1", "P2", "P3", "")
 """Severities, the worst first; the last is none."""
+MOST = 500
+"""Judgements of a document, and issues of a judgement."""
+TITLE_CHARACTERS, DETAIL_CHARACTERS, NAME_CHARACTERS = 300, 1_000, 120
 UNNAMED = "unnamed"
 """The case of what names none."""
 
@@ -63,6 +68,9 @@ VERSION = re.compile(
 )
 DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])(?:[-_.]?[0-3]\d)?")
 BARE = re.compile(r"\d{1,4}(?:\.\d{1,3}){0,2}")
+RANGE = re.compile(r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*")
+LONGEST_RANGE = 100
+"""Versions of a range that are named one by one."""
 AS_V = frozenset({"v", "version", "ver", "revision", "rev"})
 GENERIC = frozenset(
     """
@@ -91,27 +99,15 @@ def case_key(case: str) -> str:
 def versions_in(text: str) -> Iterator[str]:
     """Yields the versions that a text names, in its order: `v3`, `run-2`; `v2 to v4` gives all of them."""
     found = list(VERSION.finditer(text))
-    for place, match in enumerate(found):
-        yield _version(match)
-        following = found[place + 1] if place + 1 < len(found) else None
-        if following and re.fullmatch(
-            r"\s*(?:to|through|until|[-–—…]|bis|до|à|a)\s*", text[match.end() : following.start()]
-        ):
-            yield from _between(match, following)
+    for match, following in zip_longest(found, found[1:]):
+        yield _spelled(match, match["number"])
+        if following and RANGE.fullmatch(text[match.end() : following.start()]):
+            first, last = match["number"], following["number"]
+            if first.isdigit() and last.isdigit() and int(last) - int(first) <= LONGEST_RANGE:
+                yield from (_spelled(match, str(number)) for number in range(int(first) + 1, int(last)))
 
 
-def _between(match: re.Match[str], following: re.Match[str]) -> Iterator[str]:
-    first, last = match["number"], following["number"]
-    if first.isdigit() and last.isdigit() and 0 < int(last) - int(first) <= len(GENERIC):
-        for number in range(int(first) + 1, int(last)):
-            yield _version_of(match, str(number))
-
-
-def _version(match: re.Match[str]) -> str:
-    return _version_of(match, match["number"])
-
-
-def _version_of(match: re.Match[str], number: str) -> str:
+def _spelled(match: re.Match[str], number: str) -> str:
     word = (match["short"] or match["word"]).lower()
     number = ".".join(str(int(part)) for part in number.split("."))
     return f"v{number}" if word in AS_V else f"{word}-{number}"
@@ -164,3 +160,26 @@ def _specific(text: str, *, trimmed: bool = False) -> str:
     while trimmed and words and words[-1].lower() in GENERIC:
         words.pop()
     return " ".join(words)
+
+
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+SAME_AS = re.compile(r"^(?:judge|evaluator)_(?!model)|^(?:overall|final)_(?!score)")
+"""The beginning of a key that says nothing more than the rest."""
+
+
+def key_of(raw: object) -> str:
+    """Returns a key as it is looked up, however it is written: `judgeScore` and `Judge score` are `score`."""
+    return SAME_AS.sub("", re.sub(r"[\s-]+", "_", CAMEL.sub("_", str(raw)).lower()))
+
+
+def first(values: Mapping[str, Any], keys: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Returns the first of these values that is a text, a number or a truth."""
+    return next((values[key] for key in keys if isinstance(values.get(key), str | int | float)), None)
+
+
+def text_of(value: Any, limit: int) -> str:  # noqa: ANN401 - any JSON value
+    """Returns a value in one line of at most `limit` characters."""
+    if value is None or isinstance(value, bool | Mapping | list):
+        return ""
+    line = " ".join(str(value).replace("\0", " ").split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

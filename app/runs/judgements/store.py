@@ -1,8 +1,9 @@
 """The SQL of judgements, issues and their occurrences."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -143,11 +144,16 @@ async def replace(
         await session.enqueue(MATCH, lock=f"{MATCH}:{session.workspace_id}", workspace_id=session.workspace_id)
 
 
-async def note_run(session: Session, found: tuple[str, FoundJudgement | None]) -> None:
-    """Make this the judgement of a run, unless it is the one that is known; None takes away what is known."""
-    run_id, judgement = found
+async def note_run(session: Session, run_id: str, judgement: FoundJudgement | None) -> None:
+    """Make this the judgement of a run, unless it is the one that is known; None takes away what is known.
+
+    A judgement without a date is of now.
+    """
     rows = await session.rows(OF_RUN.format(columns=COLUMNS), {"run_id": run_id})
     known = [_judgement(row).found for row in rows]
+    if judgement is not None and judgement.judged_at is None:
+        judged_at = known[0].judged_at if known else datetime.now(UTC)
+        judgement = dataclasses.replace(judgement, judged_at=judged_at)
     wanted = [] if judgement is None else [judgement]
     if known != wanted:
         await replace(session, {run_id: wanted})

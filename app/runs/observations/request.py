@@ -67,7 +67,8 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
         observation_id = await store.ask(session, kept)
         run = None if kept.run_id is None else await runs.find(session, kept.run_id)
         if run is None or not (run.verdict or run.final_score is not None):
-            await judgements.note_run(session, in_run(kept, name=f"observation {observation_id}"))
+            run_id = kept.run_id or f"observation {observation_id}"
+            await judgements.note_run(session, run_id, in_run(run_id, kept))
         await ask_worker(session, observation_id)
     return observation_id
 
