@@ -93,7 +93,7 @@ def fit(role: Role, facet: str, title: str, body: str = "") -> tuple[float, Part
     """Returns the factor by which a memory ranks higher for a role, 1 for none, and the part that it serves."""
     if not role.parts:
         return 1.0, None
-    in_title, in_body = content_words(title), content_words(body[:SAMPLE]) if body else frozenset[str]()
+    in_title, in_body = _stems((title,)), content_words(body[:SAMPLE]) if body else frozenset[str]()
     found = [(part.weight * _share(part, facet, in_title, in_body), part) for part in role.parts]
     share, part = max(found, key=lambda item: item[0])
     return 1 + share, part if share else None
@@ -106,9 +106,10 @@ def _share(part: Part, facet: str, in_title: frozenset[str], in_body: frozenset[
     return min(1.5, (1.0 if facet in part.facets else by_words) + by_text)
 
 
-@lru_cache(maxsize=256)
-def _stems(words: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(stem for word in words for stem in content_words(word))
+@lru_cache(maxsize=4_096)
+def _stems(texts: tuple[str, ...]) -> frozenset[str]:
+    """Returns the words of a part, or of a title: each of the hundreds of candidates is weighed twice."""
+    return frozenset(stem for text in texts for stem in content_words(text))
 
 
 def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T], Part | None]) -> list[T]:
