@@ -16,7 +16,8 @@ from app.api.server import bound_socket
 from app.db.database import Database
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
-from app.insight.map.worker import LayoutWorker
+from app.insight.map.layout import versions
+from app.insight.map.worker import COMPILED, LayoutWorker
 from app.models.providers import provider_from
 from app.models.tokenizer import BundledTokenCounter
 from app.postgres.embedded import EmbeddedPostgres
@@ -40,6 +41,7 @@ async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
             await provider.start()
             database = Database(settings.database_url, pool_size=8)
             await serving_model(database, provider)
+            _compile_no_maps_ahead(data / LAYOUT_CACHE / versions())
             layouts = LayoutWorker(data / LAYOUT_CACHE)
             yield Services(
                 settings=settings, database=database, provider=provider, counter=BundledTokenCounter(), layouts=layouts
@@ -47,6 +49,12 @@ async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
             await layouts.close()
             await provider.close()
             await database.close()
+
+
+def _compile_no_maps_ahead(folder: Path) -> None:
+    """Nothing is compiled beside what is measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / COMPILED).touch()
 
 
 async def workspace_of(services: Services, name: str) -> Workspace:

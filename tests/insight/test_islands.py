@@ -35,10 +35,15 @@ def test_islands_come_near_and_keep_their_shape() -> None:
     assert np.prod(np.ptp(near, axis=0)) < 40
 
 
-def test_a_map_is_widest_from_left_to_right() -> None:
-    places = clump(60, 0, 0) * np.array([1, 5], dtype=np.float32)
-    width, height = np.ptp(gathered(places), axis=0)
-    assert width > 4 * height
+@pytest.mark.parametrize("degrees", [0, 37, 90, 161])
+def test_a_map_is_as_low_as_it_can_be(degrees: int) -> None:
+    cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    # Most memories are spread the other way, so the direction of the largest variance is a wrong one.
+    places = np.concatenate(
+        [clump(60, 0, 0) * np.array([1, 0.3]), np.array([[0, y] for y in np.arange(-1.5, 1.6, 0.1)])]
+    )
+    width, height = np.ptp(gathered((places @ [[cosine, sine], [-sine, cosine]]).astype(np.float32)), axis=0)
+    assert width > 1.4 * height
 
 
 def test_one_island_stays_as_it_is() -> None:
