@@ -47,8 +47,8 @@ def _turned(places: Places) -> Places:
     angles = np.linspace(0, np.pi, ANGLES, endpoint=False)
     upward = np.stack([-np.sin(angles), np.cos(angles)])
     lowest = angles[np.ptp(places @ upward, axis=0).argmin()]
-    turn = [[np.cos(lowest), -np.sin(lowest)], [np.sin(lowest), np.cos(lowest)]]
-    return places @ np.array(turn)
+    rotation = [[np.cos(lowest), -np.sin(lowest)], [np.sin(lowest), np.cos(lowest)]]
+    return places @ np.array(rotation)
 
 
 def _spacing(places: Places) -> float:
