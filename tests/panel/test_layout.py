@@ -165,3 +165,16 @@ async def test_the_empty_pane_has_an_overview(open_panel: Open, mapped: str) -> 
     await page.go_back()
     await overview.locator(".point").first.click()
     await expect(page.get_by_label("Run", exact=True).locator("h2")).to_be_visible()
+
+
+async def test_the_overview_says_how_to_remove_the_examples(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await api.post("/api/memories", json={"kind": "note", "title": "mine", "body": "The pump failed at noon."})
+    overview = (page := await open_panel()).get_by_label("Overview")
+    await expect(overview.get_by_role("link", name="1 note")).to_be_visible()
+    await expect(overview.get_by_text("priors examples --remove")).to_have_count(0)
+    note = {"kind": "note", "title": "example", "body": "Seals wait for six weeks.", "tags": ["priors-example"]}
+    await api.post("/api/memories", json=note)
+    await page.reload()
+    await expect(overview.get_by_text("priors examples --remove")).to_be_visible()
+    await overview.get_by_role("link", name="1 of the memories").click()
+    await expect(page.locator(".row-title")).to_have_text(["example"])

@@ -28,8 +28,13 @@ export function Overview() {
   );
 }
 
+/** The tag of the memories that the first start brings. */
+const EXAMPLE = "priors-example";
+
 function Stored() {
-  const kinds = useFacets().data?.kinds ?? [];
+  const facets = useFacets().data;
+  const kinds = facets?.kinds ?? [];
+  const examples = facets?.tags.find(({ value }) => value === EXAMPLE)?.count ?? 0;
   const status = useStatus().data;
   if (!status || status.live === 0) return null;
   return (
@@ -41,6 +46,12 @@ function Stored() {
         ))}
         <Tile count={status.runs} name={status.runs === 1 ? "run" : "runs"} href={linkTo("/runs")} />
       </ul>
+      {examples > 0 && (
+        <p className="muted">
+          <Link href={linkTo("/", { tag: EXAMPLE })}>{whole(examples)} of the memories</Link> and their runs are invented
+          examples. <code>priors examples --remove</code> takes them away.
+        </p>
+      )}
       {status.waiting > 0 && <p className="muted">{whole(status.waiting)} memories are waiting for a vector.</p>}
     </section>
   );
