@@ -286,12 +286,14 @@ def _naming(named: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> 
 
 
 def _having(shared: Mapping[str, Sequence[UUID]], texts: Mapping[UUID, Text]) -> Mapping[str, Sequence[UUID]]:
-    """Returns, for each name, the memories that have it in this spelling, oldest first; none for a title's type."""
-    found = {name: [texts[ident] for ident in ids if ident in texts] for name, ids in shared.items()}
-    return {
-        name: [] if _ends_titles(name, items) else sorted(item.memory_id for item in items if _bears(item, name))
-        for name, items in found.items()
-    }
+    """Returns, for each name, the memories that have it, oldest first: all if they are many, else those it may link."""
+    found: dict[str, Sequence[UUID]] = {}
+    for name, ids in shared.items():
+        saying = [texts[ident] for ident in sorted(ids) if ident in texts and says(_spoken(texts[ident]), name)]
+        if len(saying) <= NAME_BEARERS:
+            saying = [] if _ends_titles(name, saying) else [item for item in saying if _bears(item, name)]
+        found[name] = [item.memory_id for item in saying]
+    return found
 
 
 def _ends_titles(name: str, items: Iterable[Text]) -> bool:

@@ -156,6 +156,16 @@ async def test_a_name_that_many_have_links_none(store: Linked) -> None:
     assert [await store.links(memory_id) for memory_id in ids] == [[]] * len(ids)
 
 
+async def test_a_name_that_many_have_stays_common_although_some_write_it_in_lower_case(store: Linked) -> None:
+    bodies = [
+        "They read the Harness log.",
+        "Nobody trusts the Harness.",
+        *["The Harness is a harness."] * (NAME_BEARERS - 1),
+    ]
+    ids = await store.add(*(NewMemory(kind="note", body=f"{body} Note {n}.") for n, body in enumerate(bodies)))
+    assert [await store.links(memory_id) for memory_id in ids] == [[]] * len(ids)
+
+
 async def test_a_name_that_becomes_common_unlinks_those_it_linked(store: Linked) -> None:
     ids = await store.add(
         NewMemory(kind="note", body="Again the Zephyrine proxy met Quillon."),

@@ -121,8 +121,8 @@ def test_where_no_word_is_found_each_hit_stands_by_its_own_similarity() -> None:
 def test_each_hit_has_a_floor_of_its_own() -> None:
     far = candidate(9, similarity=0.13)._replace(bm25=0.1, source_id=None, ordinal=None)
     near, worded, lone = (
-        far._replace(memory_id=UUID(int=5), similarity=0.25),
-        far._replace(memory_id=UUID(int=6), bm25=0.4),
+        far._replace(memory_id=UUID(int=5), similarity=0.3),
+        far._replace(memory_id=UUID(int=6), bm25=0.5),
         far._replace(memory_id=UUID(int=7), similarity=None, bm25=0.3),
     )
     best_one = candidate(1, similarity=0.5)._replace(bm25=0.2)

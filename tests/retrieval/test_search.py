@@ -124,6 +124,18 @@ async def test_two_cues_of_one_title_that_contradict_each_other_are_both_found(e
     assert {hit.body for hit in (await empty.ask("the scout is empty, retry it?")).hits} == set(lessons)
 
 
+async def test_a_hit_does_not_bring_memories_that_share_next_to_nothing_with_the_query(empty: Store) -> None:
+    supplements = (
+        "Revenue of vitamin brands grew a bit in pharmacies, says the panel of four thousand buyers in wave 12.",
+        "The market of vitamins has 4 channels, and marketplaces are the fastest of them in every region.",
+    )
+    await empty.add(
+        NewMemory(kind="note", title="Quantization", body="Quantizing the weights with GPTQ saves memory."),
+        *(NewMemory(kind="note", title="Food supplements", body=body) for body in supplements),
+    )
+    assert [hit.title for hit in (await empty.ask("4-bit GPTQ perplexity")).hits] == ["Quantization"]
+
+
 async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None:
     hit = (await store.ask("scout returned zero actors")).hits[0]
     parts: dict[str, Any] = dict(hit.explain)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.memories.facets import is_lesson
 from app.retrieval.rank.features import Edge, Evidence, Relevance, Relevances, relevances
-from app.retrieval.rank.presets import Floor, Preset, Threshold
+from app.retrieval.rank.presets import Preset, Threshold
 from app.retrieval.rank.quality import Rank, rank
 from app.retrieval.rank.roles import DEFAULT_ROLE, Role, asks_for_failures, fit
 from app.retrieval.rank.text_features import Reading, Text, TextFeatures, readings
@@ -177,16 +177,17 @@ def _relevant(
     return [
         place
         for place, value in enumerate(found.values)
-        if value >= threshold.share and _stands(pool[place], found[place], threshold.floor)
+        if value >= threshold.share and _stands(pool[place], found[place], threshold)
     ]
 
 
-def _stands(item: Candidate, found: Relevance, floor: Floor) -> bool:
+def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:
     """Tells if a hit has something of its own, is lent enough by others, or is from the time that the query names."""
+    floor = threshold.floor
     least = floor.lexical_alone if item.similarity is None else floor.lexical
     return (
         found.lexical >= least
-        or (item.similarity or 0.0) >= floor.similarity
+        or (item.similarity or 0.0) >= threshold.similarity
         or found.neighbours + found.links >= floor.lent
         or found.dated > 0
     )
