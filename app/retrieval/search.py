@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
@@ -34,7 +34,7 @@ from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, lo
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
-from app.retrieval.rank.roles import LEAST_OF_A_PART, Part, Role, fit, role_of, with_parts
+from app.retrieval.rank.roles import DEFAULT_ROLE, LEAST_OF_A_PART, Part, Role, fit, role_of, with_parts
 from app.retrieval.rank.text_features import Text, Wording, deduplicated, wording
 from app.retrieval.recall import (
     HYBRID,
@@ -135,8 +135,9 @@ class _Call(NamedTuple):
 
     @property
     def asking(self) -> Asking:
-        """The query as ranking takes it."""
-        return Asking(self.query.text, self.query.moment, role_of(self.query.agent, roles_of(self.workspace)))
+        """The query as ranking takes it; a preset that judges all memories knows no roles."""
+        role = DEFAULT_ROLE if self.preset.judges_all else role_of(self.query.agent, roles_of(self.workspace))
+        return Asking(self.query.text, self.query.moment, role)
 
 
 async def find(
@@ -203,7 +204,7 @@ async def _question(call: _Call) -> Question | None:
         known = await survey(session, query.text, filters=query.filters, language=language)
         if known is None or not known.live:
             return None
-        question = question_of(known, query, call.preset, plain=call.preset.judges_all or not call.asking.role.parts)
+        question = question_of(known, query, call.preset, least=POOL_OF_A_ROLE if call.asking.role.parts else 0)
         return replace(question, lexical_hits=await lexical_hits(session, question))
 
 
@@ -284,11 +285,8 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
     full_match, asking = question.words.full_match if question.words else 0.0, call.asking
     async with call.database.session(call.workspace, transaction=False) as session:
         pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
-        best = ranked(pool, call.preset, asking, full_match=full_match)
-        if question.least == POOL_OF_A_ROLE:
-            ranking = list(best)
-            first = with_parts(asking.role, ranking, wanted + SPARE, partial(_part, asking.role))
-            best = chain(first, (item for item in ranking if item not in first))
+        ranking = ranked(pool, call.preset, asking, full_match=full_match)
+        best = with_parts(asking.role, ranking, wanted + SPARE, partial(_part, asking.role))
         read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
         while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
             live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
@@ -325,7 +323,7 @@ def _read(
         paired=lambda memory: _is_paired(items[memory.memory_id]),
     )
     kept = with_parts(asking.role, single, wanted, lambda memory: _part(asking.role, items[memory.memory_id]))
-    return tuple(_hit(items[memory.memory_id], memory) for memory in kept)
+    return tuple(_hit(items[memory.memory_id], memory) for memory in islice(kept, wanted))
 
 
 def _is_paired(item: Ranked) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -112,19 +111,21 @@ def _stems(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(stem for text in texts for stem in content_words(text))
 
 
-def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T], Part | None]) -> list[T]:
-    """Returns the first `most` of a ranking, among them the best that serves each part: these fill half the places."""
+def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T], Part | None]) -> Iterator[T]:
+    """Yields a ranking; among its first `most` are the best that serves each part, in half of these places at most."""
     if not role.parts:
-        return list(islice(ranking, most))
+        yield from ranking
+        return
     items = list(ranking)
     best: dict[Part, int] = {}
     for place, item in enumerate(items):
         part = part_of(item)
         if part is not None:
             best.setdefault(part, place)
-    reserved = [best[part] for part in role.parts if part in best][: max(1, most // 2)]
-    free = [place for place in range(len(items)) if place not in reserved][: max(0, most - len(reserved))]
-    return [items[place] for place in sorted([*reserved, *free])]
+    reserved = {best[part] for part in [part for part in role.parts if part in best][: max(1, most // 2)]}
+    free = [place for place in range(len(items)) if place not in reserved]
+    room = max(0, most - len(reserved))
+    yield from (items[place] for place in (*sorted({*reserved, *free[:room]}), *free[room:]))
 
 
 def by_part(role: Role, items: Iterable[tuple[T, str, str, str]]) -> Iterator[tuple[str, Sequence[T]]]:

@@ -264,6 +264,12 @@ async def test_each_role_gets_what_it_needs(bads: Store) -> None:
     assert [hit.memory.memory_id for hit in nobody] == [hit.memory.memory_id for hit in unknown]
 
 
+async def test_classic_knows_no_roles(bads: Store) -> None:
+    for query in ("BADs Russia", "sources of the market size", "what went wrong with actors"):
+        plain, judged = [await bads.hits(query, agent=agent, k=4, preset="classic") for agent in (None, "judge")]
+        assert [hit.memory.memory_id for hit in judged] == [hit.memory.memory_id for hit in plain]
+
+
 async def test_a_workspace_tunes_its_roles(bads: Store) -> None:
     before = await bads.hits("BADs Russia", agent="gardener")
     part = Part(title="What was registered", words=("registration", "certificate"), weight=1.5)
