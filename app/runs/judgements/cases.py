@@ -1,5 +1,6 @@
 """Assembles the judgements of a test case to its history: versions, and issues over them. Pure."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -334,8 +335,9 @@ def _line(version: CaseVersion) -> str:
         for name in (REOPENED, RECURRING, OPENED)
         if (titles := getattr(version, name))
     ]
+    passed = {True: "passed", False: "failed", None: ""}[version.passed]
     parts = [
-        ", ".join(filter(None, (scored, version.verdict or version.grade))),
+        ", ".join(filter(None, (scored, version.verdict or passed or version.grade))),
         _said(version.summary),
         "; ".join(named),
     ]
@@ -349,7 +351,7 @@ def _said(summary: str) -> str:
         if said and len(said) + len(sentence) > SAID_CHARACTERS:
             break
         said = f"{said} {sentence}".strip()
-    return said[:SAID_CHARACTERS].rstrip(". ")
+    return textwrap.shorten(said, SAID_CHARACTERS, placeholder=" …").rstrip(". ")
 
 
 def issues_text(history: CaseHistory) -> str:

@@ -17,6 +17,7 @@ from app.runs.judgements.judgement import (
     LISTED,
     MOST,
     NAME_CHARACTERS,
+    REPORTED,
     FoundIssue,
     FoundJudgement,
     first,
@@ -214,6 +215,8 @@ def _found(value: Any, pointer: str, basis: str, depth: int, *, judging: bool) -
         return
     facts = Facts()
     facts.take(value, pointer)
+    if not (depth or judging or facts.lists_issues):
+        basis = REPORTED
     own = facts.judgement(basis=basis, pointer=pointer, score_alone=judging and depth == 0)
     if own is not None and (facts.judges or judging or any(issue.severity for issue in facts.issues)):
         yield own

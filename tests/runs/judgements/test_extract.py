@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from app.runs.judgements.extract_text import found_in_report
-from app.runs.judgements.judgement import MENDED, OPEN, FoundIssue, FoundJudgement, case_key, named_in_path, versions_in
+from app.runs.judgements.judgement import (
+    JUDGED,
+    MENDED,
+    OPEN,
+    REPORTED,
+    FoundIssue,
+    FoundJudgement,
+    case_key,
+    named_in_path,
+    versions_in,
+)
 from benchmarks.judgements import as_stated
 
 
@@ -173,6 +183,13 @@ def test_a_score_history_is_a_judgement_of_each_version(content: Any) -> None:
 )
 def test_what_judges_nothing_gives_nothing(name: str, content: Any) -> None:
     assert found(name, content) == []
+
+
+def test_a_file_that_repeats_a_score_is_no_judge() -> None:
+    facts = {"score": 0.97, "passed": True}
+    bases = [one(f"t1/run_01/{name}.json", facts).basis for name in ("judgment", "run_result")]
+    assert bases == [JUDGED, REPORTED]
+    assert one("t1/run_01/output.json", {**facts, "issues": ["No sources"]}).basis == JUDGED
 
 
 def test_deep_and_hostile_documents_end() -> None:

@@ -15,12 +15,14 @@ from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
+from app.memories.memory import new_id
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.providers import NoopProvider
 from app.retrieval.rank.roles import Part, Role
 from app.retrieval.recall import Hit, Query
 from app.retrieval.roles import remove_role, save_role
-from app.runs.judgements.cases import CaseHistory, CaseIssue
+from app.runs.judgements.cases import CaseHistory, CaseIssue, Judgement, assembled, score_lines
+from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import get_case, list_cases, match_issues
 from app.runs.judgements.store import case as stored_case
 from app.runs.judgements.store import cases as cases_of
@@ -98,6 +100,13 @@ async def test_the_score_history_is_assembled_from_judgements(bads: Store) -> No
     assert {item.case_name for item in await list_cases(bads.database, workspace=bads.workspace)} == {
         "bads-russia", "cold-brew-vietnam", "pet-insurance-brazil",
     }  # fmt: skip
+
+
+def test_a_version_is_told_in_whole_words_with_its_outcome() -> None:
+    found = FoundJudgement(case="Tea", version="v1", score=9.0, passed=True, summary="interminable " * 20)
+    (line,) = score_lines(assembled("tea", [Judgement(judgement_id=new_id(), found=found)], {}))
+    assert line.startswith("- v1: 9.0/10, passed. interminable interminable")
+    assert line.endswith("interminable …")
 
 
 async def test_an_issue_over_versions_is_one_with_its_occurrences(bads: Store) -> None:
