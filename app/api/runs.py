@@ -67,7 +67,7 @@ class RunInput(RunChange, forbid_unknown_fields=True, kw_only=True):
 class OutcomeInput(Struct, forbid_unknown_fields=True):
     """A finished run to compress."""
 
-    output: Annotated[str, Meta(min_length=1, max_length=LARGEST_OUTPUT)]
+    output: Annotated[Output, Meta(description="may be left out with the `run_id` of a stored run that has one")] = ""
     task: Text = ""
     task_type: Name = ""
     queries: Texts = []
@@ -248,7 +248,7 @@ class RunsController(Controller):
     async def observe(
         self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
     ) -> Response[ObservationState]:
-        """Compress a finished run. 202 at once, or 200 once it is made with `?wait=true`."""
+        """Compress a finished run, stored or sent here. 202 at once, or 200 once it is made with `?wait=true`."""
         found = await observe(call, converted(data, Outcome), await call.tenant(), wait=wait)
         return Response(converted(found, ObservationState), status_code=_status(found))
 
@@ -282,18 +282,13 @@ async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool, must_e
         await learn_issues(database, call.services.counter, workspace=workspace, evaluator=evaluator, run=saved)
     if not remember:
         return Response(SavedRunView(run=shown_run(saved, RunView)), status_code=200)
-    observed = await observe(call, outcome_of(saved), workspace, wait=wait)
+    observed = await observe(call, Outcome(run_id=saved.run_id), workspace, wait=wait)
     view = SavedRunView(run=shown_run(saved, RunView), observation=converted(observed, ObservationState))
     return Response(view, status_code=_status(observed))
 
 
 def _status(observed: Recorded) -> int:
     return 200 if observed.outcome else 202
-
-
-def outcome_of(run: Run) -> Outcome:
-    """Returns the outcome to compress for a stored run. Its issues may still change, so they are read later."""
-    return converted(run, Outcome, output=run.output or "", issues=(), occurred_at=run.finished_at)
 
 
 def shown_run(run: Run, view: type[V]) -> V:

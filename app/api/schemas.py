@@ -112,7 +112,10 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     """One memory to store."""
 
     kind: Kind
-    body: Annotated[str, Meta(max_length=BODY_LIMIT, description="may be empty where an observation says it all")] = ""
+    body: Annotated[
+        str,
+        Meta(max_length=BODY_LIMIT, description="stands above an observation's facts; empty: its narrative"),
+    ] = ""
     title: Annotated[str, Meta(max_length=TITLE_LIMIT)] = ""
     source: SourceInput | None = None
     ordinal: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
@@ -128,7 +131,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     def memory(self) -> NewMemory:
         """Returns the value that the verb takes."""
         detail = None if self.observation is None else converted(self.observation, ObservationDetail)
-        body = self.body or (detail.body if detail else "")
+        body = detail.body(self.body) if detail else self.body
         embedding = None if self.embedding is None else self.embedding.given()
         return converted(self, NewMemory, body=body, observation=detail, embedding=embedding)
 

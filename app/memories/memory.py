@@ -54,10 +54,13 @@ class ObservationDetail:
     prompt: str | None = None
     """The prompt of the language model, kept for training data."""
 
-    @property
-    def body(self) -> str:
-        """The text that is stored and indexed: the narrative above the facts."""
-        return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
+    def body(self, given: str = "") -> str:
+        """Returns the text that is stored and indexed: the given body above the facts that it lacks.
+
+        Without a given body, the narrative is above all facts.
+        """
+        facts = [fact for fact in self.facts if fact not in given]
+        return "\n".join(part for part in (given or self.narrative, *(f"- {fact}" for fact in facts)) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

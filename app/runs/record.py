@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
+from app.db.session import Session
 from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
 from app.memories.browse import LARGEST_PAGE, with_memory
@@ -15,10 +16,13 @@ from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons
 from app.runs import store
 from app.runs.judgements import store as judgements
 from app.runs.judgements.extract import in_run
+from app.runs.observations.observation import Outcome
 from app.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory
 from app.safety.secrets import mask, masked_values
 from app.workspaces.resolve import made
 from app.workspaces.workspace import UNMADE, Workspace
+
+G = TypeVar("G", NewRun, Outcome)
 
 LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""
@@ -56,17 +60,26 @@ async def record_run(
             await store.lock(session, run.run_id)
             if must_exist and await store.find(session, run.run_id) is None:
                 raise NotFound(f"there is no run {run.run_id!r} in workspace {workspace.name}")
-            saved, is_new = await store.save(session, run)
+            saved, is_new = await save_run(session, run, known_first=known_first)
             if needs_output:
                 _check_output(saved.output)
-            if run.final_score is not None or run.verdict:
-                held = await store.held_by(session, run.run_id)
-                await memories.lock(session, held)
-                await store.judge(session, held, known_first=known_first)
-            await judgements.note_run(session, run.run_id, in_run(run.run_id, saved))
             return saved, is_new
 
     return await again_after_deadlock(attempt)
+
+
+async def save_run(session: Session, run: NewRun, *, known_first: bool = False) -> tuple[Run, bool]:
+    """Stores a checked run and judges its observations; returns the stored run, and whether it is new.
+
+    The caller holds the run's lock.
+    """
+    saved, is_new = await store.save(session, run)
+    if run.final_score is not None or run.verdict:
+        held = await store.held_by(session, run.run_id)
+        await memories.lock(session, held)
+        await store.judge(session, held, known_first=known_first)
+    await judgements.note_run(session, run.run_id, in_run(run.run_id, saved))
+    return saved, is_new
 
 
 def _check_output(output: str | None) -> None:
@@ -81,18 +94,19 @@ def _storable(run: NewRun, *, mask: bool) -> NewRun:
         InvalidInput: a field is not valid.
     """
     check_run(run)
-    return _counted(masked_values(run) if mask else run)
+    return counted(masked_values(run) if mask else run)
 
 
-def _counted(run: NewRun) -> NewRun:
-    """Returns the run with its output's lines and bytes, if they are not given."""
-    if run.output is None:
-        return run
-    lines = run.output.count("\n") + (not run.output.endswith("\n") and bool(run.output))
+def counted(given: G) -> G:
+    """Returns a run or an outcome with its output's lines and bytes, if they are not given."""
+    output = given.output
+    if output is None:
+        return given
+    lines = output.count("\n") + (not output.endswith("\n") and bool(output))
     return replace(
-        run,
-        lines=lines if run.lines is None else run.lines,
-        bytes=len(run.output.encode()) if run.bytes is None else run.bytes,
+        given,
+        lines=lines if given.lines is None else given.lines,
+        bytes=len(output.encode()) if given.bytes is None else given.bytes,
     )
 
 

@@ -141,13 +141,15 @@ class Recorded:
 
     observation_id: UUID
     outcome: str | None
-    """STORED, JOINED (an earlier memory says the same), REFUSED, or DELETED since; None while it is queued."""
+    """STORED, JOINED (an earlier memory says the same), REFUSED, DELETED or SUPERSEDED since; None while it is
+    queued."""
     reason: str
     memory_id: UUID | None
     """The id of the memory that holds the observation."""
 
 
 DELETED_SINCE = "a person deleted its memory, which is not stored again; restore it, or send another output"
+SUPERSEDED_SINCE = "an observation that says more, or was judged better, took its place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

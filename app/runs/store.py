@@ -10,9 +10,19 @@ import msgspec
 from app.db.session import Row, Session
 from app.memories import changes
 from app.memories.changes import Judgement
-from app.memories.memory import DELETED, Memory, in_utc
+from app.memories.memory import DELETED, SUPERSEDED, Memory, in_utc
 from app.memories.store import SHOWN, SHOWN_COLUMNS, memory_of
-from app.runs.run import DELETED_SINCE, GivenMemory, MemoryTeller, MemoryUse, NewRun, Recorded, Run, RunPoint
+from app.runs.run import (
+    DELETED_SINCE,
+    SUPERSEDED_SINCE,
+    GivenMemory,
+    MemoryTeller,
+    MemoryUse,
+    NewRun,
+    Recorded,
+    Run,
+    RunPoint,
+)
 
 COLUMNS = ", ".join(Run.__slots__)
 MERGED = {
@@ -162,7 +172,10 @@ ORDER BY r.created_at, r.recall_id, h.rank LIMIT %(limit)s
 """
 
 RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
-    c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted
+    c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted,
+    m.retired_as IS NOT DISTINCT FROM 'superseded' AS superseded, (
+        SELECT o.superseded_by FROM observations o WHERE o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
+    ) AS superseded_by
 """
 """Columns of a compression `c` and its memory `m`."""
 
@@ -296,7 +309,12 @@ async def compression_of(session: Session, run_id: str) -> Recorded | None:
 
 def recorded_of(row: Row) -> Recorded:
     """Returns the state of an observation from a row with RECORDED."""
-    outcome, reason = (DELETED, DELETED_SINCE) if row.deleted else (row.outcome, row.reason)
+    outcome, reason = row.outcome, row.reason
+    if row.deleted:
+        outcome, reason = DELETED, DELETED_SINCE
+    elif row.superseded:
+        outcome = SUPERSEDED
+        reason = SUPERSEDED_SINCE + (f": {row.superseded_by}" if row.superseded_by else "")
     return Recorded(observation_id=row.observation_id, outcome=outcome, reason=reason, memory_id=row.memory_id)
 
 

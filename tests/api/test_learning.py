@@ -347,7 +347,7 @@ async def test_what_a_database_cannot_hold_is_named(client: httpx.AsyncClient, f
 @pytest.mark.parametrize("together", [True, False])
 async def test_runs_that_say_one_text_are_all_known(client: httpx.AsyncClient, *, together: bool) -> None:
     def line(run_id: str, score: float, tag: str) -> str:
-        detail = {"task": "theta task", "facts": [f"fact {tag}"], "verdict": f"verdict {tag}"}
+        detail = {"task": "theta task", "facts": ["Theta used 7 GB"], "verdict": f"verdict {tag}"}
         return json.dumps(
             {
                 "kind": "observation", "body": "Theta used 7 GB on 3 nodes in Lima.", "run_id": run_id,
@@ -362,7 +362,7 @@ async def test_runs_that_say_one_text_are_all_known(client: httpx.AsyncClient, *
     (memory,) = (await get(client, "/api/memories"))["memories"]
     assert (memory["run_id"], memory["final_score"], memory["tags"]) == ("r1", 9.0, ["a", "b"])
     assert memory["metadata"] == {"a": 1, "b": 1}
-    assert (memory["observation"]["verdict"], memory["observation"]["facts"]) == ("verdict a", ["fact a"])
+    assert (memory["observation"]["verdict"], memory["observation"]["facts"]) == ("verdict a", ["Theta used 7 GB"])
     uses = await get(client, f"/api/memories/{memory['id']}/runs")
     assert [(said["run_id"], said["final_score"], said["verdict"]) for said in uses["said_by"]] == [
         ("r1", 9.0, "verdict a"), ("r2", 2.0, "verdict b"),

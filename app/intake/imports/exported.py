@@ -119,7 +119,7 @@ def observation_of(fields: Mapping[str, Any]) -> NewMemory:
     return NewMemory(
         kind="observation",
         title=text("title"),
-        body=text("body") or detail.body,
+        body=detail.body(text("body")),
         tags=_tags(fields.get("tags")),
         metadata=metadata or {},
         run_id=text("run_id") or None,

@@ -40,7 +40,7 @@ async def compressed(outcome: Outcome, provider: EmbeddingProvider, chat: Chat |
     """
     made, reason = await _by_model(outcome, chat) if chat is not None else (None, "")
     if made is None or not made.title or len(made.facts) < FEWEST_FACTS:
-        made = _filled(made, await _extracted(outcome, provider), reason)
+        made = _filled(made, await _extracted(outcome, provider, made.narrative if made else ""), reason)
     return replace(made, facts=(*made.facts, *issue_facts(outcome.issues, evaluator)))
 
 
@@ -63,11 +63,11 @@ def not_taken(reason: str) -> str:
     return short
 
 
-async def _extracted(outcome: Outcome, provider: EmbeddingProvider) -> Compressed:
+async def _extracted(outcome: Outcome, provider: EmbeddingProvider, narrative: str) -> Compressed:
     """Extracts in threads, so that other requests are served meanwhile: an output of 5 MB takes seconds."""
     chosen = await asyncio.to_thread(lambda: most_central(sentences(outcome.output), EMBEDDED_SENTENCES))
     vectors, task = await _vectors(outcome, chosen, provider)
-    return await asyncio.to_thread(extracted, outcome, chosen, vectors, task)
+    return await asyncio.to_thread(extracted, outcome, chosen, vectors, task, narrative)
 
 
 async def _vectors(

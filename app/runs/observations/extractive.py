@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.models.protocols import Matrix, Vector
@@ -56,19 +56,22 @@ class _Candidate(NamedTuple):
 
 
 def extracted(
-    outcome: Outcome, sentences: Sequence[Sentence], vectors: Matrix | None, task: Vector | None
+    outcome: Outcome,
+    sentences: Sequence[Sentence],
+    vectors: Matrix | None,
+    task: Vector | None,
+    narrative: str = "",
 ) -> Compressed:
-    """Compresses an outcome to title, narrative and facts in its own words.
+    """Compresses an outcome to title, narrative and facts in its own words; a given `narrative` is kept.
 
     `vectors` has a unit row for each sentence, `task` is the vector of the task; without them words are compared.
     """
-    candidates = _candidates(outcome, sentences, vectors, task)
-    narrative, title = _narrative(candidates), extracted_title(outcome)
-    text = " ".join(item.sentence.text for item in narrative)
+    candidates, title = _candidates(outcome, sentences, vectors, task), extracted_title(outcome)
+    text = narrative or " ".join(item.sentence.text for item in _narrative(candidates))
     return Compressed(
         title=title,
         narrative=text or in_one_line(outcome.task) or title,
-        facts=tuple(_facts(candidates, {item.sentence.place for item in narrative})),
+        facts=tuple(_facts(candidates, text)),
         compressor=EXTRACTIVE,
     )
 
@@ -154,11 +157,10 @@ def _similarity(one: _Candidate, other: _Candidate) -> float:
     return float(one.vector @ other.vector)
 
 
-def _facts(candidates: Sequence[_Candidate], in_narrative: Set[int]) -> list[str]:
-    """Chooses the most specific distinct sentences; takes sentences of the narrative only if the others are too few."""
-    others = [item for item in candidates if item.sentence.place not in in_narrative]
+def _facts(candidates: Sequence[_Candidate], narrative: str) -> list[str]:
+    """Chooses the most specific distinct sentences that the narrative does not have."""
     order = sorted(
-        others if len(others) >= MOST_FACTS else candidates,
+        (item for item in candidates if item.sentence.text not in narrative),
         key=lambda item: (-_specificity(item.sentence.text), -item.centrality, item.sentence.place),
     )
     chosen: list[Sentence] = []

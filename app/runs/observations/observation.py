@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from app.runs.run import Run
+from app.runs.run import NewRun, Run
 from app.text.sentences import sentences_of
 
 TITLE_CHARACTERS = 80
@@ -23,8 +23,8 @@ LLM, EXTRACTIVE = "llm", "extractive"
 class Outcome:
     """A finished run, with the fields that are compressed."""
 
-    task: str
-    output: str
+    task: str = ""
+    output: str = ""
     task_type: str = ""
     queries: tuple[str, ...] = ()
     lines: int | None = None
@@ -58,6 +58,34 @@ class Compressed:
     def body(self) -> str:
         """The text that is stored and indexed: the narrative above the facts."""
         return "\n".join(part for part in (self.narrative, *(f"- {fact}" for fact in self.facts)) if part)
+
+
+SHARED = tuple(name for name in Outcome.__slots__ if name in NewRun.__slots__)
+"""The fields that an outcome and its run both have."""
+
+
+def said(outcome: Outcome) -> dict[str, Any]:
+    """Returns the fields of an outcome that are not empty."""
+    fields = {name: getattr(outcome, name) for name in Outcome.__slots__}
+    return {name: value for name, value in fields.items() if value not in (None, "", ())}
+
+
+def completed(outcome: Outcome, run: Run) -> Outcome:
+    """Returns the outcome with its run's values for what it leaves out, except the issues, which may still change."""
+    known = {name: getattr(run, name) for name in SHARED if name != "issues"}
+    return Outcome(**{**known, "occurred_at": run.finished_at, **said(outcome)})
+
+
+def finished_run(outcome: Outcome) -> NewRun:
+    """Returns the run of an outcome that names it."""
+    shared = {name: value for name, value in said(outcome).items() if name in SHARED}
+    return NewRun(**shared, finished_at=outcome.occurred_at)
+
+
+def missing(told: NewRun, run: Run) -> NewRun:
+    """Returns the fields that a stored run lacks."""
+    stored = {name for name in NewRun.__slots__ if getattr(run, name) not in (None, "", (), {})}
+    return replace(told, **dict.fromkeys(stored - {"run_id"}))  # type: ignore[arg-type]  # no other is needed
 
 
 def as_judged(request: Outcome, run: Run) -> Outcome:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import COMPRESS, Across, Session
-from app.errors import NotFound, Refused, check
+from app.errors import InvalidInput, NotFound, Refused, check
 from app.index.indexing import reindex_memories
 from app.index.vectors import embedded_text
 from app.links.store import forget_found
@@ -22,9 +22,9 @@ from app.runs import store as runs
 from app.runs.judgements import store as judgements
 from app.runs.judgements.extract import in_run
 from app.runs.observations import store
-from app.runs.observations.observation import Outcome, is_issue_fact, issue_facts
+from app.runs.observations.observation import Outcome, completed, finished_run, is_issue_fact, issue_facts, missing
 from app.runs.observations.store import Asked, Held
-from app.runs.record import check_run
+from app.runs.record import check_run, counted, save_run
 from app.runs.run import NewRun, Recorded, Run
 from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
@@ -49,36 +49,67 @@ class Compressor:
 async def request_observation(database: Database, *, workspace: Workspace, outcome: Outcome, mask: bool = True) -> UUID:
     """Stores an outcome and asks a worker to compress it; returns the observation's id.
 
-    A run has one observation for each of its tasks, even if it is sent several times. A new output of a run is
-    compressed again, and replaces the observation of the earlier output.
+    An outcome without an output is completed by its stored run; an outcome with one is stored as its run, too. A run
+    has one observation for each of its tasks, even if it is sent several times. A new output of a run is compressed
+    again, and replaces the observation of the earlier output.
 
     Raises:
-        InvalidInput: a field is not valid.
+        InvalidInput: a field is not valid, or there is no output and no stored run with one.
         Refused: the output is empty, boilerplate, or a stack trace without a message.
     """
     _check(outcome)
-    reason = await asyncio.to_thread(worthless, outcome.output)
+    kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
+    kept = kept if kept.output else await _of_stored_run(database, workspace, kept)
+    reason = await asyncio.to_thread(worthless, kept.output)
     if reason is not None:
         async with database.session(await made(database, workspace)) as session:
             await memories.add_refusals(session, Counter([reason]))
         raise Refused("output", MEANINGS[reason], reason=reason)
-    kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
-    async with database.session(await made(database, workspace)) as session:
-        observation_id = await store.ask(session, kept)
-        run = None if kept.run_id is None else await runs.find(session, kept.run_id)
-        if run is None or not (run.verdict or run.final_score is not None):
+    target, kept = await made(database, workspace), await asyncio.to_thread(counted, kept)
+
+    async def attempt() -> UUID:
+        async with database.session(target) as session:
+            run = await _its_run(session, kept)
+            observation_id = await store.ask(session, kept)
             run_id = kept.run_id or f"observation {observation_id}"
-            await judgements.note_run(session, run_id, in_run(run_id, kept))
-        await ask_worker(session, observation_id)
-    return observation_id
+            judgement = in_run(run_id, kept)
+            if judgement is not None and (run is None or not (run.verdict or run.final_score is not None)):
+                await judgements.note_run(session, run_id, judgement)
+            await ask_worker(session, observation_id)
+            return observation_id
+
+    return await again_after_deadlock(attempt)
 
 
 def _check(outcome: Outcome) -> None:
     """Raises InvalidInput if a field is not valid; an outcome is checked like its run."""
-    shared = {name: getattr(outcome, name) for name in Outcome.__slots__ if name in NewRun.__slots__}
-    check_run(NewRun(**{**shared, "run_id": outcome.run_id or "unnamed", "started_at": outcome.occurred_at}))
+    check_run(finished_run(replace(outcome, run_id=outcome.run_id or "unnamed")))
     check(unstorable({"tags": outcome.tags, "language": outcome.language or ""}))
     check_language(outcome.language)
+
+
+async def _of_stored_run(database: Database, workspace: Workspace, outcome: Outcome) -> Outcome:
+    async with database.session(workspace, transaction=False) as session:
+        run = None if outcome.run_id is None else await runs.find(session, outcome.run_id)
+    if run is None or not run.output:
+        raise InvalidInput("output", "is missing: send it, or the run_id of a stored run that has an output")
+    return completed(outcome, run)
+
+
+async def _its_run(session: Session, outcome: Outcome) -> Run | None:
+    """Stores what an outcome says of its run, if it names one; returns the run.
+
+    A run of the same task takes another output. Of a run with another task, only missing fields are filled.
+    """
+    if outcome.run_id is None:
+        return None
+    await runs.lock(session, outcome.run_id)
+    run, told = await runs.find(session, outcome.run_id), finished_run(outcome)
+    if run is not None and not (outcome.task in {"", run.task} and outcome.output != run.output):
+        told = missing(told, run)
+    if run is None or told != NewRun(run_id=outcome.run_id):
+        run, _ = await save_run(session, told)
+    return run
 
 
 async def ask_worker(session: Session, observation_id: UUID) -> None:

@@ -179,6 +179,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   stored: "This run was stored as an observation:",
   joined: "An earlier memory already has the same content.",
   deleted: "The observation was deleted. You can restore it from the trash.",
+  superseded: "A later observation took its place: it says more, or was judged better.",
   refused: "The observation was refused",
 };
 
