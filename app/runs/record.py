@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
@@ -16,13 +16,10 @@ from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons
 from app.runs import store
 from app.runs.judgements import store as judgements
 from app.runs.judgements.extract import in_run
-from app.runs.observations.observation import Outcome
 from app.runs.run import MemoryUses, NewRun, Run, RunPoint, RunStory
 from app.safety.secrets import mask, masked_values
 from app.workspaces.resolve import made
 from app.workspaces.workspace import UNMADE, Workspace
-
-G = TypeVar("G", NewRun, Outcome)
 
 LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""
@@ -94,20 +91,15 @@ def _storable(run: NewRun, *, mask: bool) -> NewRun:
         InvalidInput: a field is not valid.
     """
     check_run(run)
-    return counted(masked_values(run) if mask else run)
+    run = masked_values(run) if mask else run
+    counted = {} if run.output is None else counts(run.output)
+    return replace(run, **{name: value for name, value in counted.items() if getattr(run, name) is None})
 
 
-def counted(given: G) -> G:
-    """Returns a run or an outcome with its output's lines and bytes, if they are not given."""
-    output = given.output
-    if output is None:
-        return given
+def counts(output: str) -> dict[str, Any]:
+    """Returns the numbers of an output's lines and bytes."""
     lines = output.count("\n") + (not output.endswith("\n") and bool(output))
-    return replace(
-        given,
-        lines=lines if given.lines is None else given.lines,
-        bytes=len(output.encode()) if given.bytes is None else given.bytes,
-    )
+    return {"lines": lines, "bytes": len(output.encode())}
 
 
 def check_run(run: NewRun) -> None:

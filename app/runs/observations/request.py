@@ -22,9 +22,17 @@ from app.runs import store as runs
 from app.runs.judgements import store as judgements
 from app.runs.judgements.extract import in_run
 from app.runs.observations import store
-from app.runs.observations.observation import Outcome, completed, finished_run, is_issue_fact, issue_facts, missing
+from app.runs.observations.observation import (
+    Outcome,
+    completed,
+    finished_run,
+    is_issue_fact,
+    issue_facts,
+    missing,
+    said,
+)
 from app.runs.observations.store import Asked, Held
-from app.runs.record import check_run, counted, save_run
+from app.runs.record import check_run, counts, save_run
 from app.runs.run import NewRun, Recorded, Run
 from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
@@ -65,7 +73,7 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
         async with database.session(await made(database, workspace)) as session:
             await memories.add_refusals(session, Counter([reason]))
         raise Refused("output", MEANINGS[reason], reason=reason)
-    target, kept = await made(database, workspace), await asyncio.to_thread(counted, kept)
+    target, kept = await made(database, workspace), Outcome(**{**counts(kept.output), **said(kept)})
 
     async def attempt() -> UUID:
         async with database.session(target) as session:
