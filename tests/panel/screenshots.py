@@ -39,6 +39,7 @@ VIEWS = {
     "graph": "/graph",
     "runs": "/runs",
     "run": "/runs?run=run-024",
+    "recalls": "/recalls",
     "ask": "/ask?q=scout+actors+results+BADs+Russia&agent=director",
     "health": "/status",
 }
