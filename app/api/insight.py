@@ -93,12 +93,16 @@ def _node(memory: Shown, point: Point) -> NodeView:
     return NodeView(memory.memory_id, *PLACE(point), *SHOWN(memory))
 
 
+NovelText = Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]
+
+
 class NoveltyInput(Struct, forbid_unknown_fields=True):
     """Texts to be compared with what is stored."""
 
-    results: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=LONGEST_RESULT)]], Meta(min_length=1, max_length=MOST_RESULTS)
-    ]
+    results: Annotated[list[NovelText], Meta(min_length=1, max_length=MOST_RESULTS)]
+    known: Annotated[
+        list[NovelText], Meta(max_length=MOST_RESULTS, description="texts of this run so far, which are not stored")
+    ] = []
     task: Annotated[
         str,
         Meta(
@@ -138,5 +142,7 @@ class NoveltyController(Controller):
     async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> NoveltyView:
         """How much each text adds beyond what is stored, with the nearest memories."""
         target, provider = await call.tenant(), call.services.provider
-        found = await novelty(call.database, provider, workspace=target, task=data.task, results=data.results)
+        found = await novelty(
+            call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known
+        )
         return converted(found, NoveltyView)

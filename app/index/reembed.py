@@ -17,7 +17,7 @@ from app.index import models, vectors
 from app.index.indexing import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.index.models import StoredModel
 from app.index.vectors import by_workspace, embedded_text
-from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector
 from app.models.providers import provider_from, provider_named
 from app.settings import Settings
 from app.workspaces.workspace import UNMADE
@@ -268,7 +268,7 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
     return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
 
 
-def speaking(provider: EmbeddingProvider, name: str | None) -> EmbeddingProvider:
+def speaking(provider: QueryEmbedder, name: str | None) -> QueryEmbedder:
     """Returns the provider of the served model if it is ready, else the provider that embeds now.
 
     Just after a change of model it does not return the following provider, but that of the served model. A caller who

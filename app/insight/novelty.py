@@ -74,24 +74,33 @@ class Novelty:
 
 
 async def novelty(
-    database: Database, provider: EmbeddingProvider, *, workspace: Workspace, task: str, results: Sequence[str]
+    database: Database,
+    provider: EmbeddingProvider,
+    *,
+    workspace: Workspace,
+    task: str,
+    results: Sequence[str],
+    known: Sequence[str] = (),
 ) -> Novelty:
-    """Returns how much each of these texts adds beyond what the workspace holds, 0 to 1, with the nearest memories.
+    """Returns how much each of these texts adds, 0 to 1, with the nearest memories.
 
-    A long text is compared passage by passage; its novelty is the mean of the passages', weighted by their lengths. The
-    words, numbers and names of the task count neither for a text nor against it.
+    A text adds what is neither in the workspace, nor in the `known` texts, nor in the results before it. A long text is
+    compared passage by passage; its novelty is the mean of the passages', weighted by their lengths. The words, numbers
+    and names of the task count neither for a text nor against it.
 
     Raises:
         InvalidInput: there are no texts or too many, or a text is empty or too long.
         DatabaseUnavailable: the database does not answer.
     """
-    _check(task, results)
-    parts = await asyncio.to_thread(_parts, results)
-    chosen = list(dict.fromkeys(passage for part in parts for passage in part.chosen))
-    found = await _found(database, await _embedded(provider, chosen), workspace, chosen)
+    _check(task, results, known)
+    parts, others = await asyncio.to_thread(lambda: (_parts(results), _parts(known)))
+    chosen, heard = (list(dict.fromkeys(text for part in some for text in part.chosen)) for some in (parts, others))
+    embedded = await _embedded(provider, list(dict.fromkeys((*chosen, *heard))))
+    found = await _found(database, embedded, workspace, chosen)
     reasons = [item for finding in found.values() for item in finding.degraded if item.arm == VECTOR_ARM]
     path = LEXICAL if any(item.silent for item in reasons) else VECTOR
-    judged = await asyncio.to_thread(_judged, parts, found, Profile(task), path)
+    comparison = _Comparison(found, embedded if path == VECTOR else None, Profile(task))
+    judged = await asyncio.to_thread(comparison.judged, parts, heard)
     return Novelty(
         novelty=_mean([item.novelty for item in judged], [tokens_about(text) for text in results]),
         results=tuple(judged),
@@ -100,13 +109,16 @@ async def novelty(
     )
 
 
-def _check(task: str, results: Sequence[str]) -> None:
-    if not 1 <= len(results) <= MOST_RESULTS:
-        raise InvalidInput("results", f"1 to {MOST_RESULTS} texts are taken")
-    for place, text in enumerate(results):
-        if not text.strip() or len(text) > LONGEST_RESULT:
-            raise InvalidInput(f"results[{place}]", f"has 1 to {LONGEST_RESULT:,} characters that say something")
-    check(unstorable({"results": list(results), "task": task}))
+def _check(task: str, results: Sequence[str], known: Sequence[str]) -> None:
+    if not results:
+        raise InvalidInput("results", "needs a text")
+    for name, texts in (("results", results), ("known", known)):
+        if len(texts) > MOST_RESULTS:
+            raise InvalidInput(name, f"at most {MOST_RESULTS} texts are taken")
+        for place, text in enumerate(texts):
+            if not text.strip() or len(text) > LONGEST_RESULT:
+                raise InvalidInput(f"{name}[{place}]", f"has 1 to {LONGEST_RESULT:,} characters that say something")
+        check(unstorable({name: list(texts), "task": task}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +149,6 @@ class _Embedded:
         """Stores the vectors of these texts."""
         self._vectors.update(zip(texts, matrix, strict=True))
 
-    async def start(self) -> None:
-        """Does nothing, because the vectors exist already."""
-
     async def embed_query(self, text: str) -> Vector:
         """Returns the text's vector, which exists already.
 
@@ -150,12 +159,9 @@ class _Embedded:
             raise EmbeddingUnavailable(self._refusal)
         return self._vectors[text]
 
-    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Raises an error; it is never called, because stored memories already have their vectors."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """Does nothing, because there is nothing to release."""
+    def similarities(self, text: str, others: Sequence[str]) -> list[float]:
+        """Returns the cosines of a text and others."""
+        return [float(self._vectors[text] @ self._vectors[other]) for other in others]
 
 
 async def _embedded(provider: EmbeddingProvider, chosen: Sequence[str]) -> _Embedded:
@@ -186,35 +192,64 @@ async def _found(
     return found
 
 
-def _judged(parts: Sequence[_Parts], found: Mapping[str, Finding], task: Profile, path: str) -> list[ResultNovelty]:
-    memories: dict[UUID, Profile] = {}
-    scores = {passage: _score(passage, finding.hits, task, path, memories) for passage, finding in found.items()}
-    return [
-        ResultNovelty(
-            novelty=_mean(
-                [scores[passage].novelty for passage in part.chosen], [tokens_about(passage) for passage in part.chosen]
-            ),
-            nearest=_nearest([(found[passage].hits, scores[passage]) for passage in part.chosen]),
-            passages=part.total,
-            compared=len(part.chosen),
+class _Comparison:
+    """Compares passages with the memories found for them and with texts; makes the profile of each only once."""
+
+    def __init__(self, found: Mapping[str, Finding], embedded: _Embedded | None, task: Profile) -> None:
+        self._found, self._embedded, self._task = found, embedded, task
+        self._profiles: dict[UUID | str, Profile] = {}
+
+    def judged(self, parts: Sequence[_Parts], known: Sequence[str]) -> list[ResultNovelty]:
+        """Returns the novelty of each text; the passages of a text are known to the texts after it."""
+        heard = dict.fromkeys(known)
+        judged = []
+        for part in parts:
+            scores = [self._score(passage, list(heard)) for passage in part.chosen]
+            weights = [tokens_about(passage) for passage in part.chosen]
+            hits = [self._found[passage].hits for passage in part.chosen]
+            novelty, nearest = (
+                _mean([item.novelty for item in scores], weights),
+                _nearest(list(zip(hits, scores, strict=True))),
+            )
+            judged.append(
+                ResultNovelty(novelty=novelty, nearest=nearest, passages=part.total, compared=len(part.chosen))
+            )
+            heard |= dict.fromkeys(part.chosen)
+        return judged
+
+    def _score(self, passage: str, heard: Sequence[str]) -> Score:
+        """Compares one passage with its memories, and with as many of the texts, those nearest to it."""
+        hits = self._found[passage].hits
+        others = self._nearest_of(passage, heard)
+        memories = [
+            self._profile(hit.memory.memory_id, embedded_text(hit.title, hit.body)[:LONGEST_COMPARED]) for hit in hits
+        ]
+        by_meaning = [hit.explain["similarity"] if self._embedded else None for hit in hits]
+        return scored(
+            self._profile(passage, passage),
+            [*memories, *(self._profile(text, text) for text, _ in others)],
+            [*by_meaning, *(similarity for _, similarity in others)],
+            self._task,
         )
-        for part in parts
-    ]
 
+    def _nearest_of(self, passage: str, heard: Sequence[str]) -> list[tuple[str, float | None]]:
+        if self._embedded is not None:
+            similar = zip(heard, self._embedded.similarities(passage, heard), strict=True)
+            return sorted(similar, key=lambda item: -item[1])[:COMPARED]  # type: ignore[return-value]  # none is None
+        words = set(self._profile(passage, passage).content)
+        shared = {text: len(words.intersection(self._profile(text, text).content)) for text in heard}
+        return [(text, None) for text in sorted(heard, key=lambda text: -shared[text])[:COMPARED]]
 
-def _score(passage: str, hits: Sequence[Hit], task: Profile, path: str, memories: dict[UUID, Profile]) -> Score:
-    """Compares one passage with its memories; the profile of each memory is made once for all passages."""
-    for hit in hits:
-        if hit.memory.memory_id not in memories:
-            memories[hit.memory.memory_id] = Profile(embedded_text(hit.title, hit.body)[:LONGEST_COMPARED])
-    similarities = [hit.explain["similarity"] if path == VECTOR else None for hit in hits]
-    return scored(Profile(passage), [memories[hit.memory.memory_id] for hit in hits], similarities, task)
+    def _profile(self, key: UUID | str, text: str) -> Profile:
+        if key not in self._profiles:
+            self._profiles[key] = Profile(text)
+        return self._profiles[key]
 
 
 def _nearest(judged: Sequence[tuple[Sequence[Hit], Score]]) -> tuple[Nearest, ...]:
     best: dict[UUID, Nearest] = {}
     for hits, score in judged:
-        for hit, share in zip(hits, score.shares, strict=True):
+        for hit, share in zip(hits, score.shares, strict=False):  # the other shares are of texts
             item = Nearest(memory_id=hit.memory.memory_id, title=hit.title, similarity=1 - share)
             if item.memory_id not in best or item.similarity > best[item.memory_id].similarity:
                 best[item.memory_id] = item

@@ -24,8 +24,8 @@ class TokenCounter(Protocol):
         ...
 
 
-class EmbeddingProvider(Protocol):
-    """Turns texts into vectors. Vectors of two different `model_id`s are never compared."""
+class QueryEmbedder(Protocol):
+    """Turns queries into vectors. Vectors of two different `model_id`s are never compared."""
 
     @property
     def model_id(self) -> str:
@@ -42,19 +42,23 @@ class EmbeddingProvider(Protocol):
         """False if there are no vectors at all (`noop`): answers then name the vector arm as degraded."""
         ...
 
-    async def start(self) -> None:
-        """Prepares the model (writes, loads, warms it up) off the event loop. May be called twice.
-
-        Raises:
-            EmbeddingUnavailable: the model cannot be prepared or does not answer.
-        """
-        ...
-
     async def embed_query(self, text: str) -> Vector:
         """Embeds one query. Concurrent calls are batched.
 
         Raises:
             EmbeddingUnavailable: the model gives no vector now.
+        """
+        ...
+
+
+class EmbeddingProvider(QueryEmbedder, Protocol):
+    """Turns queries and documents into vectors."""
+
+    async def start(self) -> None:
+        """Prepares the model (writes, loads, warms it up) off the event loop. May be called twice.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be prepared or does not answer.
         """
         ...
 

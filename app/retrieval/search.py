@@ -18,7 +18,7 @@ from app.index.vectors import as_literal, embedded_text
 from app.links.relations import SAME_TASK
 from app.memories.filters import Filters
 from app.memories.memory import Memory
-from app.models.protocols import EmbeddingProvider, Reranker, Vector
+from app.models.protocols import EmbeddingProvider, QueryEmbedder, Reranker, Vector
 from app.retrieval.candidates import (
     POOL_OF_A_ROLE,
     SPARE,
@@ -142,7 +142,7 @@ class _Call(NamedTuple):
 
 async def find(
     database: Database,
-    provider: EmbeddingProvider,
+    provider: QueryEmbedder,
     *,
     workspace: Workspace,
     query: Query,
@@ -177,7 +177,7 @@ async def find(
     return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
 
 
-async def _embedded(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str | None]:
+async def _embedded(provider: QueryEmbedder, text: str) -> tuple[Vector | None, str | None]:
     """Returns the query's vector, or the reason why it has none."""
     if not provider.enabled:
         return None, None
@@ -215,7 +215,7 @@ def _nothing_stored(workspace: str) -> tuple[Degradation, ...]:
 
 
 def _degradations(
-    provider: EmbeddingProvider, question: Question, query: str, refusal: str | None
+    provider: QueryEmbedder, question: Question, query: str, refusal: str | None
 ) -> tuple[Degradation, ...]:
     known = question.survey
     vector = vector_degradation(provider, known.model, pending=known.pending, live=known.live, refusal=refusal)
@@ -225,7 +225,7 @@ def _degradations(
 
 
 def vector_degradation(
-    provider: EmbeddingProvider, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
+    provider: QueryEmbedder, stored: StoredModel | None, *, pending: int, live: int, refusal: str | None = None
 ) -> Degradation | None:
     """Returns the degradation of the vector arm; None if it serves in full.
 
@@ -241,7 +241,7 @@ def vector_degradation(
     return Degradation(arm=VECTOR, reason=silent or reason, silent=is_silent)
 
 
-def _mismatch(provider: EmbeddingProvider, stored: StoredModel | None) -> str | None:
+def _mismatch(provider: QueryEmbedder, stored: StoredModel | None) -> str | None:
     """Returns the reason why stored vectors cannot be compared with the provider's; None if they can."""
     if not provider.enabled:
         return "embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)"

@@ -1,6 +1,7 @@
 """Novelty on both paths: a copy, the same facts in other words, other facts in the same words, something else."""
 
 import asyncio
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -238,3 +239,34 @@ def test_a_denial_is_news() -> None:
 def test_what_says_nothing_adds_nothing(text: str) -> None:
     assert scored(Profile(text), [], [], NOTHING).novelty == 0
     assert scored(Profile(text), [Profile(OTHER)], [0.1], NOTHING).novelty == 0
+
+
+async def test_what_this_run_knows_already_is_not_new(
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    await store(database, counter, comparing, workspace, note("The harbour keeper repaired the roof of the old mill."))
+
+    async def of(*results: str, known: Sequence[str] = ()) -> list[float]:
+        found = await novelty(database, comparing, workspace=workspace, task="", results=results, known=known)
+        return [item.novelty for item in found.results]
+
+    (alone,) = await of(STORED)
+    assert alone > 0.8
+    assert await of(STORED, STORED, STORED) == [alone, 0, 0]
+    assert await of(STORED, known=[STORED]) == [0]
+    assert (await of(OTHER, known=[STORED]))[0] > 0.5
+    first, second = await of(STORED, OTHER)
+    assert first == alone
+    assert 0.5 < second < alone
+
+
+async def test_a_text_made_of_several_known_texts_is_known(
+    database: Database, comparing: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    await store(database, counter, comparing, workspace, note("Nothing of this."))
+    found = await novelty(
+        database, comparing, workspace=workspace, task="", results=[" ".join(PROSE[:6]), f"{PROSE[3]} {STORED}"],
+        known=[" ".join(PROSE[:4]), *PROSE[4:6]],
+    )  # fmt: skip
+    assert found.results[0].novelty == 0
+    assert found.results[1].novelty > 0.3
