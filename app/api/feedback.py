@@ -179,6 +179,13 @@ class LifecycleController(Controller):
         """Memories that the injection scan took out, each with its findings."""
         return await _retired(call, QUARANTINED, limit, offset)
 
+    @get("/memories/suspect", responses=PROBLEMS)
+    async def suspect(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
+        """Memories that the injection scan suspects: searches find them, and no history shows them."""
+        tenant = await call.tenant()
+        found = await lifecycle.suspects(call.database, workspace=tenant, limit=limit, offset=offset)
+        return [memory_view(memory) for memory in found]
+
     @get("/memories/deleted", responses=PROBLEMS)
     async def deleted(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories in the trash."""
@@ -191,7 +198,7 @@ class LifecycleController(Controller):
 
     @get("/memories/review-counts", responses=PROBLEMS)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
-        """How many prune candidates, quarantined, deleted and superseded memories there are."""
+        """How many prune candidates, quarantined, suspect, deleted and superseded memories there are."""
         found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 
@@ -203,7 +210,7 @@ class LifecycleController(Controller):
 
     @post("/memories:restore", status_code=200, responses=PROBLEMS)
     async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
-        """Bring back what was deleted or superseded. Only the panel or the admin key release what was quarantined."""
+        """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
         release = _by_a_person(request, call.settings.admin_key)
         tenant = await call.tenant()
         found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)

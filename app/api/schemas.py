@@ -179,6 +179,7 @@ class MemoryView(Struct, frozen=True):
     valid_until: datetime | None
     retired_as: str | None
     findings: Sequence[dict[str, Any]] | None
+    suspect: bool
     observation: ObservationView | None
 
 
@@ -197,6 +198,7 @@ class HitView(Struct, frozen=True):
     metadata: dict[str, Any]
     final_score: float | None
     quality: int
+    suspect: bool
     explain: Explanation
 
 

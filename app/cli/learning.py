@@ -149,7 +149,7 @@ def quarantine(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what the injection scan keeps out of every answer.
+    """List what the injection scan keeps out of every answer, and what it suspects and keeps out of histories.
 
     Changes: nothing without --release and --delete.
     """
@@ -162,10 +162,17 @@ def quarantine(
             await lifecycle.restore_memories(services.database, workspace=target, ids=release)
         if delete:
             await lifecycle.delete_memories(services.database, workspace=target, ids=delete)
-        found = await lifecycle.retired(services.database, workspace=target, reason=QUARANTINED)
-        return [(memory, ", ".join(sorted({str(item["rule"]) for item in memory.findings or ()}))) for memory in found]
+        held = await lifecycle.retired(services.database, workspace=target, reason=QUARANTINED)
+        suspects = await lifecycle.suspects(services.database, workspace=target)
+        return [(memory, _rules(memory)) for memory in held] + [
+            (memory, f"suspect: {_rules(memory)}") for memory in suspects
+        ]
 
     _list(in_workspace(workspace, work), as_json=as_json)
+
+
+def _rules(memory: "Memory") -> str:
+    return ", ".join(sorted({str(item["rule"]) for item in memory.findings or ()}))
 
 
 def _list(found: list[tuple["Memory", str]], *, as_json: bool) -> None:

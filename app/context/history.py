@@ -134,6 +134,7 @@ async def _before(database: Database, finding: Finding) -> _Before:
         if latest is not None and latest.blocks:
             shown = msgspec.convert(latest.blocks, tuple[ShownBlock, ...])
             live, passing = await standing(session, [block.memory_id for block in shown], finding.query.filters)
+            live = {memory_id: memory for memory_id, memory in live.items() if not memory.suspect}
     remake = partial(remade, shown, live, passing)
     large = sum(len(memory.body) for memory in live.values()) > REMADE_AT_ONCE
     blocks, broken = await asyncio.to_thread(remake) if large else remake()

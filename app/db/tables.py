@@ -142,6 +142,12 @@ _table(
     sa.Index("memories_tags_ix", "tags", postgresql_using="gin"),
     _index("memories_kind_ix", "kind", "memory_id", where="valid_until IS NULL"),
     _index("memories_deleted_ix", "valid_until", where="retired_as IN ('deleted', 'quarantined')"),
+    _index(
+        "memories_suspect_ix",
+        "created_at",
+        where="""valid_until IS NULL AND jsonb_path_exists(findings, '$[*].severity ? (@ == "suspect")')
+            AND NOT released""",
+    ),
     _index("memories_low_ix", "memory_id", where="quality < 0 AND valid_until IS NULL"),
     _index("memories_run_ix", "run_id", where="run_id IS NOT NULL"),
 )

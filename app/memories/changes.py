@@ -12,7 +12,7 @@ from app.errors import Forbidden
 from app.index.indexing import OWN, THESE
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
-from app.memories.store import lock, retire
+from app.memories.store import SUSPECT, lock, retire
 
 JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -75,12 +75,16 @@ ORDER BY given.run_id, m.memory_id
 
 COUNT_USES = f"UPDATE memories SET uses = uses + 1 WHERE {THESE}"  # noqa: S608 - constants
 
-LOCK_RETIRED = f"""
-SELECT memory_id, retired_as = 'deleted' AND NOT released
-    AND coalesce(findings @> '[{{"severity": "block"}}]', false) AS was_quarantined, retired_as
-FROM memories WHERE {THESE} AND body <> '' AND retired_as IN ('deleted', 'quarantined', 'superseded')
+BLOCKED = """coalesce(findings @> '[{"severity": "block"}]', false)"""
+IS_SUSPECT = f"valid_until IS NULL AND {SUSPECT}"
+LOCK_TO_RESTORE = f"""
+SELECT memory_id, retired_as = 'deleted' AND NOT released AND {BLOCKED} AS was_quarantined, {IS_SUSPECT} AS is_suspect,
+    retired_as
+FROM memories m
+WHERE {THESE} AND body <> '' AND (retired_as IN ('deleted', 'quarantined', 'superseded') OR {IS_SUSPECT})
 ORDER BY memory_id FOR UPDATE
 """  # noqa: S608 - constants
+RELEASE = f"UPDATE memories SET released = true WHERE {THESE}"  # noqa: S608 - constants
 
 # If several memories have one identity, only the first is restored: the unique index allows one live memory of each.
 RESTORE = f"""
@@ -101,7 +105,8 @@ RETURNING m.memory_id
 
 IS_LIVE = f"SELECT EXISTS (SELECT FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
 FORGET_RELEASE = f"""
-UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released RETURNING memory_id
+UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released
+RETURNING memory_id, {BLOCKED} AS was_quarantined
 """  # noqa: S608 - constants
 
 EXPIRED = "retired_as = 'deleted' AND valid_until < now() - make_interval(days => %(days)s)"
@@ -189,9 +194,9 @@ async def count_uses(session: Session, ids: Collection[UUID]) -> None:
         await session.execute(COUNT_USES, {"ids": list(ids)})
 
 
-RELEASE = (
-    "a memory in quarantine is released by a person: in the panel, by `priors quarantine --release`,"
-    " or with the key of PRIORS_ADMIN_KEY"
+BY_A_PERSON = (
+    "a memory that is suspect or in quarantine is released by a person: in the panel, by"
+    " `priors quarantine --release`, or with the key of PRIORS_ADMIN_KEY"
 )
 
 
@@ -210,24 +215,26 @@ class TwinLive(Exception):
 
 
 async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tuple[list[UUID], list[UUID]]:
-    """Makes memories live again; returns their ids, and the ids of memories that went back to quarantine.
+    """Makes memories live again; returns their ids, and those of memories that went back to quarantine or were suspect.
 
     A memory that was deleted in quarantine goes back there; a second restore releases it. The caller indexes the live
     ones afterwards.
 
     Raises:
         TwinLive: another transaction has restored the same text, so this transaction cannot go on.
-        Forbidden: one is in quarantine, and the caller may not `release` it.
+        Forbidden: one is in quarantine or suspect, and the caller may not `release` it.
     """
-    rows = await session.rows(LOCK_RETIRED, {"ids": list(ids)})
-    if not release and any(row.retired_as == QUARANTINED for row in rows):
-        raise Forbidden(RELEASE)
-    retired = {row.memory_id: row.was_quarantined for row in rows}
+    rows = await session.rows(LOCK_TO_RESTORE, {"ids": list(ids)})
+    if not release and any(row.is_suspect or row.retired_as == QUARANTINED for row in rows):
+        raise Forbidden(BY_A_PERSON)
+    suspects = [row.memory_id for row in rows if row.is_suspect]
+    await session.execute(RELEASE, {"ids": suspects})
+    retired = {row.memory_id: row.was_quarantined for row in rows if not row.is_suspect}
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
     try:
-        return await session.column(RESTORE, {"ids": wanted}), caught
+        return await session.column(RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:
         raise TwinLive from error
 
@@ -238,9 +245,10 @@ async def is_live(session: Session, memory_id: UUID) -> bool:
 
 
 async def quarantine_again(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Takes back the release of memories: they are quarantined again. Returns those that were released and live."""
-    released = await session.column(FORGET_RELEASE, {"ids": list(ids)})
-    return await retire(session, released, reason=QUARANTINED)
+    """Takes back the release of memories: they are quarantined or suspect again. Returns those that were released."""
+    released = await session.rows(FORGET_RELEASE, {"ids": list(ids)})
+    await retire(session, [row.memory_id for row in released if row.was_quarantined], reason=QUARANTINED)
+    return [row.memory_id for row in released]
 
 
 async def destroy_expired_of_all(session: Session, *, days: int) -> tuple[int, list[tuple[int, UUID]]]:

@@ -12,7 +12,7 @@ from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
-from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, memory_of
+from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 from app.safety.secrets import masked_values
 
 GLOB_LIMIT = 500
@@ -44,6 +44,7 @@ LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score 
 TO_REVIEW = f"""
 SELECT (SELECT count(*) FROM memories m WHERE {LOW}) AS prune_candidates,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{QUARANTINED}'")}) AS quarantined,
+    (SELECT count(*) FROM memories m WHERE {LIVE} AND {SUSPECT}) AS suspect,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{DELETED}'")}) AS deleted,
     (SELECT count(*) FROM memories m WHERE {RETIRED.format(reason=f"'{SUPERSEDED}'")}) AS superseded
 """  # noqa: S608 - constants
@@ -273,6 +274,11 @@ async def retired_as(session: Session, reason: str, *, limit: int, offset: int) 
     return await _listed(session, RETIRED.format(reason="%(reason)s"), "m.valid_until DESC", values)
 
 
+async def suspects(session: Session, *, limit: int, offset: int) -> list[Memory]:
+    """Returns live memories that the injection scan suspects, the newest first."""
+    return await _listed(session, f"{LIVE} AND {SUSPECT}", "m.created_at DESC", {"limit": limit, "offset": offset})
+
+
 async def low(session: Session, *, quality: int, final_score: float, limit: int, offset: int) -> list[Memory]:
     """Returns live memories of at most this quality, and rated-down ones below this score; the worst first."""
     values = {"quality": quality, "final_score": final_score, "limit": limit, "offset": offset}
@@ -286,6 +292,6 @@ async def _listed(session: Session, condition: str, order: str, values: Mapping[
 
 
 async def count_to_review(session: Session, *, quality: int, final_score: float) -> Mapping[str, int]:
-    """Returns how many memories `low` and `retired_as` would return without a limit, by the name of their list."""
+    """Returns how many memories `low`, `suspects` and `retired_as` would return without a limit, by their lists."""
     row = await session.one(TO_REVIEW, {"quality": quality, "final_score": final_score})
     return dict(row._asdict())

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
-from app.safety.scan import WEAK_SIGNS, Finding, blocking, scan, softened
+from app.safety.scan import FLAG, Finding, blocking, scan, softened
 from app.safety.secrets import masked_values
 from app.text.words import SPEAKS
 from app.workspaces.workspace import unknown_language
@@ -215,8 +215,6 @@ def _is_prose(line: str) -> bool:
     return line[0].isalpha() and len(line.split()) > 2 and not (TRACE_HEAD.match(line) or TRACE_LINE.match(line))  # noqa: PLR2004 - words
 
 
-SEAM_CHARACTERS = 200
-"""Characters of a title's end and of a body's beginning that are read as one text."""
 PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
 SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
 
@@ -255,27 +253,40 @@ def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, An
 
 def _found(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
     """Yields what the injection scan finds in a memory, each with its field."""
+    yield from _in_title_and_body(memory)
     for field, text in _texts(memory):
         yield from ((field, finding) for finding in scan(text))
     for field, text in _names(memory):
         yield from ((field, finding) for finding in blocking(scan(text)))
-    yield from _across_the_seam(memory)
 
 
-def _across_the_seam(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
-    """Yields instructions that begin in the title and end in the body: a reader sees both as one text."""
-    title = memory.title[-SEAM_CHARACTERS:]
-    before = len(memory.title) - len(title)
-    for finding in blocking(scan(f"{title} {memory.body[:SEAM_CHARACTERS]}")) if title else ():
-        if finding.rule != WEAK_SIGNS and finding.start < len(title) < finding.end - 1:
-            yield "title", replace(finding, start=before + finding.start, end=len(memory.title))
+def _in_title_and_body(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
+    """Yields what is found in the title and the body as one text, as a reader sees them."""
+    top = f"{memory.title}\n\n" if memory.title else ""
+    for finding in scan(top + memory.body, start=len(top)):
+        if finding.start < len(memory.title):
+            yield "title", replace(finding, end=min(finding.end, len(memory.title)))
+        else:
+            yield "body", replace(finding, start=max(finding.start - len(top), 0), end=finding.end - len(top))
+
+
+def instruction_in(name: str) -> Finding | None:
+    """Returns what looks like an instruction to the reader in a path or a tag; None if nothing does."""
+    found = (finding for text in (name, spelled_out(name)) for finding in scan(text))
+    return next((finding for finding in found if finding.severity != FLAG), None)
+
+
+def spelled_out(name: str) -> str:
+    """Returns the words of a path or a tag, which stand between hyphens, with blanks between them."""
+    return HYPHENS.sub(" ", PATH_PARTS.sub("\n", name))
 
 
 def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
     """Yields names, paths and tasks. A task is an order by nature, so only what is sure to be an injection counts."""
     if memory.source is not None:
-        # The words of a file name stand between hyphens.
-        yield "source.title", HYPHENS.sub(" ", PATH_PARTS.sub("\n", memory.source.title))
+        yield "source.title", spelled_out(memory.source.title)
+        yield "source.uri", spelled_out(memory.source.uri)
+    yield from ((f"tags[{place}]", spelled_out(tag)) for place, tag in enumerate(memory.tags))
     yield "run_id", memory.run_id or ""
     if memory.observation is not None:
         for name in ("task", "task_type", "verdict", "output_path"):
@@ -283,8 +294,7 @@ def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
 
 
 def _texts(memory: NewMemory) -> Iterator[tuple[str, str]]:
-    """Yields all readable texts of a memory, each with its place."""
-    yield from (("title", memory.title), ("body", memory.body))
+    """Yields the other readable texts of a memory, each with its place."""
     if memory.source is not None:
         yield from (("source.title", memory.source.title), ("source.uri", memory.source.uri))
     if memory.observation is not None:

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.db.session import Session
-from app.errors import InvalidInput, NotFound, told_apart
+from app.errors import InvalidInput, NotFound, Refused, told_apart
 from app.index.indexing import index_memories
 from app.links import store as links
 from app.links.relations import Link
 from app.memories import changes, filters, store
-from app.memories.gate import tag_reasons, unstorable
+from app.memories.gate import INJECTION, instruction_in, tag_reasons, unstorable
 from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
-from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
@@ -41,6 +40,7 @@ class ReviewCounts:
 
     prune_candidates: int = 0
     quarantined: int = 0
+    suspect: int = 0
     deleted: int = 0
     superseded: int = 0
 
@@ -73,12 +73,13 @@ async def delete_memory(database: Database, *, workspace: Workspace, memory_id: 
 async def restore_memories(
     database: Database, *, workspace: Workspace, ids: Sequence[UUID], release: bool = True
 ) -> Changed:
-    """Restores deleted, superseded or quarantined memories; a released memory is never quarantined again.
+    """Restores deleted, superseded or quarantined memories, and releases suspect ones, so that histories show them.
 
-    A memory stays retired if another live memory has its identity. One that was deleted in quarantine goes back there.
+    A released memory is never quarantined again. A memory stays retired if another live memory has its identity. One
+    that was deleted in quarantine goes back there.
 
     Raises:
-        Forbidden: one is in quarantine, and the caller may not `release` it; nothing was restored.
+        Forbidden: one is in quarantine or suspect, and the caller may not `release` it; nothing was restored.
     """
     restore = partial(_restore, ids=ids, release=release)
     for _ in range(TWIN_RETRIES):
@@ -109,7 +110,7 @@ async def supersede_memories(database: Database, *, workspace: Workspace, ids: S
 
 
 async def quarantine_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID]) -> Changed:
-    """Quarantines released memories again, all in one transaction. Missing are those that nobody had released."""
+    """Takes back the release of memories, all in one transaction. Missing are those that nobody had released."""
     return await _all_at_once(database, workspace, ids, partial(changes.quarantine_again, ids=ids))
 
 
@@ -129,6 +130,7 @@ async def tag_memories(
 
     Raises:
         InvalidInput: the tag is not valid, or there are too many memories.
+        Refused: the tag looks like an instruction to the reader.
     """
     change = changes.UNTAG if remove else changes.TAG
     retag = partial(changes.retag, ids=ids, tag=_tag(tag, mask=mask, remove=remove), statement=change)
@@ -157,8 +159,8 @@ def _tag(tag: str, *, mask: bool, remove: bool) -> str:
     """Returns the tag as it is stored, masked like the tags of a new memory."""
     for reason in (*tag_reasons((tag,)), *unstorable(tag, "tag")):
         raise InvalidInput("tag", told_apart(reason)[1])
-    if not remove and (found := blocking(scan(tag))):
-        raise InvalidInput("tag", f"looks like an instruction to the reader (rule {found[0].rule})")
+    if not remove and (found := instruction_in(tag)):
+        raise Refused("tag", f"looks like an instruction to the reader (rule {found.rule})", reason=INJECTION)
     return masked_values(tag) if mask else tag
 
 
@@ -168,6 +170,12 @@ async def retired(
     """Returns memories that are retired for this reason, the latest first; quarantined ones with their findings."""
     async with database.session(workspace, transaction=False) as session:
         return await filters.retired_as(session, reason, limit=limit, offset=offset)
+
+
+async def suspects(database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0) -> Sequence[Memory]:
+    """Returns live memories that the injection scan suspects, the newest first: no history shows them."""
+    async with database.session(workspace, transaction=False) as session:
+        return await filters.suspects(session, limit=limit, offset=offset)
 
 
 async def prune_candidates(

@@ -270,6 +270,8 @@ class Memory:
     """GONE, DELETED, SUPERSEDED or QUARANTINED; None for a live memory."""
     findings: Sequence[Mapping[str, Any]] | None
     """The findings of the injection scan."""
+    suspect: bool = False
+    """True if a finding keeps it out of histories, until a person releases it."""
     observation: StoredObservation | None = None
     """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
 

@@ -14,10 +14,13 @@ from app.index.indexing import THESE, forget_memories
 from app.links import store as links
 from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
 
-COLUMNS = """
+SUSPECT = """jsonb_path_exists(m.findings, '$[*].severity ? (@ == "suspect")') AND NOT m.released"""
+"""The condition of a memory that stands in no history until a person releases it."""
+COLUMNS = f"""
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
     s.title AS source_title, m.ordinal, m.occurred_at, m.tags, m.metadata, m.run_id, m.final_score, m.quality,
-    m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings
+    m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings,
+    coalesce({SUSPECT}, false) AS suspect
 """
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
 SHOWN = f"{JOINED} LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id"
@@ -34,7 +37,7 @@ GET = f"SELECT {SHOWN_COLUMNS} FROM {SHOWN} WHERE m.workspace_id = %(workspace_i
 
 FIND_KNOWN = """
 SELECT m.memory_id, m.content_hash, m.kind, m.source_id, m.ordinal, m.tags, m.metadata, m.run_id, m.final_score,
-    m.occurred_at
+    m.occurred_at, m.findings
 FROM memories m
 WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND m.content_hash = ANY(%(hashes)s::bytea[])
 """
@@ -55,7 +58,8 @@ ON CONFLICT DO NOTHING RETURNING memory_id
 UPDATE = """
 UPDATE memories m
 SET tags = given.tags, metadata = given.metadata, run_id = given.run_id, final_score = given.final_score,
-    occurred_at = given.occurred_at, ordinal = given.ordinal,
+    occurred_at = given.occurred_at, ordinal = given.ordinal, findings = given.findings,
+    released = m.released AND (%(revive)s OR m.findings IS NOT DISTINCT FROM given.findings),
     valid_until = CASE WHEN %(revive)s THEN NULL ELSE m.valid_until END,
     retired_as = CASE WHEN %(revive)s THEN NULL ELSE m.retired_as END
 FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb) AS given
@@ -155,7 +159,7 @@ async def lock(session: Session, ids: Collection[UUID]) -> int:
 
 
 async def update(session: Session, rows: Sequence[MemoryRow], *, revive: bool = False) -> None:
-    """Gives known memories (by `memory_id`) new tags, metadata, run, score, date and ordinal.
+    """Gives known memories (by `memory_id`) new tags, metadata, findings, run, score, date and ordinal.
 
     With `revive` they become live again; the caller indexes them. Rows are locked in the order of their ids.
     """

@@ -169,9 +169,12 @@ def _joined(row: MemoryRow, known: Row, *, known_first: bool) -> MemoryRow | Non
         final_score=other.final_score if first.final_score is None else first.final_score,
         occurred_at=other.occurred_at if first.occurred_at is None else first.occurred_at,
     )
-    if _changeable(memory) == _changeable(known):
+    # What is found in the given tags, metadata and details adds to what was found before.
+    findings = tuple(known.findings or ())
+    findings += tuple(finding for finding in row.findings if finding not in findings)
+    if _changeable(memory) == _changeable(known) and len(findings) == len(known.findings or ()):
         return None
-    return replace(row, memory_id=known.memory_id, memory=memory)
+    return replace(row, memory_id=known.memory_id, memory=memory, findings=findings)
 
 
 def _goes_first(known: Row, row: MemoryRow, *, known_first: bool) -> bool:

@@ -53,7 +53,6 @@ from app.retrieval.recall import (
     checked_preset,
 )
 from app.retrieval.roles import roles_of
-from app.safety.scan import is_suspect
 from app.safety.secrets import masked_values
 from app.text.words import WORD
 from app.workspaces.workspace import Workspace, configuration
@@ -291,11 +290,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
         while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
             live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
             read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
-            chosen += [
-                (item, memory)
-                for item, memory in read_now
-                if memory and (call.suspects or not is_suspect(memory.findings))
-            ]
+            chosen += [(item, memory) for item, memory in read_now if memory and (call.suspects or not memory.suspect)]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
             hits = await asyncio.to_thread(read) if is_long else read()
     return hits

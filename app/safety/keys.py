@@ -1,5 +1,6 @@
 """Tells secrets by the key, the label or the table's heading that they stand under. Pure."""
 
+import functools
 import itertools
 import re
 from collections.abc import Mapping
@@ -56,18 +57,30 @@ def is_placeholder(value: str) -> bool:
 
 def kind_under(key: str, value: str) -> str | None:
     """Returns the kind of secret that a value is, by its key; None if it is none."""
-    name = re.sub(r"[^\w]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)).lower().strip("_")
-    if is_placeholder(value):
+    names = _named_by(key)
+    if names is None or is_placeholder(value):
         return None
-    if SECRET_KEY.fullmatch(name):
-        return None if name.endswith("secret") and COMPOUND.fullmatch(value) else FIELD
+    if names is SECRET_KEY:
+        return None if key.lower().endswith("secret") and COMPOUND.fullmatch(value) else FIELD
     looks = len(value) >= SHORTEST_TOKEN and not SLUG.fullmatch(value) and not re.search(r"\s", value)
-    return FIELD if looks and TOKEN_KEY.fullmatch(name) else None
+    return FIELD if looks else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_by(key: str) -> re.Pattern[str] | None:
+    """Returns the expression of the keys of secrets that a key matches in snake case."""
+    name = re.sub(r"[^\w]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)).lower().strip("_")
+    return next((pattern for pattern in (SECRET_KEY, TOKEN_KEY) if pattern.fullmatch(name)), None)
+
+
+def has_columns(text: str) -> bool:
+    """Tells if a table's heading may name a secret."""
+    return "|" in text and SOME_COLUMN.search(text) is not None
 
 
 def without_columns(text: str, kinds: list[str]) -> str:
     """Masks the cells below a table's heading that names a secret."""
-    if "|" not in text or not SOME_COLUMN.search(text):
+    if not has_columns(text):
         return text
     lines = text.split("\n")
     heading: list[str] = []

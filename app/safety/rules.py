@@ -36,19 +36,6 @@ def linear(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
     return re2.compile(pattern, options)
 
 
-def has(pattern: str, text: str) -> bool:
-    """Tells if an expression matches anywhere; cheaper than a search, and enough for most texts."""
-    return bool(_set(pattern).Match(text))
-
-
-@functools.cache
-def _set(pattern: str) -> Any:  # noqa: ANN401 - re2 has no types
-    found = re2.Set.SearchSet()
-    found.Add(pattern)
-    found.Compile()
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """An expression for one kind of instruction, with examples."""

@@ -3,13 +3,12 @@
 import collections
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from app.safety import readings
 from app.safety.evidence import evidence, weights
-from app.safety.normal import Pieces, Span, View, count_invisible, normal
+from app.safety.normal import Pieces, Span, View, count_invisible, folded, normal
 from app.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
 BLOCK, SUSPECT, FLAG = "block", "suspect", "flag"
@@ -53,8 +52,8 @@ LEAD = re.compile(r"[\s.!?;:,\"'`“”«»(\[{<>*#|_~=–—)\]-]*")
 class Page:
     """A text under the scan, with its normalised reading."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, start: int = 0) -> None:
+        self.text, self.start = text, start
         self.read = normal(text)
 
     @functools.cached_property
@@ -65,12 +64,18 @@ class Page:
     @functools.cached_property
     def code(self) -> list[Span]:
         """The spans of the reading that are quoted as data."""
-        return readings.quoted_as_data(self.read.text)
+        return self._in_each_part(readings.quoted_as_data)
 
     @functools.cached_property
     def data(self) -> list[Span]:
         """The spans of the reading that are quoted or discussed."""
-        return readings.merged([*self.code, *readings.discussed(self.read.text)])
+        return readings.merged([*self.code, *self._in_each_part(readings.discussed)])
+
+    def _in_each_part(self, found: Callable[[str], list[Span]]) -> list[Span]:
+        """Finds spans in the title and in what follows it: a quotation that a title opens does not go on after it."""
+        seam = len(folded(self.text[: self.start]))
+        later = found(self.read.text[seam:])
+        return [*found(self.read.text[:seam]), *((start + seam, end + seam) for start, end in later)]
 
     def finding(self, match: Match, span: Span, *, family: str = "") -> Finding:
         """Makes a finding of a match at a span of the reading. Discussion does not excuse a hidden place."""
@@ -86,31 +91,31 @@ class Page:
         )
 
 
-def scan(text: str) -> tuple[Finding, ...]:
+def scan(text: str, *, start: int = 0) -> tuple[Finding, ...]:
     """Finds instructions to the reader, in order of their place. Linear in the text's length.
 
     A span in a closed code block, inline code or a block quote is quoted as data; one in quotation marks after words
-    that discuss it is an example. Both are FLAG, everything else is BLOCK.
+    that discuss it is an example. Both are FLAG, everything else is BLOCK. A quotation does not cross `start`, where a
+    title ends.
     """
-    return _scanned_again(text) if len(text) <= REPEATED_CHARACTERS else _scanned(text)
+    return (_scanned_again if len(text) <= REPEATED_CHARACTERS else _scanned)(text, start)
 
 
 @functools.lru_cache(maxsize=4096)
-def _scanned_again(text: str) -> tuple[Finding, ...]:
-    return _scanned(text)
+def _scanned_again(text: str, start: int) -> tuple[Finding, ...]:
+    return _scanned(text, start)
 
 
-def _scanned(text: str) -> tuple[Finding, ...]:
-    page = Page(text)
-    found = [*_in_views(page), *_in_hidden_parts(page), *_in_encoded_data(page), *_of_invisible(text)]
+def _scanned(text: str, start: int = 0) -> tuple[Finding, ...]:
+    page = Page(text, start)
+    found = _by_rules(page)
     if not blocking(found):
         found += _by_weak_signs(page)
     return tuple(_distinct(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
 
 
-def is_suspect(findings: Iterable[Mapping[str, Any]] | None) -> bool:
-    """Tells if one of a memory's stored findings keeps it out of histories."""
-    return any(finding["severity"] == SUSPECT for finding in findings or ())
+def _by_rules(page: Page) -> list[Finding]:
+    return [*_in_views(page), *_in_hidden_parts(page), *_in_encoded_data(page), *_of_invisible(page.text)]
 
 
 def softened(finding: Finding) -> Finding:
@@ -120,7 +125,7 @@ def softened(finding: Finding) -> Finding:
 
 def _by_weak_signs(page: Page) -> Iterator[Finding]:
     """Finds sentences that no rule knows, by the sum of their signs."""
-    for (start, end), score in evidence(page.read.text, page.data):
+    for (start, end), score in evidence(page.read.text, lambda: page.data):
         span = page.read.span(start, end)
         severity = BLOCK if score >= weights().block else SUSPECT
         excerpt = page.text[slice(*span)][:EXCERPT_CHARACTERS]

@@ -15,7 +15,7 @@ from app.safety.keys import (
     MASK,
     SECRET_KEY,
     SHORTEST_NUMBER,
-    SOME_COLUMN,
+    has_columns,
     is_placeholder,
     key_of,
     kind_under,
@@ -177,7 +177,7 @@ def masked_values(value: T) -> T:
 
     _mapped(value, collect)
     joined = "\n".join(texts)
-    if not kinds and not any(_suspected(joined)) and not SOME_COLUMN.search(joined):
+    if not kinds and not any(_suspected(joined)) and not has_columns(joined):
         return value
     kinds.clear()
     result = _mapped(value, change)

@@ -54,6 +54,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/feedback/export"): lambda client, _: client.get("/api/feedback/export"),
     ("GET", "/api/memories/prune-candidates"): lambda client, _: client.get("/api/memories/prune-candidates"),
     ("GET", "/api/memories/review-counts"): lambda client, _: client.get("/api/memories/review-counts"),
+    ("GET", "/api/memories/suspect"): lambda client, _: client.get("/api/memories/suspect"),
     ("GET", "/api/memories/quarantined"): lambda client, _: client.get("/api/memories/quarantined"),
     ("GET", "/api/memories/deleted"): lambda client, _: client.get("/api/memories/deleted"),
     ("GET", "/api/memories/superseded"): lambda client, _: client.get("/api/memories/superseded"),

@@ -153,7 +153,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     try:
         content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
-        digest = file_hash(content, state.language, state.dates.get(file.path))
+        digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
         known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
         if known is not None and known.content_hash == digest:

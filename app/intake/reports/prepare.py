@@ -16,7 +16,7 @@ from app.intake.reports.json_document import chunk_json
 from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.scan import ReportFile
 from app.memories.facets import FACET, facet_of
-from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, screened
+from app.memories.gate import INJECTION, INVALID, TAG_LIMIT, TAGS_LIMIT, instruction_in, screened
 from app.memories.memory import MemoryRow, NewMemory, Screened, SourceReference
 from app.models.protocols import TokenCounter
 from app.runs.judgements.extract_text import found_in_report, harmless
@@ -53,9 +53,13 @@ class Prepared:
     """Chunks of machine noise that are not stored."""
 
 
-def file_hash(content: bytes, language: str, dated: datetime | None = None) -> bytes:
-    """Returns the hash by which a file is recognised as unchanged, the date that its folder gives it included."""
-    prefix = f"{CHUNKER_VERSION}:{language}:{'' if dated is None else dated.isoformat()}".encode()
+def file_hash(content: bytes, language: str, shown: PurePosixPath, dated: datetime | None = None) -> bytes:
+    """Returns the hash by which a file is recognised as unchanged, the date that its folder gives it included.
+
+    A name that looks like an instruction is included too, so that a file that is renamed to one is screened again.
+    """
+    name = str(shown) if instruction_in(str(shown)) else ""
+    prefix = f"{CHUNKER_VERSION}:{language}:{'' if dated is None else dated.isoformat()}{name}".encode()
     return hashlib.blake2b(prefix + content, digest_size=HASH_BYTES).digest()
 
 
@@ -90,7 +94,7 @@ def prepare(
     return Prepared(
         uri=file.uri,
         title=str(file.shown),
-        content_hash=file_hash(content, language, dated),
+        content_hash=file_hash(content, language, file.shown, dated),
         rows=tuple(
             replace(item, tokens=count).row(source_id=None, language=language)
             for item, count in zip(passed, tokens, strict=True)
