@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.running import JsonOption, WorkspaceOption, in_workspace
+from app.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,8 @@ def case(
 
     import msgspec  # noqa: PLC0415 - see `app.cli`
 
-    from app.runs.judgements.cases import CaseHistory, issue_line, score_lines  # noqa: PLC0415 - the same
+    from app.runs.judgements.cases import CaseHistory  # noqa: PLC0415 - the same
+    from app.runs.judgements.told import issue_line, score_lines  # noqa: PLC0415 - the same
 
     found = in_workspace(workspace, work)
     if as_json:
@@ -84,6 +86,10 @@ def roles(
         elif remove and name is not None:
             await remove_role(services.database, workspace=target, name=name)
         known = roles_of(await workspace_of(services, workspace))
+        if name is not None and name not in known and not remove:
+            raise NotFound(
+                f"there is no role {name!r} (known are {', '.join(known)}); its agent is served by 'default'"
+            )
         return [role for role in known.values() if name in {None, role.name}]
 
     for role in in_workspace(workspace, work):

@@ -194,6 +194,9 @@ def test_a_case_and_roles_are_shown_and_roles_changed(folder: Path, tmp_path: Pa
     assert json.loads(saved)["parts"][0]["title"] == "Prices"
     assert len(call(folder, "roles", "-w", "cases").stdout.splitlines()) == 6
     assert call(folder, "roles", "analyst", "--remove", "-w", "cases").stdout == ""
+    unknown = call(folder, "roles", "analyst", "-w", "cases")
+    assert unknown.returncode == 2
+    assert "no role 'analyst' (known are default, director," in unknown.stderr
     role.write_text("[]")
     assert call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").returncode == 2
 

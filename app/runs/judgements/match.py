@@ -20,9 +20,10 @@ from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, 
 from app.memories.write import write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.runs.judgements import store
-from app.runs.judgements.cases import CaseHistory, assembled, issues_text, numbered, score_text, statements
+from app.runs.judgements.cases import CaseHistory, assembled, numbered, statements
 from app.runs.judgements.judgement import case_key
 from app.runs.judgements.store import CaseSummary, KnownCase
+from app.runs.judgements.told import issues_text, score_text
 from app.workspaces.workspace import Workspace
 
 ATTEMPTS = 3

@@ -21,11 +21,12 @@ from app.models.providers import NoopProvider
 from app.retrieval.rank.roles import Part, Role
 from app.retrieval.recall import Hit, Query
 from app.retrieval.roles import remove_role, save_role
-from app.runs.judgements.cases import CaseHistory, CaseIssue, Judgement, assembled, score_lines
+from app.runs.judgements.cases import CaseHistory, CaseIssue, Judgement, assembled
 from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import get_case, list_cases, match_issues
 from app.runs.judgements.store import case as stored_case
 from app.runs.judgements.store import cases as cases_of
+from app.runs.judgements.told import score_lines
 from app.runs.record import record_run
 from app.runs.run import NewRun
 from app.workspaces.resolve import resolve
