@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MASK = "[secret masked: {kind}]"
+MASKED = "[secret masked: "
+MASK = f"{MASKED}{{kind}}]"
 SHORTEST_TOKEN, SHORTEST_NUMBER = 8, 1000
 """Characters of a token, and the least number that can be a password."""
 LONGEST_PLACEHOLDER = 200

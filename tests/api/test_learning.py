@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.wiring import Services
 from tests.api.calls import OUTPUT, get, post
 
 
@@ -508,3 +509,17 @@ async def test_what_is_given_later_makes_a_known_memory_suspect(client: httpx.As
     memory = await get(client, f"/api/memories/{memory_id}")
     assert (known, memory["suspect"], memory["findings"][0]["field"]) == (memory_id, True, "metadata.hint")
     assert (await post(client, "/api/history", {"query": "scout found producers of tea"}))["hits"] == []
+
+
+async def test_a_secret_as_idempotency_key_is_not_stored(client: httpx.AsyncClient, services: Services) -> None:
+    key = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"  # concatenated, so that no secret scanner reports it
+    (memory_id,) = (await post(client, "/api/memories", {"kind": "note", "body": "The register lists 41."}))["ids"]
+    rated = [
+        await post(client, f"/api/memories/{memory_id}/feedback", {"rating": 1}, **{"idempotency-key": key})
+        for _ in range(2)
+    ]
+    assert rated[0]["rating"] == rated[1]["rating"]
+    async with services.database.across() as session:
+        keys = await session.column("SELECT idempotency_key FROM feedback WHERE idempotency_key IS NOT NULL")
+    assert keys
+    assert key not in keys

@@ -205,6 +205,7 @@ FORMS = (
     ("AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ", "QQQQQQQQ"),
     ('variable "db_password" {\n  type = string\n  default = "swordfish"\n}', "swordfish"),
     ("пароль: hunter2", "hunter2"),
+    ("Пароль: секрет123", "секрет123"),
     ("Пароль: swordfish", "swordfish"),
     ("пароль от базы: hunter2", "hunter2"),
     ("The admin password is hunter2!", "hunter2"),

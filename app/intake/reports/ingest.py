@@ -42,6 +42,7 @@ from app.memories.gate import too_long_uri, unstorable
 from app.memories.sources import KnownFile
 from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import match_issues
+from app.safety.keys import MASKED
 from app.workspaces.resolve import made
 from app.workspaces.workspace import check_language, configuration
 
@@ -139,14 +140,20 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
     live = [file for file in known if file.live]
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
-    absolute = [file.uri for file in live if file.uri.startswith("/") and file.uri not in there]
+    roots = [without_secrets(root) for root in found.roots]
+    # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
+    absolute = [
+        file.uri
+        for file in live
+        if file.uri.startswith("/")
+        and file.uri not in there
+        and (MASKED not in file.uri or any(Path(file.uri).is_relative_to(root) for root in roots))
+    ]
     empty = set(await asyncio.to_thread(lambda: list(gone(absolute))))
     for file in live:
         if file.uri in empty:
             state.by_hash.setdefault(file.content_hash, []).append(file)
-    return [
-        file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in found.roots)
-    ]
+    return [file for file in live if file.uri in empty and any(Path(file.uri).is_relative_to(root) for root in roots)]
 
 
 async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:

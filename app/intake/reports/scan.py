@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 import frontmatter
 import yaml
@@ -146,8 +146,8 @@ def _shown(folder: Path, below: tuple[str, ...]) -> PurePosixPath:
     return PurePosixPath(*known[-max(SHOWN_FOLDERS, len(below)) :])
 
 
-def without_secrets(shown: PurePosixPath) -> PurePosixPath:
-    """Returns a path for people without the secrets in it."""
+def without_secrets(shown: PurePath) -> PurePosixPath:
+    """Returns a path without the secrets in it."""
     return PurePosixPath(mask(str(shown)).text)
 
 

@@ -679,6 +679,11 @@ async def test_a_secret_in_a_path_is_shown_nowhere(tree: Tree) -> None:
     sources = await list_sources(tree.database, workspace=tree.workspace)
     assert found
     assert token not in f"{first} {again} {found} {sources}"
+    # A copy elsewhere is no move of it, and it retires when it is deleted.
+    copy = tree.write("copies/report.md", REPORT)
+    assert (await tree.ingest(copy)).counts["new"] == 1
+    (tree.folder / f"case/{token}/report.md").unlink()
+    assert (await tree.ingest()).counts["retired"] == 1
 
 
 async def test_a_file_whose_name_instructs_its_reader_is_quarantined(tree: Tree) -> None:
