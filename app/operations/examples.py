@@ -1,13 +1,8 @@
 """The verbs that store the example reports and runs in an empty store, continue after a kill, and take them away."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from app.context.history import history
 from app.db.database import Database
@@ -21,6 +16,16 @@ from app.intake.reports.outcome import Ingestion
 from app.memories import changes, sources
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
+from app.operations.example_runs import (
+    EXAMPLE,
+    HISTORY,
+    REPORTS,
+    ExampleHistory,
+    ExampleRating,
+    ExampleRun,
+    example_history,
+    runs_of,
+)
 from app.retrieval import log
 from app.retrieval.recall import Query
 from app.runs import store as runs
@@ -35,12 +40,6 @@ from app.wiring import Services
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
-FOLDER = Path(__file__).parents[2] / "examples"
-REPORTS, HISTORY = FOLDER / "reports", FOLDER / "history.json"
-EXAMPLE = "priors-example"
-"""The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
-STARTS_AT = timedelta(hours=9)
-"""Time of the day at which an example run starts, in UTC."""
 HITS, BUDGET = 4, 500
 """Hits and tokens of an example recall, as the recipe has them."""
 
@@ -61,130 +60,6 @@ SELECT EXISTS (
 """
 
 
-class Version(msgspec.Struct, frozen=True):
-    """One run of a case. What it wrote and how it was judged are in the report and the judgement of its folder."""
-
-    version: str
-    minutes: int
-    round_scores: tuple[float, ...]
-    queries: tuple[str, ...]
-    stages: Mapping[str, Any]
-
-
-class Case(msgspec.Struct, frozen=True):
-    """A market that was studied several times."""
-
-    case: str
-    folder: str
-    task: str
-    runs: tuple[Version, ...]
-
-
-class ExampleRating(msgspec.Struct, frozen=True):
-    """A person's rating of the part of a report that has this text."""
-
-    report: str
-    text: str
-    rating: int
-    reviewer: str
-    comment: str
-
-
-class ExampleHistory(msgspec.Struct, frozen=True):
-    """The content of HISTORY."""
-
-    asks: Mapping[str, str]
-    """The query of each agent before it acts."""
-    cases: tuple[Case, ...]
-    ratings: tuple[ExampleRating, ...]
-
-
-class ExampleIssue(msgspec.Struct, frozen=True):
-    """An issue in a judgement."""
-
-    severity: str
-    title: str
-
-
-class ExampleJudgement(msgspec.Struct, frozen=True):
-    """The judgement of a version, as its file has it."""
-
-    date: datetime
-    score: float
-    verdict: str
-    issues: tuple[ExampleIssue, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleRun:
-    """An example run with the files of its version."""
-
-    case: Case
-    version: Version
-    judgement: ExampleJudgement
-
-    @property
-    def path(self) -> str:
-        """The folder of its files, below REPORTS."""
-        return f"{self.case.folder}/{self.version.version}"
-
-    @property
-    def run_id(self) -> str:
-        """The run's name."""
-        return f"example-{self.case.folder}-{self.version.version}"
-
-    @property
-    def started_at(self) -> datetime:
-        """The start of the run, on the day of its judgement."""
-        return self.judgement.date + STARTS_AT
-
-    @property
-    def finished_at(self) -> datetime:
-        """The end of the run."""
-        return self.started_at + timedelta(minutes=self.version.minutes)
-
-    @property
-    def begun(self) -> NewRun:
-        """The run as it is known at its start."""
-        return NewRun(
-            run_id=self.run_id,
-            task=self.case.task,
-            task_type="market study",
-            agent="researcher",
-            queries=self.version.queries,
-            metadata={EXAMPLE: True, "case": self.case.case, "version": self.version.version},
-            started_at=self.started_at,
-        )
-
-    @property
-    def judged(self) -> NewRun:
-        """The run's output and judgement."""
-        return NewRun(
-            run_id=self.run_id,
-            output=(REPORTS / self.path / "report.md").read_text(),
-            output_path=f"reports/{self.path}/report.md",
-            stages=self.version.stages,
-            round_scores=self.version.round_scores,
-            final_score=self.judgement.score,
-            verdict=self.judgement.verdict,
-            issues=tuple(f"{issue.severity}: {issue.title}" for issue in self.judgement.issues),
-        )
-
-
-def _runs(given: ExampleHistory) -> list[ExampleRun]:
-    """Returns the example runs in the order of their dates."""
-    return sorted(_read_runs(given), key=lambda run: run.judgement.date)
-
-
-def _read_runs(given: ExampleHistory) -> Iterator[ExampleRun]:
-    for case in given.cases:
-        for version in case.runs:
-            content = (REPORTS / case.folder / version.version / "judgement.json").read_bytes()
-            facts = msgspec.json.decode(content)
-            facts["date"] += "T00:00:00Z"
-            yield ExampleRun(case=case, version=version, judgement=msgspec.convert(facts, ExampleJudgement))
-
-
 async def are_lacking(database: Database) -> bool:
     """Returns True if the store never held anything, or holds a part of the examples and nothing else."""
     if not HISTORY.is_file():
@@ -193,11 +68,7 @@ async def are_lacking(database: Database) -> bool:
         state = await session.one(STATE, {"mark": EXAMPLE})
     if state.own or (state.used and not state.begun):
         return False
-    return bool(state.finished < len(_runs(_given())))
-
-
-def _given() -> ExampleHistory:
-    return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
+    return bool(state.finished < len(runs_of(example_history())))
 
 
 async def begin(services: Services, workspace: Workspace) -> Ingestion:
@@ -207,7 +78,7 @@ async def begin(services: Services, workspace: Workspace) -> Ingestion:
         DatabaseUnavailable: another call stores the rest.
     """
     workspace = await made(services.database, workspace)
-    for run in _runs(_given()):
+    for run in runs_of(example_history()):
         await record_run(services.database, workspace=workspace, run=run.begun)
     return await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS])
 
@@ -221,9 +92,9 @@ async def play(services: Services, workspace: Workspace) -> int:
     Raises:
         Unavailable: another call plays the rest.
     """
-    workspace, given, played = await made(services.database, workspace), _given(), 0
+    workspace, given, played = await made(services.database, workspace), example_history(), 0
     try:
-        for run in _runs(given):
+        for run in runs_of(given):
             async with services.database.session(workspace, transaction=False) as session:
                 stored = await runs.find(session, run.run_id)
             if stored is None or stored.finished_at is None:
@@ -320,7 +191,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
     What carries no mark stays. The next start does not store the examples again.
     """
     # A start that still stores the examples may have left traces of runs that are gone.
-    known = [run.run_id for run in _runs(_given())] if HISTORY.is_file() else []
+    known = [run.run_id for run in runs_of(example_history())] if HISTORY.is_file() else []
     async with database.session(workspace) as session:
         names = sorted({*await runs.marked(session, EXAMPLE), *known})
         stored = await runs.forget(session, names)

@@ -17,7 +17,8 @@ from app.memories.lifecycle import delete_memories, prune_candidates, retired
 from app.memories.memory import QUARANTINED, Memory, NewMemory
 from app.memories.remember import Door, remember
 from app.operations import examples
-from app.operations.examples import EXAMPLE, REPORTS, are_lacking, begin, play, remove
+from app.operations.example_runs import EXAMPLE, REPORTS
+from app.operations.examples import are_lacking, begin, play, remove
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.runs.feedback.rate import list_ratings, rate
