@@ -198,7 +198,7 @@ class LifecycleController(Controller):
 
     @get("/memories/review-counts", responses=PROBLEMS)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
-        """How many prune candidates, quarantined, suspect, deleted and superseded memories there are."""
+        """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
         found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 

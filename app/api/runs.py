@@ -254,7 +254,7 @@ class RunsController(Controller):
 
     @get("/observations/{observation_id:uuid}", responses=PROBLEMS)
     async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> ObservationState:
-        """What became of an observation that was asked for."""
+        """Show the state of an observation that was asked for."""
         found = await get_observation(call.database, workspace=await call.tenant(), observation_id=observation_id)
         return converted(found, ObservationState)
 

@@ -109,7 +109,7 @@ class HealthController(Controller):
 
     @get("/ready", responses={**PROBLEMS, 503: ResponseSpec(ReadyView, description="not ready, with the reasons")})
     async def ready(self, state: State) -> Response[ReadyView]:
-        """Whether database, migrations and model are there, and how many memories wait for a vector or for links."""
+        """Tell if database, migrations and model are ready, and count the memories pending for vectors or links."""
         call = Call(state)
         found = await readiness(call.database, model_loaded=call.context.model_loaded)
         call.metrics.waiting.set(found.waiting)

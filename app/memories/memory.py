@@ -45,7 +45,7 @@ class ObservationDetail:
     narrative: str = ""
     facts: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
-    """What the run searched for; it is found by them too."""
+    """The searches of the run; the observation is found by them, too."""
     output_path: str | None = None
     verdict: str = ""
     compressor: str = "given"

@@ -146,8 +146,8 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
         yield _same_model(provider, stored.name, stored.dimension)
     yield _backfill(count)
     async with database.across() as session:
-        state = await move_state(session)
-    for finding in _model_change(state):
+        move = await move_state(session)
+    for finding in _model_change(move):
         yield finding
     if stored is not None:
         yield await _indexes(database, stored)

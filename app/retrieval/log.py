@@ -44,6 +44,13 @@ RECALL = """recall AS (
 SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
 """
 LOG = f"WITH {RECALL.format(source='')}"
+IMPORTED = "import"
+"""The purpose of a recall that an earlier harness made."""
+HAS_IMPORTED = """
+SELECT EXISTS (
+    SELECT FROM recalls WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND purpose = %(purpose)s
+)
+"""
 
 # A call that saw the run's latest section replaces it; one that saw an older one writes nothing, and looks again.
 LOG_SECTION = f"""
@@ -103,7 +110,7 @@ FROM (
         SELECT FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id
     ) AS found
     FROM recalls r
-    WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> %(trial)s
+    WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> ALL(%(others)s::text[])
 ) AS asked
 GROUP BY 1
 """
@@ -251,10 +258,10 @@ async def listed(session: Session, asked: RecallFilters, *, limit: int, before: 
 
 
 async def days_since(session: Session, first: date) -> dict[date, RecallDay]:
-    """Returns the days from this one on that had recalls; trials do not count."""
+    """Returns the days from this one on that had recalls; trials and imports do not count."""
     moment = datetime.combine(first, datetime.min.time(), UTC)
     lowest = UUID(int=int(moment.timestamp() * 1000) << 80)
-    rows = await session.rows(DAYS, {"first": lowest, "trial": TRIAL})
+    rows = await session.rows(DAYS, {"first": lowest, "others": [TRIAL, IMPORTED]})
     return {row.day: RecallDay(**row._asdict()) for row in rows}
 
 
@@ -265,6 +272,17 @@ def _degradations(row: Row) -> tuple[Degradation, ...]:
 async def mark_used(session: Session, run_id: str, ids: Collection[UUID]) -> set[UUID]:
     """Marks the hits by which a run was given these memories as used; returns the memories of newly marked hits."""
     return set(await session.column(MARK_USED, {"run_id": run_id, "ids": sorted(ids)})) if ids else set()
+
+
+async def log_imported(session: Session, run_id: str, *, task: str, agent: str | None, ids: Sequence[UUID]) -> None:
+    """Logs once that an imported run was given these memories, in this order; their scores are unknown."""
+    asked = {"run_id": run_id, "purpose": IMPORTED}
+    if not ids or await session.value(HAS_IMPORTED, asked):
+        return
+    hits = [{"rank": rank, "memory_id": memory_id, "score": 0, "explain": {}} for rank, memory_id in enumerate(ids, 1)]
+    unknown = {"parameters": "{}", "mode": "imported", "degraded": "[]", "tokens": None, "took_ms": 0}
+    recall = {**asked, **unknown, "recall_id": new_id(), "query": task, "agent": agent, "hits": _json(hits)}
+    await session.execute(LOG, recall)
 
 
 async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:

@@ -3,10 +3,12 @@
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
@@ -16,7 +18,7 @@ from app.memories.gate import unstorable
 from app.memories.memory import NewMemory, ObservationDetail
 from app.runs import store as runs
 from app.runs.observations.observation import facts_of
-from app.runs.run import NewRun, Run
+from app.runs.run import TOKEN_NAMES, NewRun, Run
 
 SCORES = ("wiggum_scores", "round_scores", "scores")
 PLAIN = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?")
@@ -33,6 +35,17 @@ WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_
         WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
             AND o.kind = m.kind AND o.source_id IS NULL AND o.ordinal IS NULL
     )
+"""
+
+# An id takes precedence over a title, and a live memory over a retired one.
+NAMED = """
+SELECT DISTINCT ON (named.place) found.memory_id
+FROM unnest(%(ids)s::text[], %(titles)s::text[]) WITH ORDINALITY AS named(id, title, place)
+JOIN (
+    SELECT m.memory_id, m.valid_until, m.created_at, m.metadata ->> 'imported_id' AS id, m.title FROM memories m
+    WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation'
+) AS found ON found.id = named.id OR found.title = named.title
+ORDER BY named.place, found.id IS NOT DISTINCT FROM named.id DESC, found.valid_until IS NULL DESC, found.created_at DESC
 """
 
 JUDGED = """
@@ -87,8 +100,29 @@ def run_of(given: Mapping[str, Any]) -> NewRun:
     items = () if scored is None else given[scored]
     if scores := tuple(number_of(str(scored), item) for item in items if item is not None):
         values = {"round_scores": scores, "final_score": scores[-1], **values}
+    amounts = [(name, _amount(given.get(key))) for key, name in SPENT.items()]
+    if "stages" not in values and (whole := {name: found for name, found in amounts if found is not None}):
+        values["stages"] = {"run": whole}
     metadata = {key: value for key, value in given.items() if key not in taken | {scored}}
     return NewRun(run_id=str(run_id), metadata=metadata or None, **values)
+
+
+def given_memories(run: NewRun) -> list[tuple[str | None, str | None]]:
+    """Returns id and title, as far as they are known, of each memory that the earlier store gave to a run."""
+    lists = ((run.metadata or {}).get(name) for name in ("memory_hits", "memory_context_titles"))
+    ids, titles = (found if isinstance(found, list) else [] for found in lists)
+    return [
+        (None if name is None else str(name), None if title is None else str(title))
+        for name, title in zip_longest(ids, titles)
+    ]
+
+
+async def memories_named(session: Session, named: Sequence[tuple[str | None, str | None]]) -> list[UUID]:
+    """Returns the observations with these ids in the earlier store, or else with these titles; each once."""
+    if not named:
+        return []
+    ids, titles = zip(*named, strict=True)
+    return list(dict.fromkeys(await session.column(NAMED, {"ids": list(ids), "titles": list(titles)})))
 
 
 def observation_of(fields: Mapping[str, Any]) -> NewMemory:
@@ -248,6 +282,23 @@ def number_of(key: str, value: Any) -> float:  # noqa: ANN401 - any JSON value
     return number
 
 
+def _amount(value: Any) -> float | None:  # noqa: ANN401 - any JSON value
+    """Returns a number, or that of a text; None for any other value."""
+    written = isinstance(value, str) and PLAIN.fullmatch(value.strip())
+    return number_of("", value) if written or (isinstance(value, int | float) and not isinstance(value, bool)) else None
+
+
+def _object(_key: str, value: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 - any JSON value
+    return value if isinstance(value, dict) else None
+
+
+SPENT = {
+    "total_tokens": "tokens", "cost_usd": "cost", "total_cost": "cost", "cost": "cost",
+    **{name: name for name in TOKEN_NAMES},
+}  # fmt: skip
+"""Keys of an exported run for its tokens and its cost as a whole, with their names in a stage. They count if the run
+has no stages; they stay in its metadata."""
+
 FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     **{name: (name, text_of) for name in ("task", "task_type", "agent", "output", "output_path")},
     "final": ("verdict", text_of),
@@ -261,6 +312,7 @@ FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "finished_at": ("finished_at", moment_of),
     "timestamp": ("finished_at", moment_of),
     "final_score": ("final_score", number_of),
+    "stages": ("stages", _object),
 }
 """Keys of an exported run, each with its field and its reader; the reader returns None for a value that becomes
 metadata. If several keys of one field are given, the last one counts."""

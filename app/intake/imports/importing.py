@@ -13,6 +13,8 @@ from app.intake.imports.exported import (
     Entry,
     ImportedObservation,
     filled,
+    given_memories,
+    memories_named,
     only_new,
     refusal,
     taken_out,
@@ -23,6 +25,8 @@ from app.memories.gate import reason_to_reject
 from app.memories.memory import NewMemory, content_hash
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
+from app.retrieval.log import log_imported
+from app.runs import store as runs
 from app.runs import traces
 from app.runs.feedback import store as feedback
 from app.runs.record import check_run, record_run
@@ -61,6 +65,8 @@ class _Import:
     filled: dict[str, frozenset[str]] = field(default_factory=dict)
     """Fields of each run that were stored before this import. A run's later lines replace its earlier lines, but not
     these."""
+    given: dict[str, list[tuple[str | None, str | None]]] = field(default_factory=dict)
+    """Id and title of each memory that the earlier store gave to a run, by run."""
 
 
 async def import_file(
@@ -98,6 +104,15 @@ async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
             await _take_observations(target, batch)
             batch = []
     await _take_observations(target, batch)
+    for run_id, named in target.given.items():
+        await _note_given(target, run_id, named)
+
+
+async def _note_given(target: _Import, run_id: str, named: Sequence[tuple[str | None, str | None]]) -> None:
+    async with target.database.session(target.workspace) as session:
+        run, ids = await runs.find(session, run_id), await memories_named(session, named)
+        if run is not None:
+            await log_imported(session, run_id, task=run.task, agent=run.agent, ids=ids)
 
 
 async def _take_run(target: _Import, name: str, run: NewRun) -> None:
@@ -111,6 +126,8 @@ async def _take_run(target: _Import, name: str, run: NewRun) -> None:
         new = only_new(run, target.filled[run.run_id])
         if new is not None:
             await record_run(target.database, workspace=target.workspace, run=new, mask=target.mask, known_first=True)
+        if named := given_memories(run):
+            target.given[run.run_id] = named
         target.result.runs += 1
     except InvalidInput as error:
         target.result.failed.append(f"{name}: {error}")

@@ -69,6 +69,31 @@ async def test_runs_come_over_and_bad_lines_are_named(
     assert len(await list_runs(database, workspace=workspace)) == 2
 
 
+async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
+    importing: Importing, tmp_path: Path, database: Database, workspace: Workspace, counter: TokenCounter
+) -> None:
+    by_id, by_title, other = (
+        NewMemory(kind="observation", title=title, body=f"{title}: a finding.", metadata={"imported_id": str(number)})
+        for number, title in ((7, "Market of 2024"), (8, "Actors"), (9, "Prices"))
+    )
+    remembered = await remember(Door(database, counter, workspace), [by_id, by_title, other])
+    lines = [
+        {"run_id": "r1", "task": "Market", "agent": "scout", "memory_hits": [7, "gone"], "total_tokens": 1200,
+         "memory_context_titles": ["Market, renamed", "Actors", "Never stored"], "cost_usd": "0.02"},
+        {"run_id": "r2", "memory_hits": 2, "input_tokens": 100, "output_tokens": 20, "tokens": {"a": 1}},
+        {"run_id": "r3", "tokens": 9, "stages": {"scout": {"tokens": 5}}},
+    ]  # fmt: skip
+    for _ in range(2):
+        assert (await importing(jsonl(tmp_path / "runs.jsonl", *lines))).failed == []
+    story = await get_run(database, workspace=workspace, run_id="r1")
+    assert [(given.memory_id, given.rank, given.agent, given.query) for given in story.given] == [
+        (remembered.ids[0], 1, "scout", "Market"), (remembered.ids[1], 2, "scout", "Market"),
+    ]  # fmt: skip
+    spent = [(await run_of(database, workspace, name)).spent for name in ("r1", "r2", "r3")]
+    assert [(item.tokens, item.cost) for item in spent] == [(1200, 0.02), (120, None), (5, None)]
+    assert (await get_run(database, workspace=workspace, run_id="r2")).given == ()
+
+
 @pytest.fixture
 def stored(database: Database, workspace: Workspace) -> Stored:
     async def found() -> dict[str, Memory]:
