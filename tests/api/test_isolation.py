@@ -88,6 +88,11 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("POST", "/api/novelty"): lambda client, _: client.post("/api/novelty", json={"results": [PRIVATE]}),
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
+    ("GET", "/api/cases"): lambda client, _: client.get("/api/cases"),
+    ("GET", "/api/cases/{case}"): lambda client, _: client.get("/api/cases/zebra"),
+    ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
+    ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
+    ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
     ("POST", "/api/reports"): lambda client, _: client.post(
         "/api/reports", json={"path": "zebra.md", "content": PRIVATE}
     ),

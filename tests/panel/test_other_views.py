@@ -174,7 +174,8 @@ async def test_a_question_has_filters(open_panel: Open, seeded: str) -> None:
 
 async def test_a_hit_without_a_score_says_so(open_panel: Open, api: httpx.AsyncClient) -> None:
     plain = {"kind": "note", "title": "Register", "body": "Verify producers in the register."}
-    scored = {"kind": "note", "title": "Season", "body": "Producers follow the season.", "final_score": 8.0}
+    product = {"narrative": "Producers follow the season."}
+    scored = {"kind": "observation", "title": "Season", "observation": product, "final_score": 8.0}
     memory_id, _ = await stored(api, plain, scored)
     for _ in range(2):
         await api.post(f"/api/memories/{memory_id}/feedback", json={"rating": 1})

@@ -67,7 +67,10 @@ async def test_an_unknown_workspace_is_said_to_be_unknown(open_panel: Open, api:
     page = await open_panel()
     await expect(page.get_by_label("Workspace")).not_to_have_attribute("aria-invalid", "true")
     page = await open_panel(within="nobody-wrote-here")
-    await expect(page.locator(".workspace [role=status]")).to_have_text("Unknown")
+    await expect(page.locator(".empty")).to_contain_text("There is no workspace named nobody-wrote-here.")
+    await expect(page.locator(".workspace [role=status]")).to_have_text(
+        "There is no workspace named nobody-wrote-here."
+    )
     await expect(page.get_by_label("Workspace")).to_have_attribute("aria-invalid", "true")
 
 

@@ -122,7 +122,7 @@ export function usePruneCandidates() {
   return useReviewList<Candidate>("prune-candidates");
 }
 
-/** Memories that are out of every answer. */
-export function useRetired(state: "quarantined" | "deleted" | "superseded") {
+/** Memories that are out of every answer, and suspect ones, which no history shows. */
+export function useHeldBack(state: "quarantined" | "suspect" | "deleted" | "superseded") {
   return useReviewList<Memory>(state);
 }

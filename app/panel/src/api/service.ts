@@ -20,12 +20,19 @@ export function useHistory(asked: HistoryInput) {
   });
 }
 
-/** All workspaces: the list is the same in each. */
+/** All workspaces. The list is the same in each; a change in one may make it. */
 export function useWorkspaces() {
   return useQuery({
-    queryKey: ["", "workspaces"],
+    queryKey: [workspace(), "workspaces"],
     queryFn: ({ signal }) => call<readonly Tenant[]>("/api/workspaces", { signal, within: "" }),
   });
+}
+
+/** The workspace of the address if it does not exist; else an empty name. */
+export function useUnknownWorkspace(): string {
+  const named = workspace();
+  const all = useWorkspaces().data;
+  return named !== "" && all && !all.some(({ name }) => name === named) ? named : "";
 }
 
 function statusWithin(within: string) {

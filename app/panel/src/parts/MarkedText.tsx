@@ -51,11 +51,17 @@ export function MarkedText({ memory }: { readonly memory: Memory }) {
   );
 }
 
+const EFFECTS: Readonly<Record<string, string>> = {
+  block: "keeps the text out of answers",
+  suspect: "keeps the text out of histories",
+  flag: "only quoted or discussed",
+};
+
 function Rules({ findings }: { readonly findings: readonly Finding[] }) {
   const rules = [...new Map(findings.map((finding) => [finding.rule, finding])).values()];
   return rules.map(({ rule, family, severity }) => (
     <span key={rule} className={`rule ${severity}`}>
-      {rule} ({family}, {severity === "block" ? "keeps the text out of answers" : "only quoted or discussed"})
+      {rule} ({family}, {EFFECTS[severity] ?? severity})
     </span>
   ));
 }

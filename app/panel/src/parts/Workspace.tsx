@@ -1,4 +1,4 @@
-import { useWorkspaces } from "../api/service";
+import { useUnknownWorkspace, useWorkspaces } from "../api/service";
 import { changeAddress, useAddress } from "../state/address";
 
 /** The workspaces to choose from; without a name, the address means the service's default. */
@@ -6,7 +6,7 @@ export function Workspace() {
   const named = useAddress().params.get("workspace") ?? "";
   const found = useWorkspaces();
   const names = found.data?.map(({ name }) => name) ?? [];
-  const unknown = named !== "" && found.data !== undefined && !names.includes(named);
+  const unknown = useUnknownWorkspace() !== "";
   const choose = (name: string) =>
     changeAddress({ workspace: name, memory: null, run: null, recall: null, note: null }, { follow: true });
   return (
@@ -21,11 +21,9 @@ export function Workspace() {
           </option>
         ))}
       </select>
-      {unknown && (
-        <span className="problem" role="status" title={`There is no workspace named ${named}. The first memory that is stored in it makes it.`}>
-          Unknown
-        </span>
-      )}
+      <span className="visually-hidden" role="status">
+        {unknown && `There is no workspace named ${named}.`}
+      </span>
     </div>
   );
 }

@@ -32,7 +32,7 @@ export const PARTS = [
   { name: "dated", label: "Time in the query" },
   { name: "text", label: "Text features" },
   { name: "quality", label: "Evaluator's score" },
-  { name: "unscored", label: "No evaluator's score (counts as 0.5)" },
+  { name: "unscored", label: "No evaluator's score weighed (0.5 instead)" },
   { name: "ratings", label: "Ratings" },
   { name: "recency", label: "Recency" },
 ] as const;

@@ -68,8 +68,8 @@ function Whole({ memory }: { readonly memory: Memory }) {
             {exactMoment(memory.occurred_at ?? memory.created_at)}
           </time>
         </p>
-        {memory.retired_as && <Retired memory={memory} />}
-        {memory.kind === "note" && !memory.retired_as && (
+        <HeldBack memory={memory} />
+        {memory.kind === "note" && !memory.source && !memory.retired_as && (
           <p>
             <button type="button" onClick={() => setEditing(true)}>
               Edit
@@ -91,23 +91,27 @@ function Whole({ memory }: { readonly memory: Memory }) {
   );
 }
 
-const RETIRED: Readonly<Record<string, string>> = {
+const STATES: Readonly<Record<string, string>> = {
   gone: "This text is no longer in its source. No answer uses this memory.",
   deleted: "This memory is deleted. No answer uses it. You can restore it until the trash is emptied.",
   superseded: "A newer memory replaced this one. No answer uses it.",
   quarantined: "The injection scan quarantined this memory. No answer uses it until somebody releases it.",
+  suspect: "The injection scan suspects an instruction to the reader. No history shows this memory until somebody releases it.",
 };
 
-function Retired({ memory }: { readonly memory: Memory }) {
-  const state = memory.retired_as ?? "";
-  const restore = useChange(state === "quarantined" ? "release" : "restore");
+/** Says why answers leave the memory out, with the means to change that. */
+function HeldBack({ memory }: { readonly memory: Memory }) {
+  const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
+  const scanned = state === "quarantined" || state === "suspect";
+  const restore = useChange(scanned ? "release" : "restore");
+  if (state === "") return null;
   return (
     <p className="retired">
-      <span>{RETIRED[state] ?? state}</span>
-      {restore.isPending && <Working what={state === "quarantined" ? "Releasing" : "Restoring"} />}
+      <span>{STATES[state] ?? state}</span>
+      {restore.isPending && <Working what={scanned ? "Releasing" : "Restoring"} />}
       {state !== "gone" && (
         <button type="button" disabled={restore.isPending} onClick={() => restore.mutate([memory.id])}>
-          {state === "quarantined" ? "Release" : "Restore"}
+          {scanned ? "Release" : "Restore"}
         </button>
       )}
     </p>

@@ -6,6 +6,7 @@ import type { Selection } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
 import { counted, whole } from "../../parts/format";
 import { Empty, Failure, Loading } from "../../parts/states";
+import { useUnknownWorkspace } from "../../api/service";
 import { changeAddress } from "../../state/address";
 import { type Asked, NO_FILTERS } from "./filters";
 import { Row } from "./Row";
@@ -95,6 +96,7 @@ function More({ pages }: { readonly pages: Pages }) {
 }
 
 function Nothing({ asked, searching }: { readonly asked: Asked; readonly searching: boolean }) {
+  const unknown = useUnknownWorkspace();
   const filtered = Object.values(asked.filters).some((value) => (Array.isArray(value) ? value.length > 0 : value !== ""));
   if (searching || filtered) {
     return (
@@ -108,6 +110,7 @@ function Nothing({ asked, searching }: { readonly asked: Asked; readonly searchi
   }
   return (
     <Empty title="This workspace has no memories yet">
+      {unknown && <p>There is no workspace named {unknown}. Check the name, or choose another above.</p>}
       <p>
         Ingest a folder of reports with <code>priors ingest reports/</code>, or store memories with{" "}
         <code>POST /api/memories</code>.

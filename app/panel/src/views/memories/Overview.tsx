@@ -66,6 +66,7 @@ function ToReview() {
       <ul className="tiles">
         <Tile count={counts.prune_candidates} name="prune candidates" href={linkTo("/review")} />
         <Tile count={counts.quarantined} name="quarantined" href={linkTo("/review", { tab: "quarantined" })} />
+        <Tile count={counts.suspect} name="suspect" href={linkTo("/review", { tab: "suspect" })} />
         <Tile count={counts.deleted} name="in the trash" href={linkTo("/review", { tab: "deleted" })} />
       </ul>
     </section>

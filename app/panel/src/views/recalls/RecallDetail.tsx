@@ -60,10 +60,15 @@ function Whole({ recall }: { readonly recall: Recall }) {
       <Hits recall={recall} />
       <section>
         <h3>Parameters</h3>
-        <pre tabIndex={0}>{JSON.stringify(recall.parameters, null, 2)}</pre>
+        <pre tabIndex={0}>{JSON.stringify(recall.parameters, given, 2)}</pre>
       </section>
     </article>
   );
+}
+
+/** Leaves out what the query did not set. */
+function given(_name: string, value: unknown): unknown {
+  return value === null || value === "" || (Array.isArray(value) && value.length === 0) ? undefined : value;
 }
 
 function Hits({ recall: { hits } }: { readonly recall: Recall }) {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { type Action, useChange } from "../../api/changes";
-import { usePruneCandidates, useRetired, useReviewCounts } from "../../api/memories";
+import { useHeldBack, usePruneCandidates, useReviewCounts } from "../../api/memories";
 import { useStatus } from "../../api/service";
 import type { Memory } from "../../api/types";
 import type { Selection } from "../../parts/choice";
@@ -15,6 +15,7 @@ import { Cases, type Case, lineOf } from "./Cases";
 const TABS = [
   { name: "prune", label: "Prune candidates" },
   { name: "quarantined", label: "Quarantine" },
+  { name: "suspect", label: "Suspect" },
   { name: "deleted", label: "Trash" },
   { name: "superseded", label: "Superseded" },
 ] as const;
@@ -41,7 +42,7 @@ export function Review() {
           </Link>
         ))}
       </nav>
-      {tab === "prune" ? <Prune /> : <Retired key={tab} state={tab} />}
+      {tab === "prune" ? <Prune /> : <HeldBack key={tab} state={tab} />}
     </div>
   );
 }
@@ -61,16 +62,25 @@ function Prune() {
   );
 }
 
-const RETIRED = {
+function whereFound(memory: Memory): string {
+  const passages = passagesOf(memory);
+  return passages === 1 ? "found in 1 passage" : `found in ${passages} passages`;
+}
+
+const HELD_BACK = {
   quarantined: {
     actions: ["release", "delete"],
-    explanation: "The injection scan found instructions to the reader in these memories. A released memory is never quarantined again.",
+    explanation: "The injection scan found instructions to the reader in these memories. After a release, the scan does not quarantine a memory again.",
     nothing: "Nothing is quarantined",
     next: "Report chunks with instructions to their reader appear here. No answer uses them.",
-    reason: (memory: Memory) => {
-      const passages = passagesOf(memory);
-      return passages === 1 ? "found in 1 passage" : `found in ${passages} passages`;
-    },
+    reason: whereFound,
+  },
+  suspect: {
+    actions: ["release", "delete"],
+    explanation: "The injection scan suspects instructions to the reader in these memories. Searches find them; no history shows them until somebody releases them.",
+    nothing: "Nothing is suspect",
+    next: "Memories and messages with possible instructions to their reader appear here. No history shows them.",
+    reason: whereFound,
   },
   deleted: {
     actions: ["restore"],
@@ -92,11 +102,11 @@ const RETIRED = {
   },
 } as const;
 
-function Retired({ state }: { readonly state: keyof typeof RETIRED }) {
-  const found = useRetired(state);
+function HeldBack({ state }: { readonly state: keyof typeof HELD_BACK }) {
+  const found = useHeldBack(state);
   const total = useReviewCounts().data?.[state];
   const trashDays = useStatus().data?.trash_days ?? 0;
-  const { actions, explanation, nothing, next, reason } = RETIRED[state];
+  const { actions, explanation, nothing, next, reason } = HELD_BACK[state];
   const cases = found.data?.pages.flat().map((memory) => ({ memory, reason: reason(memory, trashDays) }));
   return (
     <Listed
