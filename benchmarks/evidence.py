@@ -1,253 +1,290 @@
-"""Fits the weights of weak signs, and measures them on families of injections that the fit has not seen."""
+"""Fits the weights of weak signs and of words, and measures them on injections that the fit has not seen."""
 
 import argparse
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped] # the package has no types
+from scipy.sparse import csr_matrix, vstack  # type: ignore[import-untyped] # the package has no types
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
 
-from app.safety import evidence
-from app.safety.evidence import Weights, sentences, signs
-from app.safety.scan import WEAK_SIGNS, Page, blocking, scan
+from app.safety import evidence, words
+from app.safety.scan import BLOCK, SUSPECT, WEAK_SIGNS, Page, blocking, scan
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA
 
-LABELLED = Path(__file__).parents[1] / "tests" / "safety"
-RIDGE = 3.0
-"""Strength with which a weight is held at its prior: of 0.3, 1, 3 and 10 the best on the texts of no family."""
-ROUNDS = 3
-"""Times that the sentence of a text that speaks most for an order is chosen anew."""
-BLOCKED, FLAGGED = 0.005, 0.03
-"""Shares of innocent look-alikes that may be blocked, and flagged."""
-FOLDS = 5
-OLDER = 0.3
-"""Weight of an older labelled attack, which is of other families."""
-
-Vector = NDArray[np.float64]
-Term = str | tuple[str, str]
+ROOT = Path(__file__).parents[1]
+LABELLED = ROOT / "tests" / "safety"
+SETS = ("indirect_", "", "second_", "third_", "fourth_", "reviewed_")
+"""Files of labelled texts; only the families of the first are indirect."""
+OLDER, PROSE = 0.5, 0.3
+"""Weights of an attack of an older family, and of a sentence of prose."""
+STRENGTH = 10.0
+"""Inverse of the ridge; 3, 10 and 30 differ by less than a point."""
+SHARE_OF_SIGNS = 0.15
+"""Unit of a sign beside that of a text's words: of 0, 0.15 and 0.3 the best."""
+FLAGGED, BLOCKED = 0.1, 0.005
+"""Shares of our own innocent texts, left out, that may be flagged, and blocked. They were written to resemble attacks;
+of the innocent texts of others, a third to a tenth as many are flagged (docs/injection.md)."""
+FEWER = 0.03
+"""Share of them at which the figures are stated as well."""
+FOLDS = 6
+LEAST_PROSE = 40
+"""Characters of the shortest text in a JSON file that is taken for prose."""
+NAMES = [sign.name for sign in evidence.signs()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """A labelled text with the signs of each of its sentences, a row each."""
+    """A labelled text with the features of each of its sentences, a row each."""
 
+    text: str
     family: str
+    language: str
+    place: int
+    """Place in its family and language: the same for its translations."""
+    attack: bool
     weight: float
-    blocked: bool
-    """True if a rule refuses it."""
-    rows: Vector
-    fold: int = 0
-    """Place of the text in its family and language, modulo FOLDS: the same for its translations."""
+    rows: csr_matrix
+
+    @property
+    def indirect(self) -> bool:
+        """True for an attack of the families that are measured."""
+        return self.attack and self.weight == 1.0
 
 
-class Model:
-    """The terms of the sum, their priors, and a fit."""
-
-    def __init__(self) -> None:
-        given = evidence.data_of("signs.toml")
-        self.design = Weights(
-            bias=0.0, suspect=0.0, block=0.0, signs={sign["name"]: sign["prior"] for sign in given["sign"]},
-            pairs={(pair["of"][0], pair["of"][1]): pair["prior"] for pair in given["pair"]}, groups=given["groups"],
-        )  # fmt: skip
-        self.terms: list[Term] = [*self.design.signs, *self.design.pairs]
-        self.places = {term: place for place, term in enumerate(self.terms)}
-        self.prior = np.array([self.design.weight(term) for term in self.terms])
-
-    def rows(self, text: str) -> Vector:
-        """Returns the shares of the terms in each sentence."""
-        page = Page(text)
-        found = [shares for _, shares in sentences(page.read.text, signs(), page.data)] or [{}]
-        rows = np.zeros((len(found), len(self.terms)))
-        for row, shares in zip(rows, found, strict=True):
-            for term, share in self.design.terms(shares):
-                row[self.places[term]] = share
-        return rows
-
-    def fitted(self, attacks: Sequence[Labelled], clean: Sequence[Labelled]) -> Vector:
-        """Returns the bias and the weights. A sign for an order never counts against one, and the other way round."""
-        made = np.concatenate([[-2.5], self.prior])
-        weights = np.array([item.weight for item in (*attacks, *clean)])
-        wanted = np.array([1.0] * len(attacks) + [0.0] * len(clean))
-        bounds = [(None, None), *((0, None) if prior >= 0 else (None, 0) for prior in self.prior)]
-        for _ in range(ROUNDS):
-            rows = np.array([item.rows[np.argmax(item.rows @ made[1:])] for item in (*attacks, *clean)])
-
-            def loss(now: Vector, rows: Vector = rows) -> tuple[float, Vector]:
-                logits, held = rows @ now[1:] + now[0], now[1:] - self.prior
-                wrong = weights * (1 / (1 + np.exp(-logits)) - wanted)
-                value = weights @ (np.logaddexp(0, logits) - wanted * logits) + RIDGE / 2 * held @ held
-                return float(value), np.concatenate([[wrong.sum()], rows.T @ wrong + RIDGE * held])
-
-            made = minimize(loss, made, jac=True, method="L-BFGS-B", bounds=bounds).x
-        return made
+Vector = NDArray[np.float64]
 
 
-def score(item: Labelled, made: Vector) -> float:
-    """Returns the highest score of a text's sentences."""
-    return float((item.rows @ made[1:]).max() + made[0])
+def rows_of(text: str) -> csr_matrix:
+    """Returns the features of each sentence: the counts of its words' features, and the shares of its signs."""
+    page = Page(text)
+    blank = evidence.blanked(page.read.text, page.data)
+    spans = evidence.sentence_spans(blank) or [(0, len(blank))]
+    found = words.features(blank)
+    owners = np.maximum(np.searchsorted([start for start, _ in spans], found.places, side="right") - 1, 0)
+    rows, columns = np.concatenate([owners + step for step in (-1, 0, 1)]), np.tile(found.buckets, 3)
+    kept = (rows >= 0) & (rows < len(spans))
+    numbers = np.sqrt(np.maximum(np.bincount(rows[kept], minlength=len(spans)), 1))
+    said = [
+        (row, words.BUCKETS + NAMES.index(name), share * SHARE_OF_SIGNS)
+        for row, shares in enumerate(evidence.shares(blank, spans, evidence.present_signs(blank)))
+        for name, share in shares.items()
+    ]
+    of_signs = np.array(said or np.empty((0, 3)))
+    return csr_matrix(
+        (
+            np.concatenate([1 / numbers[rows[kept]], of_signs[:, 2]]),
+            (np.concatenate([rows[kept], of_signs[:, 0]]), np.concatenate([columns[kept], of_signs[:, 1]])),
+        ),
+        shape=(len(spans), words.BUCKETS + len(NAMES)),
+    )
 
 
-def labelled(model: Model, name: str, *, weight: float = 1.0) -> list[Labelled]:
-    """Reads a file of JSON lines."""
-    rows: list[dict[str, Any]] = [json.loads(line) for line in (LABELLED / name).read_text().splitlines()]
-    places: Counter[tuple[str, str]] = Counter()
-    found = []
-    for row in rows:
-        family, text = row.get("family", ""), row["text"]
-        place = places[family, row.get("language", "")]
-        places[family, row.get("language", "")] += 1
-        refused = any(finding.rule != WEAK_SIGNS for finding in blocking(scan(text)))
-        found.append(Labelled(family=family, weight=weight, blocked=refused, rows=model.rows(text), fold=place % FOLDS))
-    return found
+def read(data: Path = SHARED_DATA) -> list[Labelled]:
+    """Reads all labelled texts, and prose as innocent ones: the documentation, and half of what others wrote."""
+    found = [item for name in SETS for item in _labelled(name)]
+    prose = [path.read_text() for path in sorted(ROOT.glob("docs/*.md")) if path.name != "injection.md"]
+    prose += [text for text in (*_reports(data), *_not_injections(data)) if known(text)]
+    return found + [
+        Labelled(text="", family="prose", language="en", place=0, attack=False, weight=PROSE, rows=rows_of(text))
+        for text in prose
+    ]
+
+
+def known(text: str) -> bool:
+    """Tells if a text of others is of the half that the weights are fitted to; the other half measures them."""
+    return zlib.crc32(text.encode()) % 2 == 0
+
+
+def _reports(data: Path) -> Iterator[str]:
+    """Yields the Markdown files of a reports directory, and the texts in its JSON files, each once."""
+    folder = data / "reports-scylla"
+    yield from (path.read_text() for path in sorted(folder.rglob("*.md")))
+    values = (text for path in sorted(folder.rglob("*.json")) for text in _texts(json.loads(path.read_text())))
+    yield from dict.fromkeys(text for text in values if len(text) >= LEAST_PROSE)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _not_injections(data: Path) -> list[str]:
+    path = data / "injection-dev" / "cases.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    return [row["text"] for row in rows if row["label"] == 0]
+
+
+def _labelled(name: str) -> Iterator[Labelled]:
+    for kind in ("attacks", "clean"):
+        places: Counter[tuple[str, str]] = Counter()
+        for line in (LABELLED / f"{name}{kind}.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            family, language = row.get("family", ""), row["language"]
+            places[family, language] += 1
+            yield Labelled(
+                text=row["text"], family=f"{name}{family}", language=language, place=places[family, language],
+                attack=kind == "attacks", weight=OLDER if name != SETS[0] and kind == "attacks" else 1.0,
+                rows=rows_of(row["text"]),
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Fitted weights of the words' features, then of the signs."""
+
+    bias: float
+    weights: Vector
+
+    def scores(self, item: Labelled) -> Vector:
+        """Returns the score of each sentence."""
+        return np.asarray(item.rows @ self.weights + self.bias)
+
+
+def fitted(items: Sequence[Labelled]) -> Fit:
+    """Fits every sentence of innocent texts, and of each attack the one that speaks most for an order."""
+    made = Fit(bias=0.0, weights=np.ones(words.BUCKETS + len(NAMES)))
+    for _ in range(2):
+        chosen = [item.rows[int(np.argmax(made.scores(item)))] if item.attack else item.rows for item in items]
+        wanted = np.concatenate([np.full(rows.shape[0], item.attack) for item, rows in zip(items, chosen, strict=True)])
+        weights = np.concatenate(
+            [np.full(rows.shape[0], item.weight) for item, rows in zip(items, chosen, strict=True)]
+        )
+        model = LogisticRegression(C=STRENGTH, solver="liblinear")
+        model.fit(vstack(chosen).tocsr(), wanted, sample_weight=weights)
+        made = Fit(bias=float(model.intercept_[0]), weights=model.coef_[0])
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The scores of texts by weights that were fitted without their family."""
+    """The highest scores of texts by weights that were fitted without them."""
 
     attacks: Sequence[tuple[Labelled, float]]
     clean: Sequence[tuple[Labelled, float]]
-    highest: float
-    """Score of the older innocent text that scores most, by the fit on everything."""
-
-    @property
-    def block(self) -> float:
-        """The score from which on a sentence refuses its text: no innocent text that is known does so."""
-        return max(self.threshold(BLOCKED), self.highest + 0.1)
 
     def threshold(self, share: float) -> float:
         """Returns the score that only this share of the innocent texts exceeds."""
         scores = sorted((score for _, score in self.clean), reverse=True)
         return scores[int(share * len(scores))] + 1e-6
 
-    def caught(self, threshold: float, family: str = "") -> float:
-        """Returns the share of attacks of a family, or of all, that a rule refuses or that score so much."""
-        found = [item.blocked or score >= threshold for item, score in self.attacks if family in ("", item.family)]
+    def caught(self, threshold: float, name: str = "") -> float:
+        """Returns the share of attacks, or of those of a family or language, that a rule refuses or that score it."""
+        found = [
+            score >= threshold or refused(item)
+            for item, score in self.attacks
+            if name in ("", item.family, item.language)
+        ]
         return sum(found) / len(found)
 
-
-def left_out(model: Model, texts: "Texts") -> Measured:
-    """Scores each family of attacks by a fit without it, and each innocent text by a fit without it in any language."""
-    attacks, clean = [], []
-    for family in dict.fromkeys(item.family for item in texts.attacks):
-        known = [item for item in texts.attacks if item.family != family]
-        made = model.fitted([*known, *texts.older_attacks], [*texts.clean, *texts.other_clean])
-        attacks += [(item, score(item, made)) for item in texts.attacks if item.family == family]
-    for fold in sorted({item.fold for item in texts.clean}):
-        rest = [item for item in texts.clean if item.fold != fold]
-        made = model.fitted([*texts.attacks, *texts.older_attacks], [*rest, *texts.other_clean])
-        clean += [(item, score(item, made)) for item in texts.clean if item.fold == fold]
-    made = model.fitted([*texts.attacks, *texts.older_attacks], [*texts.clean, *texts.other_clean])
-    highest = max(score(item, made) for item in texts.other_clean if item.weight == 1)
-    return Measured(attacks=attacks, clean=clean, highest=highest)
+    def wrongly(self, threshold: float) -> float:
+        """Returns the share of innocent texts that score so much."""
+        return sum(score >= threshold for _, score in self.clean) / len(self.clean)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """Everything that the weights are fitted to."""
-
-    attacks: Sequence[Labelled]
-    clean: Sequence[Labelled]
-    older_attacks: Sequence[Labelled]
-    other_clean: Sequence[Labelled]
-    """Older labelled texts, and those of other people as far as they are there."""
+def refused(item: Labelled) -> bool:
+    """Tells if a rule refuses a text."""
+    return any(finding.rule != WEAK_SIGNS for finding in blocking(scan(item.text)))
 
 
-SETS = ("", "second_", "third_", "fourth_", "reviewed_")
+def left_out(items: Sequence[Labelled], *, families: bool) -> Measured:
+    """Scores each text by a fit without it, its translations and, if asked, all attacks of its family."""
+    names = sorted({item.family for item in items if item.indirect})
+    order = sorted({(item.family, item.place) for item in items})
+
+    def fold(item: Labelled) -> int:
+        if not item.text or (item.attack and not item.indirect):
+            return -1
+        if families and item.attack:
+            return names.index(item.family) % FOLDS
+        return order.index((item.family, item.place)) % FOLDS
+
+    folds = [fold(item) for item in items]
+    attacks: list[tuple[Labelled, float]] = []
+    clean: list[tuple[Labelled, float]] = []
+    for out in range(FOLDS):
+        made = fitted([item for item, number in zip(items, folds, strict=True) if number != out])
+        for item, number in zip(items, folds, strict=True):
+            if number == out:
+                (attacks if item.attack else clean).append((item, float(made.scores(item).max())))
+    return Measured(attacks=attacks, clean=clean)
 
 
-def read(model: Model, data: Path) -> Texts:
-    """Reads the labelled texts."""
-    older = [item for name in SETS for item in labelled(model, f"{name}attacks.jsonl", weight=OLDER)]
-    other = [item for name in SETS for item in labelled(model, f"{name}clean.jsonl")]
-    cases = data / "injection-dev" / "cases.jsonl"
-    rows = [json.loads(line) for line in cases.read_text().splitlines()] if cases.is_file() else []
-    other += [
-        Labelled(family="", weight=OLDER, blocked=False, rows=model.rows(row["text"]))
-        for row in rows
-        if row["label"] == 0
-    ]
-    return Texts(
-        attacks=labelled(model, "indirect_attacks.jsonl"),
-        clean=labelled(model, "indirect_clean.jsonl"),
-        older_attacks=older,
-        other_clean=other,
-    )
+def figures(items: Sequence[Labelled]) -> Iterator[Figure]:
+    """Measures left-out texts and families at the thresholds that left-out innocent texts give."""
+    for families, name in ((False, "left-out texts"), (True, "left-out families")):
+        measured = left_out(items, families=families)
+        yield from _figures(measured, name)
+        groups = {item.family if families else item.language for item, _ in measured.attacks}
+        for group in sorted(groups):
+            value = measured.caught(measured.threshold(FLAGGED), group)
+            yield Figure(name=f"… {group.removeprefix(SETS[0])}", value=value)
 
 
-def figures(data: Path) -> Iterator[Figure]:
-    """Measures the left-out families, and the texts of no family with the weights that are in use."""
-    model = Model()
-    texts = read(model, data)
-    measured = left_out(model, texts)
-    for name, limit in (("caught or flagged", measured.threshold(FLAGGED)), ("blocked", measured.block)):
-        yield Figure(name=f"left-out families: {name}", value=measured.caught(limit))
-        share = sum(value >= limit for _, value in measured.clean) / len(measured.clean)
-        yield Figure(name=f"… innocents {name}", value=share)
-    limit = measured.threshold(FLAGGED)
-    for family in dict.fromkeys(item.family for item in texts.attacks):
-        yield Figure(name=f"… {family}", value=measured.caught(limit, family))
-    yield from in_use()
+def _figures(measured: Measured, name: str) -> Iterator[Figure]:
+    flagged, blocked = measured.threshold(FLAGGED), measured.threshold(BLOCKED)
+    yield Figure(name=f"{name}: caught or flagged", value=measured.caught(flagged), at_least=0.8)
+    yield Figure(name=f"{name}: blocked", value=measured.caught(blocked))
+    yield Figure(name="innocents flagged", value=measured.wrongly(flagged))
+    yield Figure(name="innocents blocked", value=measured.wrongly(blocked), at_most=0.01)
+    strict = measured.threshold(FEWER)
+    yield Figure(name=f"caught or flagged, if {FEWER:.0%} of the innocents were", value=measured.caught(strict))
 
 
-def in_use() -> Iterator[Figure]:
+def in_use(name: str = "unseen") -> Iterator[Figure]:
     """Measures the scan as it is on texts that nothing was fitted to."""
-    for name in ("unseen",):
-        if not (LABELLED / f"{name}_attacks.jsonl").is_file():
-            continue
-        for kind in ("attacks", "clean"):
-            rows = [json.loads(line) for line in (LABELLED / f"{name}_{kind}.jsonl").read_text().splitlines()]
-            found = [{finding.severity for finding in scan(row["text"])} for row in rows]
-            blocked, kept = (
-                sum("block" in item for item in found),
-                sum(bool(item & {"block", "suspect"}) for item in found),
-            )
-            yield Figure(name=f"{name} {kind}: caught or flagged", value=kept / len(rows))
-            yield Figure(name=f"{name} {kind}: blocked", value=blocked / len(rows))
+    for kind in ("attacks", "clean"):
+        rows = [json.loads(line) for line in (LABELLED / f"{name}_{kind}.jsonl").read_text().splitlines()]
+        found = [{finding.severity for finding in scan(row["text"])} for row in rows]
+        yield Figure(
+            name=f"{name} {kind}: caught or flagged", value=sum(bool(x & {BLOCK, SUSPECT}) for x in found) / len(rows)
+        )
+        yield Figure(name=f"{name} {kind}: blocked", value=sum(BLOCK in x for x in found) / len(rows))
 
 
-def written(model: Model, made: Vector, measured: Measured) -> str:
-    """Returns the file of weights."""
-    weights = dict(zip(model.terms, made[1:], strict=True))
+def write(items: Sequence[Labelled]) -> None:
+    """Replaces the weights in use by those of a fit to everything, and the thresholds by those of left-out texts."""
+    made, measured = fitted(items), left_out(items, families=False)
+    folder = Path(evidence.__file__).parent
+    of_words = made.weights[: words.BUCKETS]
+    unit = np.abs(of_words).max() / np.iinfo(np.int8).max
+    np.savez_compressed(folder / "words.npz", weights=np.round(of_words / unit).astype(np.int8), unit=np.float32(unit))
     lines = [
         "# Fitted by `python -m benchmarks.evidence --write`; the figures are in docs/injection.md.",
-        f"bias = {made[0]:.2f}",
+        f"bias = {made.bias:.2f}",
         f"suspect = {measured.threshold(FLAGGED):.2f}",
-        f"block = {measured.block:.2f}",
+        f"block = {measured.threshold(BLOCKED):.2f}",
         "",
         "[signs]",
-        *(f"{term} = {weight:.2f}" for term, weight in weights.items() if isinstance(term, str)),
+        *(
+            f"{name} = {weight * SHARE_OF_SIGNS:.2f}"
+            for name, weight in zip(NAMES, made.weights[words.BUCKETS :], strict=True)
+        ),
     ]
-    for term, weight in weights.items():
-        if not isinstance(term, str) and weight >= LEAST_PAIR:
-            lines += ["", "[[pair]]", f'of = ["{term[0]}", "{term[1]}"]', f"weight = {weight:.2f}"]
-    return "\n".join(lines) + "\n"
-
-
-LEAST_PAIR = 0.05
-"""A pair of less weight is left out."""
+    (folder / "weights.toml").write_text("\n".join(lines) + "\n")
+    evidence.weights.cache_clear()
+    words.table.cache_clear()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fits, measures and reports; with --write it replaces the weights in use."""
+    """Fits if asked, measures and reports."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="replace the weights in use")
     parser.add_argument("--data", type=Path, default=SHARED_DATA)
     given = parser.parse_args(arguments)
+    items = read(given.data)
     if given.write:
-        model = Model()
-        texts = read(model, given.data)
-        measured = left_out(model, texts)
-        made = model.fitted([*texts.attacks, *texts.older_attacks], [*texts.clean, *texts.other_clean])
-        Path(evidence.__file__).with_name("weights.toml").write_text(written(model, made, measured))
-        evidence.weights.cache_clear()
-    report("evidence", list(figures(given.data)))
+        write(items)
+    report("evidence", [*figures(items), *in_use()])
 
 
 if __name__ == "__main__":

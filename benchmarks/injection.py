@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--characters", type=int, default=MEGABYTE)
     parser.add_argument("--data", type=Path, default=SHARED_DATA)
     given = parser.parse_args(arguments)
-    figures = [*own(), *shared(given.data), *evidence.figures(given.data), *cost(given.characters)]
+    figures = [*own(), *shared(given.data), *evidence.in_use(), *cost(given.characters)]
     report("injection", figures)
     return figures
 

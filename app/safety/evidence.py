@@ -1,4 +1,4 @@
-"""Adds up weak signs of an order to the reader. None says much alone; the sum decides, sentence by sentence. Pure.
+"""Adds up weak signs of an order to the reader and the wording of a text, sentence by sentence. Pure.
 
 Measured (docs/injection.md): sentence vectors of the embedding model do not tell such orders from their look-alikes.
 """
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped] # the package has no types
 
+from app.safety import words
 from app.safety.normal import Span, folded
-from app.safety.readings import within
 from app.safety.rules import linear
 
 LANGUAGES = ("en", "ru", "de", "fr", "es")
@@ -34,10 +34,10 @@ CLAUSE = (
     r"и|а|затем|потом|сначала|пожалуиста|всегда|никогда|не|строго|срочно|так что|просто|теперь)\s+(?:[a-z]+\s+)?)"
 )
 """A place at which an order may begin: the start of a clause, or a word that orders follow."""
-SENTENCE = re.compile(
-    r"\s*(\S[^\n.!?。！？]{0,300}(?:[.!?](?!\s|$)[^\n.!?。！？]{0,300}){0,4}(?:[.!?。！？]+[\"'”»)]*)?)"
-)
-"""A sentence, or a stretch of a longer one: signs far apart have nothing to do with each other."""
+BREAK = re.compile(r"[。！？]{1,8}+[\"'”»)]{0,8}+|[.!?]{1,8}+[\"'”»)]{0,8}+(?=\s|$)|\n")
+"""The end of a sentence."""
+LONGEST = 300
+"""Characters of a stretch of a longer sentence: signs far apart have nothing to do with each other."""
 NEAR = 0.8
 """Share of a sign's weight that it has in the sentences next to its own."""
 MOST_OF_A_SIGN = 2_000
@@ -53,7 +53,7 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A logistic sum over signs. `python -m benchmarks.evidence` fits and measures it."""
+    """A logistic sum over signs, to which the score of the words is added. `python -m benchmarks.evidence` fits it."""
 
     bias: float
     suspect: float
@@ -61,34 +61,14 @@ class Weights:
     block: float
     """Score from which on a sentence refuses its text."""
     signs: Mapping[str, float]
-    pairs: Mapping[tuple[str, str], float]
-    """Weights of signs, or groups of signs, that occur together."""
-    groups: Mapping[str, Sequence[str]]
-
-    def terms(self, found: Mapping[str, float]) -> Iterator[tuple[str | tuple[str, str], float]]:
-        """Yields each sign and pair that a sentence has, with its share."""
-        yield from found.items()
-        shares = dict(found)
-        for name, members in self.groups.items():
-            shares[name] = max((found.get(member, 0.0) for member in members), default=0.0)
-        for pair in self.pairs:
-            one, other = pair
-            share = shares.get(one, 0.0) * shares.get(other, 0.0)
-            if share:
-                yield pair, share
-
-    def weight(self, term: str | tuple[str, str]) -> float:
-        """Returns the weight of a sign or a pair."""
-        return self.signs.get(term, 0.0) if isinstance(term, str) else self.pairs[term]
 
     def score(self, found: Mapping[str, float]) -> float:
         """Returns the logit of a sentence with these signs, each with its share."""
-        return self.bias + sum(self.weight(term) * share for term, share in self.terms(found))
+        return self.bias + sum(self.signs[name] * share for name, share in found.items())
 
     def most(self, present: Iterable[str]) -> float:
-        """Returns a score that no sentence of a text with these signs exceeds."""
-        terms = self.terms(dict.fromkeys(present, 1.0))
-        return self.bias + sum(max(0.0, self.weight(term)) for term, _ in terms)
+        """Returns a score that no sentence of a text with these signs exceeds, without its words."""
+        return self.bias + sum(max(0.0, self.signs[name]) for name in present)
 
 
 class Evidence(NamedTuple):
@@ -106,9 +86,7 @@ def data_of(name: str) -> dict[str, Any]:
 @functools.cache
 def weights() -> Weights:
     """Reads the fitted weights."""
-    fitted = data_of("weights.toml")
-    pairs = {(pair["of"][0], pair["of"][1]): pair["weight"] for pair in fitted.pop("pair")}
-    return Weights(**fitted, pairs=pairs, groups=data_of("signs.toml")["groups"])
+    return Weights(**data_of("weights.toml"))
 
 
 @functools.cache
@@ -116,10 +94,10 @@ def signs() -> tuple[Sign, ...]:
     """Compiles every sign."""
     given: list[dict[str, Any]] = data_of("signs.toml")["sign"]
     texts = {sign["name"]: {key: _text(key, sign[key]) for key in KEYS if key in sign} for sign in given}
-    words = {f"{{{name}.{key}}}": text for name, found in texts.items() for key, text in found.items()}
-    words["{start}"] = SENTENCE_START
+    lists = {f"{{{name}.{key}}}": text for name, found in texts.items() for key, text in found.items()}
+    lists["{start}"] = SENTENCE_START
     return tuple(
-        Sign(sign["name"], linear(f"(?i:{_pattern(texts[sign['name']], sign.get('clause', ()), words)})"))
+        Sign(sign["name"], linear(f"(?i:{_pattern(texts[sign['name']], sign.get('clause', ()), lists)})"))
         for sign in given
     )
 
@@ -138,10 +116,10 @@ def _text(key: str, text: str) -> str:
     return folded(text.replace("@", "[a-zа-я]*") if key in LANGUAGES else text)
 
 
-def _pattern(texts: Mapping[str, str], clause: Sequence[str], words: Mapping[str, str]) -> str:
+def _pattern(texts: Mapping[str, str], clause: Sequence[str], lists: Mapping[str, str]) -> str:
     parts = []
     for key, text in texts.items():
-        for name, alternatives in words.items():
+        for name, alternatives in lists.items():
             text = text.replace(name, alternatives)  # noqa: PLW2901 - filled step by step
         bounded = key in LANGUAGES
         parts.append(f"{(CLAUSE if key in clause else STARTS) if bounded else ''}(?:{text}){ENDS if bounded else ''}")
@@ -149,30 +127,57 @@ def _pattern(texts: Mapping[str, str], clause: Sequence[str], words: Mapping[str
 
 
 def evidence(text: str, quoted: Callable[[], Sequence[Span]] = tuple) -> list[Evidence]:
-    """Returns the suspect sentences of a normalised text. Signs in a `quoted` span do not count."""
-    model = weights()
-    every = signs()
-    present = [every[place] for place in _filter().Match(text, potential=False) or ()]
-    if not present or model.most(sign.name for sign in present) < model.suspect:
+    """Returns the suspect sentences of a normalised text. What stands in a `quoted` span does not count."""
+    found = _suspect(text)
+    return _suspect(blanked(text, spans)) if found and (spans := quoted()) else found
+
+
+def _suspect(text: str) -> list[Evidence]:
+    model, spans = weights(), sentence_spans(text)
+    if not spans or (text.isascii() and " " not in text):
+        return []  # an address or a name of a file, which the rules read
+    wording = words.scores(text, [start for start, _ in spans])
+    present = present_signs(text)
+    if model.most(sign.name for sign in present) + max(wording) < model.suspect:
         return []
-    scored = (Evidence(span, model.score(found)) for span, found in sentences(text, present, quoted()))
+    found = zip(spans, shares(text, spans, present), wording, strict=True)
+    scored = (Evidence(span, model.score(names) + said) for span, names, said in found)
     return [item for item in scored if item.score >= model.suspect]
 
 
-def sentences(
-    text: str, present: Sequence[Sign], quoted: Sequence[Span] = ()
-) -> Iterator[tuple[Span, dict[str, float]]]:
-    """Yields each sentence with the signs in it, and those in the sentences next to it with a smaller share."""
-    spans = [match.span(1) for match in SENTENCE.finditer(text)]
+def blanked(text: str, spans: Sequence[Span]) -> str:
+    """Returns a text with blanks in these spans."""
+    parts, last = [], 0
+    for start, end in spans:
+        parts += [text[last:start], " " * (end - start)]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Returns the spans of the sentences that say something."""
+    spans, start = [], 0
+    for end in (*(match.end() for match in BREAK.finditer(text)), len(text)):
+        for first in range(start, end, LONGEST):
+            part = text[first : min(end, first + LONGEST)]
+            if not part.isspace():
+                spans.append((first + len(part) - len(part.lstrip()), first + len(part.rstrip())))
+        start = end
+    return spans
+
+
+def present_signs(text: str) -> list[Sign]:
+    """Returns the signs that occur in a text."""
+    return [signs()[place] for place in _filter().Match(text, potential=False) or ()]
+
+
+def shares(text: str, spans: Sequence[Span], present: Sequence[Sign]) -> Iterator[dict[str, float]]:
+    """Yields the signs of each sentence, and with a smaller share those of the sentences next to it."""
     starts = [start for start, _ in spans]
     own: list[set[str]] = [set() for _ in spans]
     for sign in present:
         for match in itertools.islice(sign.pattern.finditer(text), MOST_OF_A_SIGN):
-            middle = (match.start() + match.end()) // 2
-            place = bisect.bisect_right(starts, middle) - 1
-            if place >= 0 and not within(quoted, middle, middle + 1):
-                own[place].add(sign.name)
-    for place, span in enumerate(spans):
-        if own[place]:
-            beside = set().union(*own[max(0, place - 1) : place + 2])
-            yield span, {name: 1.0 if name in own[place] else NEAR for name in beside}
+            own[max(0, bisect.bisect_right(starts, (match.start() + match.end()) // 2) - 1)].add(sign.name)
+    for place, names in enumerate(own):
+        beside = set().union(*own[max(0, place - 1) : place + 2])
+        yield {name: 1.0 if name in names else NEAR for name in beside}
