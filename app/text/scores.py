@@ -42,9 +42,7 @@ SCALE_KEYS = ("max_score", "score_max", "maximum", "max", "out_of", "scale")
 SECONDS = range(10**8, 10**11)
 """Numbers that are seconds since 1970 (1973 to 5138)."""
 MILLISECONDS = range(10**11, 10**14)
-FRACTION = re.compile(
-    r"\s*(\d+(?:[.,]\d+)?)\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%))?\s*", re.IGNORECASE
-)
+FRACTION = re.compile(r"(\d+(?:[.,]\d+)?)(?:\s*(?:(?:/|out of|von|из|sur|de)\s*(\d+(?:[.,]\d+)?)|(%)))?", re.IGNORECASE)
 LARGEST = 10.0
 LARGEST_SCALE = 1_000
 PERCENT = 100.0
@@ -162,7 +160,7 @@ def is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON or YAML value
 
 def written_score(text: str, whole: float | None = None) -> Score | None:
     """Returns the score that a text is: `7.5/10`, `75%`, `0.96`; `whole` is its scale if it states none."""
-    match = FRACTION.fullmatch(text)
+    match = FRACTION.fullmatch(text.strip())
     if match is None:
         return None
     number, out_of = match[1].replace(",", "."), match[2]

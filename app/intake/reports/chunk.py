@@ -63,7 +63,7 @@ EMPTY = frozenset({"null", "n/a", "tbd", "todo"})
 SPEAKING_WORDS = 4
 """A heading of at least this many words besides stop words states something by itself; so does one with a number, like
 "P0: no actors", or a negation."""
-NUMBERING = re.compile(r"^(?:\d+[.)]?)+\s")
+NUMBERING = re.compile(r"^\d[\d.)]*\s")
 
 
 def has_content(text: str) -> bool:

@@ -36,9 +36,7 @@ from app.text.scores import written_date
 LARGEST = 2_000_000
 """Characters of a file that are looked through."""
 NUMBER = re.compile(r"\d+(?:[.,]\d+)?\s*(?:(?:/|out of)\s*\d+(?:[.,]\d+)?|%)?")
-LINE = re.compile(
-    r"^[ \t>|*_#-]*(?P<name>[^\W\d][^\n:|*]{0,40}?)[ \t*_]*[:|][ \t|*_`]*(?P<value>[^\n|]+?)[ \t|*_`]*$", re.MULTILINE
-)
+LINE = re.compile(r"^[ \t>|*_#-]*(?P<name>[^\W\d_][^\n:|*]{0,40}?)[ \t*_]*[:|](?P<value>.+)$", re.MULTILINE)
 """A line that gives a name its value: `**Overall score: 6.3/10**`, `Verdict: pass`, `| Score | 0.97 |`."""
 NAMES = {
     "overall_score": r"(?:overall|final|total|judge'?s?|evaluator'?s?) (?:score|grade|rating)"
@@ -61,7 +59,7 @@ TITLE = re.compile(r'"(?:title|name)"\s*:\s*"([^"\n]{1,300})"')
 BEFORE_VERSION = re.compile(rf"[\s,;:–—|-]*(?:{VERSION.pattern})|\s*[:–—|]\s", re.IGNORECASE)
 FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.MULTILINE | re.DOTALL)
 PROSE = re.compile(r"^(?![#>|*+-]|\d+[.)]|\s)[^\n:]{60,}$", re.MULTILINE)
-HEADING = re.compile(r"^(?P<marks>#{1,6})[ \t]+(?P<text>.+?)[ \t#]*$", re.MULTILINE)
+HEADING = re.compile(r"^(?P<marks>#{1,6})[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+(?:\[(?P<done>[ xX])\][ \t]*)?(?P<text>.+)$", re.MULTILINE)
 ROW = re.compile(r"^[ \t]*\|(.+)\|[ \t]*$", re.MULTILINE)
 BLANK = re.compile(r"\n\s*\n")
@@ -114,7 +112,7 @@ def in_markdown(text: str, *, judging: bool) -> tuple[list[FoundJudgement], str]
         front, body = {}, text
     body = FENCE.sub("", body)
     heading = HEADING.search(body)
-    title = text_of(front.get("title") or (heading["text"] if heading else ""), TITLE_CHARACTERS)
+    title = text_of(front.get("title") or (heading["text"].rstrip(" \t#") if heading else ""), TITLE_CHARACTERS)
     facts, stated = _stated(front, body)
     own = None
     if judging or stated:
@@ -156,7 +154,7 @@ def _issues(body: str) -> tuple[list[FoundIssue], bool]:
     headed, depth, severity, mended = False, 0, "", False
     before, *rest = HEADING.split(body)
     for marks, heading, text in [("", "", before), *zip(rest[::3], rest[1::3], rest[2::3], strict=True)]:
-        said = heading.strip(" *_:")
+        said = heading.rstrip(" \t#").strip(" *_:")
         first = severity_of(said) or severity_of(said.partition(" ")[0])
         gone = BEGINS_GONE.match(said) is not None
         marked = LEADING.match(said) is not None and issue_of(said) is not None
@@ -188,7 +186,9 @@ def _items(heading: str, text: str, *, every: bool) -> Iterator[tuple[str, str]]
 def _lines(body: str) -> Iterator[tuple[str, str]]:
     """Yields the keys and values of lines that have a known name."""
     for match in LINE.finditer(body):
-        name, value = match["name"].strip(" *_`"), match["value"].strip(" *_`")
+        name, value = match["name"].strip(" *_`"), match["value"].strip(" \t|*_`")
+        if not value or "|" in value:
+            continue
         key = next((key for key, names in NAMES.items() if re.fullmatch(names, name, re.IGNORECASE)), "")
         if key and not key.endswith("score"):
             yield key, value.strip("✅❌✓✗ ") or value

@@ -39,7 +39,7 @@ LEADING = re.compile(
     re.IGNORECASE,
 )
 """A severity before an issue: `[P0]`, `**P1**:`, `critical:`."""
-REMARK = re.compile(r"\s*[(\[]([^()\[\]]{2,80})[)\]]\s*$")
+REMARK = re.compile(r"[(\[]([^()\[\]]{2,80})[)\]]$")
 
 SEVERITY = ("severity", "priority", "level", "impact", "sev")
 TITLES = ("title", "name", "issue", "problem", "finding", "summary", "description", "text", "message")

@@ -13,6 +13,7 @@ from app.intake.reports.markdown import chunk_markdown
 from app.intake.reports.prepare import MAX_TOKENS, chunk_report, path_tags
 from app.models.protocols import TokenCounter
 from app.text.scores import found_date, found_score, written_date
+from tests.growth import assert_linear
 
 
 def chunks_of(name: str, content: str | bytes, counter: TokenCounter) -> list[Chunk]:
@@ -105,6 +106,11 @@ def test_dates_bare_headings_and_empty_values_are_no_content(text: str) -> None:
 )  # fmt: skip
 def test_what_states_something_is_content(text: str) -> None:
     assert has_content(text)
+
+
+def test_a_heading_that_is_a_long_number_is_read_in_linear_time() -> None:
+    assert_linear(lambda digits: has_content(f"# {digits}x"), "1", characters=3)
+    assert_linear(lambda digits: has_content(f"# {digits}x"), "1", characters=20_000)
 
 
 def test_a_chunk_without_content_is_left_out(counter: TokenCounter) -> None:

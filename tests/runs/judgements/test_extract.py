@@ -19,6 +19,7 @@ from app.runs.judgements.judgement import (
     versions_in,
 )
 from benchmarks.judgements import as_stated
+from tests.growth import assert_linear
 
 
 def found(name: str, content: Any) -> list[FoundJudgement]:
@@ -202,6 +203,23 @@ def test_deep_and_hostile_documents_end() -> None:
     assert one("judgement.json", {"score": 5, "issues": [f"issue {letter}" for letter in "ab" * 600]}).issues[499:500]
     found("judgement.md", "- **[P0]** " * 20_000)
     found("judgement.md", "| a " * 50_000)
+
+
+@pytest.mark.parametrize(
+    ("before", "piece", "after"),
+    [
+        ("Score: 5", " ", "x|y"),
+        ("Score: 5", "* ", "x|y"),
+        ("", "_", ""),
+        ("# Report", " #", " x"),
+        ("## Issues\n- No sources", " ", "x"),
+        ("---\nverdict: fail\nscore: '5", " ", "x'\n---\n"),
+    ],
+)
+def test_lines_of_blanks_and_marks_are_read_in_linear_time(before: str, piece: str, after: str) -> None:
+    # The small text first, so that the test ends even if the time is cubic.
+    assert_linear(lambda text: found("judgement.md", f"{before}{text}{after}\n"), piece, characters=300)
+    assert_linear(lambda text: found("judgement.md", f"{before}{text}{after}\n"), piece, characters=2_000)
 
 
 def test_the_judgments_of_a_real_pipeline_are_read_as_their_json_states_them(shared_data: Path) -> None:
