@@ -26,6 +26,8 @@ COMPOUND = re.compile(r"[a-z]{2,}(?:[-_.][a-z0-9]+)+")
 """A name; under the key `secret` it tells where the secret is: `grafana-tls-2024`."""
 SLUG = re.compile(rf"{COMPOUND.pattern}|[a-z]+|v?[0-9.]{{1,6}}")
 """A name or a number: no token."""
+COUNT = re.compile(r"[+-]?[0-9][0-9.,_ ]*")
+"""The value of a key that ends in `tokens` and counts them: `session_tokens`."""
 FIELD = "secret in a field"
 """Kind of a secret that its key tells."""
 PLACEHOLDER = re.compile(
@@ -59,12 +61,17 @@ def is_placeholder(value: str) -> bool:
 def kind_under(key: str, value: str) -> str | None:
     """Returns the kind of secret that a value is, by its key; None if it is none."""
     names = _named_by(key)
-    if names is None or is_placeholder(value):
+    if names is None or is_placeholder(value) or (key.lower().endswith("tokens") and COUNT.fullmatch(value)):
         return None
     if names is SECRET_KEY:
         return None if key.lower().endswith("secret") and COMPOUND.fullmatch(value) else FIELD
     looks = len(value) >= SHORTEST_TOKEN and not SLUG.fullmatch(value) and not re.search(r"\s", value)
     return FIELD if looks else None
+
+
+def is_secret_number(key: str, value: int) -> bool:
+    """Tells if a number is a secret by its key, such as a password of digits."""
+    return abs(value) >= SHORTEST_NUMBER and _named_by(key) is SECRET_KEY and kind_under(key, str(value)) is not None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -13,10 +13,9 @@ import structlog
 
 from app.safety.keys import (
     MASK,
-    SECRET_KEY,
-    SHORTEST_NUMBER,
     has_columns,
     is_placeholder,
+    is_secret_number,
     key_of,
     kind_under,
     without_columns,
@@ -191,9 +190,7 @@ def _mapped(value: Any, change: Callable[[str, str], str], key: str = "") -> Any
     match value:
         case str():
             return change(value, key)
-        case int() if (
-            not isinstance(value, bool) and key and abs(value) >= SHORTEST_NUMBER and SECRET_KEY.fullmatch(key.lower())
-        ):
+        case int() if key and not isinstance(value, bool) and is_secret_number(key, value):
             return change(str(value), key)
         case Mapping():
             return {

@@ -261,6 +261,7 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"apiKey": "swordfish"},
     {"token": "abcdef1234567"},
     {"password": 12345678},
+    {"userPassword": 12345678},
     {"Authorization": "Bearer abc"},
     {"password": {"value": "swordfish"}},
     {"пароль": "swordfish"},
@@ -279,6 +280,7 @@ def test_the_value_of_a_key_that_names_a_secret_is_masked(value: dict[str, Any])
     [
         {"token": "GPT-4o"},
         {"tokens": 1234, "max_tokens": 5000, "total_tokens": "12345678"},
+        {"session_tokens": 15_234, "userTokens": 5_000, "api_tokens": "15,234"},
         {"secret": "grafana-tls-2024"},
         {"password": "${DB}"},
         {"password_policy": "strict"},
