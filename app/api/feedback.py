@@ -243,7 +243,7 @@ class LifecycleController(Controller):
 def _by_a_person(request: Request[Any, Any, Any], admin_key: str) -> bool:
     """Tells whether a person asks: by the admin key, or where there is none by the panel, as its browser says."""
     if admin_key:
-        token = token_of(request.headers.get("authorization", "").encode())
+        token = token_of(request.headers.get("authorization", "").encode("latin-1"))
         return hmac.compare_digest(token, admin_key.encode())
     return request.headers.get("sec-fetch-site") == "same-origin"
 

@@ -263,10 +263,11 @@ async def test_what_was_deleted_in_quarantine_comes_back_to_it(client: httpx.Asy
         ("person", {"sec-fetch-site": "same-origin"}, 403),
         ("person", {"authorization": "Bearer agent"}, 403),
         ("person", {"authorization": "Bearer person"}, 200),
+        ("persönlich", {b"authorization": "Bearer persönlich".encode()}, 200),
     ],
 )
 async def test_only_a_person_releases(
-    services: Services, workspace_name: str, admin_key: str, headers: dict[str, str], status: int
+    services: Services, workspace_name: str, admin_key: str, headers: dict[str, str] | dict[bytes, bytes], status: int
 ) -> None:
     settings = replace(services.settings, api_key="agent" if admin_key else "", admin_key=admin_key)
     app = framed(create_app(settings, services=replace(services, settings=settings)))
