@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from app.db.database import Database
-from app.errors import NotFound, check
-from app.memories.gate import NAME_LIMIT, unstorable
+from app.errors import NotFound, Refused, check
+from app.memories.gate import INJECTION, NAME_LIMIT, instruction_in, unstorable
 from app.retrieval.rank.roles import ROLES, Role
 from app.workspaces import store
 from app.workspaces.resolve import made
@@ -26,8 +26,12 @@ async def save_role(database: Database, *, workspace: Workspace, role: Role) -> 
 
     Raises:
         InvalidInput: a field cannot be taken, or the workspace has too many roles.
+        Refused: the title of a part, which stands outside the fences of a section, looks like an instruction.
     """
     check(_reasons(role, workspace))
+    for found in filter(None, (instruction_in(part.title) for part in role.parts)):
+        message = f"looks like an instruction to the reader (rule {found.rule})"
+        raise Refused("parts.title", message, reason=INJECTION)
     target = await made(database, workspace)
     async with database.session(target) as session:
         await store.set_role(session, role.name, msgspec.to_builtins(role))
