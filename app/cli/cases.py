@@ -1,4 +1,4 @@
-"""`case`, `roles`."""
+"""`cases`, `roles`."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ commands = typer.Typer()
 
 
 @commands.command()
-def case(
+def cases(
     name: Annotated[
         str | None, typer.Argument(metavar="[CASE]", help="Its name, in any spelling; without: all.")
     ] = None,
