@@ -12,6 +12,7 @@ from app.index.backfill import pending_counts
 from app.index.models import Move, StoredModel, active_model, move_state
 from app.memories import store as memories
 from app.models.protocols import EmbeddingProvider
+from app.retrieval.log import IMPORTED
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.retrieval.search import vector_degradation
 from app.workspaces import store as workspaces
@@ -25,7 +26,7 @@ SELECT pg_database_size(current_database()) AS bytes, current_setting('server_ve
     (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version
 """
 
-# Ids of recalls grow with time.
+# Ids of recalls grow with time. Nobody measured how long imported recalls took.
 LATENCIES = """
 SELECT purpose, count(*) AS recalls,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY took_ms) AS p50,
@@ -33,7 +34,7 @@ SELECT purpose, count(*) AS recalls,
     percentile_cont(0.99) WITHIN GROUP (ORDER BY took_ms) AS p99,
     avg((mode = 'hybrid')::int)::float8 AS hybrid
 FROM (
-    SELECT purpose, took_ms, mode FROM recalls WHERE workspace_id = %(workspace_id)s
+    SELECT purpose, took_ms, mode FROM recalls WHERE workspace_id = %(workspace_id)s AND purpose <> %(imported)s
     ORDER BY recall_id DESC LIMIT %(limit)s
 ) AS latest GROUP BY purpose ORDER BY purpose
 """
@@ -145,7 +146,7 @@ async def workspace_status(
 
 
 async def _latencies(session: Session) -> tuple[Latency, ...]:
-    rows = await session.rows(LATENCIES, {"limit": LATEST})
+    rows = await session.rows(LATENCIES, {"limit": LATEST, "imported": IMPORTED})
     return tuple(Latency(**row._asdict()) for row in rows)
 
 

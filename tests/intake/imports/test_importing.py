@@ -16,6 +16,8 @@ from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import Memory, NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
+from app.models.providers import NoopProvider
+from app.operations.status import workspace_status
 from app.runs.feedback.rate import list_ratings, rate, undo_rating
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import Compressor, request_observation
@@ -92,6 +94,8 @@ async def test_a_run_knows_the_memories_that_it_was_given_and_what_it_cost(
     spent = [(await run_of(database, workspace, name)).spent for name in ("r1", "r2", "r3")]
     assert [(item.tokens, item.cost) for item in spent] == [(1200, 0.02), (120, None), (5, None)]
     assert (await get_run(database, workspace=workspace, run_id="r2")).given == ()
+    status = await workspace_status(database, NoopProvider(), workspace=workspace, model_loaded=True)
+    assert (status.recalls, status.latencies) == (1, ())
 
 
 @pytest.fixture
