@@ -107,7 +107,7 @@ class NoveltyInput(Struct, forbid_unknown_fields=True):
         str,
         Meta(
             max_length=20_000,
-            description="what the texts were written for; its words, numbers and names are known, and count neither for"
+            description="the task of the texts; its words, numbers and names are known, and count neither for"
             " a text nor against it",
         ),
     ] = ""
@@ -140,7 +140,7 @@ class NoveltyController(Controller):
 
     @post("/novelty", status_code=200, responses=PROBLEMS)
     async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> NoveltyView:
-        """How much each text adds beyond what is stored, with the nearest memories."""
+        """Measure how much each text adds beyond what is stored, with the nearest memories."""
         target, provider = await call.tenant(), call.services.provider
         found = await novelty(
             call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known

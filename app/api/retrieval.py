@@ -39,7 +39,7 @@ K = Annotated[int, Meta(ge=1, le=LARGEST_K, description="hits at most")]
 QueryText = Annotated[str, Meta(min_length=1, max_length=QUERY_LIMIT)]
 Now = Annotated[
     datetime | None,
-    Meta(description="what `last week` is told from and ages are counted to; without it the present"),
+    Meta(description="the moment that `last week` and ages refer to; without it the present"),
 ]
 SemanticThreshold = Annotated[
     float,
@@ -55,7 +55,7 @@ HalfLife = Annotated[
 ]
 Rerank = Annotated[
     bool | None,
-    Meta(description="whether the re-ranker reads the best hits once more; without it, where one is configured"),
+    Meta(description="true: the re-ranker reads the best hits once more; without it, where one is configured"),
 ]
 
 

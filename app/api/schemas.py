@@ -31,7 +31,7 @@ SourceKind = Literal["report", "session", "run", "other"]
 Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
 Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
-Quality = Annotated[int, Meta(ge=-3, le=3, description="what ratings replay to")]
+Quality = Annotated[int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")]
 Score = Annotated[float, Meta(ge=0, le=10, description="the evaluator's score")]
 
 VECTOR_LIMIT = 16_000

@@ -134,7 +134,7 @@ class StatusController(Controller):
 
     @get("/status", responses=PROBLEMS)
     async def status(self, call: ThisCall) -> StatusView:
-        """How a workspace is served: mode, what waits, sizes, how long recalls take."""
+        """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         target, loaded = await call.tenant(), call.context.model_loaded
         found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
         given = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
