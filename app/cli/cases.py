@@ -77,12 +77,10 @@ def roles(
     async def work(services: "Services", target: "Workspace") -> "Sequence[Role]":
         # SQLAlchemy: see `app.cli`.
         from app.cli.running import workspace_of  # noqa: PLC0415
-        from app.retrieval.rank.roles import Role  # noqa: PLC0415
         from app.retrieval.roles import remove_role, roles_of, save_role  # noqa: PLC0415
 
         if save is not None and name is not None:
-            role = _read(save, name, Role)
-            await save_role(services.database, workspace=target, role=role)
+            await save_role(services.database, workspace=target, role=_read(save, name))
         elif remove and name is not None:
             await remove_role(services.database, workspace=target, name=name)
         known = roles_of(await workspace_of(services, workspace))
@@ -97,10 +95,17 @@ def roles(
         typer.echo(json.dumps({"name": role.name, "parts": parts}, ensure_ascii=False))
 
 
-def _read(path: Path, name: str, kind: "type[Role]") -> "Role":
+def _read(path: Path, name: str) -> "Role":
+    """Reads a role as `PUT /api/roles/{name}` takes it, or as this command prints it."""
     import msgspec  # noqa: PLC0415 - see `app.cli`
 
+    from app.api.cases import RoleInput  # noqa: PLC0415 - the same
+    from app.api.schemas import converted  # noqa: PLC0415 - the same
+    from app.retrieval.rank.roles import Role  # noqa: PLC0415 - the same
+
     try:
-        return msgspec.convert({**json.loads(path.read_bytes()), "name": name}, kind)
-    except (OSError, ValueError, TypeError) as error:
+        given = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        given.pop("name", None)
+        return converted(msgspec.convert(given, RoleInput), Role, name=name)
+    except (OSError, ValueError) as error:
         raise typer.BadParameter(f"{path} is no role: {error}", param_hint="--set") from error

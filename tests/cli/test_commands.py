@@ -193,6 +193,10 @@ def test_a_case_and_roles_are_shown_and_roles_changed(folder: Path, tmp_path: Pa
     (saved,) = call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").stdout.splitlines()
     assert json.loads(saved)["parts"][0]["title"] == "Prices"
     assert len(call(folder, "roles", "-w", "cases").stdout.splitlines()) == 6
+    role.write_text(saved)
+    assert call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").stdout.splitlines() == [saved]
+    role.write_text('{"parts": [{"title": "Prices", "wieght": 1}]}')
+    assert "wieght" in call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").stderr
     assert call(folder, "roles", "analyst", "--remove", "-w", "cases").stdout == ""
     unknown = call(folder, "roles", "analyst", "-w", "cases")
     assert unknown.returncode == 2
