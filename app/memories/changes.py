@@ -9,7 +9,7 @@ import psycopg
 
 from app.db.session import Row, Session
 from app.errors import Forbidden
-from app.index.indexing import OWN, THESE
+from app.index.indexing import OWN, THESE, index_words
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
 from app.memories.store import SUSPECT, lock, retire
@@ -49,13 +49,15 @@ UPDATE observations SET facts = %(facts)s::text[] WHERE {THIS}
 SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {THIS}"  # noqa: S608 - constants
 
 # A destroyed chunk, whose row stays empty, takes no tags.
+FOUND_BY_TAGS = "kind = 'observation' AND valid_until IS NULL AS found_by_tags"
 TAG = f"""
 UPDATE memories SET tags = tags || %(tag)s::text
-WHERE {THESE} AND body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s RETURNING memory_id
+WHERE {THESE} AND body <> '' AND NOT tags @> ARRAY[%(tag)s::text] AND cardinality(tags) < %(most)s
+RETURNING memory_id, {FOUND_BY_TAGS}
 """  # noqa: S608 - constants
 UNTAG = f"""
 UPDATE memories SET tags = array_remove(tags, %(tag)s::text)
-WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id
+WHERE {THESE} AND tags @> ARRAY[%(tag)s::text] RETURNING memory_id, {FOUND_BY_TAGS}
 """  # noqa: S608 - constants
 
 MOST_GIVEN = 500
@@ -176,7 +178,9 @@ async def supersede(session: Session, older: UUID, newer: UUID) -> None:
 async def retag(session: Session, ids: Sequence[UUID], tag: str, *, statement: str) -> list[UUID]:
     """Changes the tags of memories by TAG or UNTAG; returns the changed memories."""
     await lock(session, ids)
-    return await session.column(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
+    changed = await session.rows(statement, {"ids": list(ids), "tag": tag, "most": TAGS_LIMIT})
+    await index_words(session, sorted(row.memory_id for row in changed if row.found_by_tags))
+    return [row.memory_id for row in changed]
 
 
 async def given_to(session: Session, run_ids: Iterable[str]) -> dict[str, list[Given]]:

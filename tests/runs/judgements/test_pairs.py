@@ -6,6 +6,7 @@ from app.db.database import Database
 from app.index.backfill import embed_pending
 from app.links.linking import link_pending
 from app.links.relations import SAME_TASK, Task, of_one_task
+from app.memories.lifecycle import tag_memories
 from app.memories.memory import NewMemory, ObservationDetail, new_id
 from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -91,6 +92,11 @@ async def test_an_observation_is_found_by_its_task_its_queries_and_its_tags(
     for text in (outcome.task, outcome.queries[0], "windkraft-analyse"):
         first, *_ = await found(database, provider, workspace, text)
         assert "Turbine sales" in first.body
+    await tag_memories(database, workspace=workspace, ids=[first.memory.memory_id], tag="repowering")
+    tagged, *_ = await found(database, provider, workspace, "repowering")
+    assert tagged.memory.memory_id == first.memory.memory_id
+    await tag_memories(database, workspace=workspace, ids=[first.memory.memory_id], tag="repowering", remove=True)
+    assert await found(database, provider, workspace, "repowering") == []
 
 
 def test_tasks_that_only_share_a_topic_are_not_one() -> None:
