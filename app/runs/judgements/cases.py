@@ -23,6 +23,8 @@ from app.runs.judgements.matching import Statement, grouped
 
 BASES = (JUDGED, REPORTED, LISTED)
 """Where judgements of a version stand, the one that counts first."""
+MOST_STATEMENTS = 1_000
+"""Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
 OPENED, RECURRING, REOPENED = "opened", "recurring", "reopened"
 
 
@@ -166,10 +168,14 @@ Numbers = Mapping[tuple[UUID, int], UUID]
 
 
 def statements(judgements: Sequence[Judgement]) -> list[tuple[Judgement, int, FoundIssue]]:
-    """Returns what the judgements say is wrong, in the order of versions; lists of several versions come last."""
+    """Returns what the judgements say is wrong, in the order of versions; lists of several versions come last.
+
+    Of more than MOST_STATEMENTS, it returns the last ones.
+    """
     order = {version.name: place for place, version in enumerate(versions_of(judgements))}
     found = [(item, place, issue) for item in judgements for place, issue in enumerate(item.found.issues)]
-    return sorted(found, key=lambda item: (order.get(_name(item[0]), len(order)), str(item[0].judgement_id), item[1]))
+    found.sort(key=lambda item: (order.get(_name(item[0]), len(order)), str(item[0].judgement_id), item[1]))
+    return found[-MOST_STATEMENTS:]
 
 
 def numbered(case: str, judgements: Sequence[Judgement], vectors: Matrix | None) -> Numbers:
@@ -191,9 +197,7 @@ def numbered(case: str, judgements: Sequence[Judgement], vectors: Matrix | None)
     ids: dict[int, UUID] = {}
     for number, (_, _, issue) in zip(numbers, found, strict=True):
         if number not in ids:
-            ids[number] = uuid5(
-                NAMESPACE_URL, f"priors:{case}:{len([one for one in ids if one < number])}:{issue.title}"
-            )
+            ids[number] = uuid5(NAMESPACE_URL, f"priors:{case}:{number}:{issue.title}")
     return {(item.judgement_id, place): ids[number] for number, (item, place, _) in zip(numbers, found, strict=True)}
 
 

@@ -35,6 +35,8 @@ async def match_issues(
 ) -> list[UUID]:
     """Match the issues of cases that have new judgements; returns the notes of their history that have changed.
 
+    Notes of cases that have no judgement any more are retired.
+
     Raises:
         EmbeddingUnavailable: the titles of issues cannot be embedded now; what is left is matched another time.
     """
@@ -47,6 +49,8 @@ async def match_issues(
             if notes is not None:
                 changed += notes
                 break
+    async with database.session(workspace) as session:
+        await memories.retire(session, await store.idle_notes(session))
     return changed
 
 
@@ -69,7 +73,7 @@ async def _match(
     async with database.session(workspace, transaction=False) as session:
         known = await store.case(session, name)
     numbers = await _numbers(provider, name, known)
-    history = assembled(name, known.judgements, numbers)
+    history = await asyncio.to_thread(assembled, name, known.judgements, numbers)
     notes = await asyncio.to_thread(_notes, history, workspace, counter, mask=mask)
 
     async def attempt() -> list[UUID] | None:
@@ -77,7 +81,7 @@ async def _match(
             now = await store.case(session, name, locked=True)
             if [item.judgement_id for item in now.judgements] != [item.judgement_id for item in known.judgements]:
                 return None
-            await store.write_issues(session, history, known, numbers)
+            await store.write_issues(session, history, known)
             return await _keep(session, name, notes)
 
     return await again_after_deadlock(attempt)
@@ -189,4 +193,4 @@ async def get_case(database: Database, provider: EmbeddingProvider, *, workspace
             numbers = await _numbers(provider, name, known)
         except EmbeddingUnavailable:
             numbers = await asyncio.to_thread(numbered, name, known.judgements, None)
-    return assembled(name, known.judgements, numbers)
+    return await asyncio.to_thread(assembled, name, known.judgements, numbers)

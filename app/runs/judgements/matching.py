@@ -1,6 +1,7 @@
 """Tells which issues of several versions are the same one: by meaning and by words. Pure."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +31,12 @@ def likeness(statements: Sequence[Statement], vectors: Matrix | None) -> Matrix:
     Without vectors words alone tell.
     """
     words = [content_words(statement.title) for statement in statements]
-    common = np.array(
-        [[len(one & other) / max(1, len(one | other)) for other in words] for one in words], dtype=np.float32
-    ).reshape(len(words), len(words))
+    columns = {word: column for column, word in enumerate(frozenset[str]().union(*words))}
+    has = np.zeros((len(words), len(columns)), dtype=np.float32)
+    for row, own in enumerate(words):
+        has[row, [columns[word] for word in own]] = 1
+    both, sizes = has @ has.T, has.sum(axis=1)
+    common: Matrix = both / np.maximum(1, sizes[:, None] + sizes - both)
     meaning = common if vectors is None else np.clip(vectors @ vectors.T, 0, 1)
     return (1 - WORDS) * meaning + WORDS * common
 
@@ -44,30 +48,38 @@ def grouped(statements: Sequence[Statement], vectors: Matrix | None) -> list[int
     may be, it is the one that it is most like, and each issue takes the statement that is most like it.
     """
     found = likeness(statements, vectors)
-    issues: list[list[int]] = []
+    # The likeness of each issue, in the order of their numbers, to every statement; and the versions that have it.
+    issues, versions = np.empty_like(found), list[set[int]]()
     number = [-1] * len(statements)
-    before = -1
-    for version in sorted({statement.version for statement in statements}):
-        new = _each_once([at for at, statement in enumerate(statements) if statement.version == version], statements)
-        latest = {number[at] for at, statement in enumerate(statements) if statement.version == before}
-        pairs = [
-            (float(found[np.ix_(issue, places)].max()), at, places) for at, issue in enumerate(issues) for places in new
-        ]
-        for value, issue, places in sorted(pairs, key=lambda pair: -pair[0]):
-            is_free = number[places[0]] < 0 and not any(statements[at].version == version for at in issues[issue])
-            again = issue in latest or any(statements[at].version in statements[places[0]].seen for at in issues[issue])
+    latest: set[int] = set()
+    for version, group in groupby(range(len(statements)), key=lambda at: statements[at].version):
+        new, taken = _each_once(list(group), statements), set[int]()
+        for value, issue, places in _alike(issues[: len(versions)], new):
+            is_free = number[places[0]] < 0 and issue not in taken
+            again = issue in latest or not versions[issue].isdisjoint(statements[places[0]].seen)
             if is_free and value >= (ALIKE if again else AGAIN):
-                _join(places, issue, issues, number)
+                issues[issue] = np.maximum(issues[issue], found[places].max(axis=0))
+                versions[issue].add(version)
+                taken.add(issue)
+                _number(places, issue, number)
         for places in new:
             if number[places[0]] < 0:
-                issues.append([])
-                _join(places, len(issues) - 1, issues, number)
-        before = version
+                taken.add(len(versions))
+                _number(places, len(versions), number)
+                issues[len(versions)] = found[places].max(axis=0)
+                versions.append({version})
+        latest = taken
     return number
 
 
-def _join(places: Sequence[int], issue: int, issues: Sequence[list[int]], number: list[int]) -> None:
-    issues[issue].extend(places)
+def _alike(issues: Matrix, new: Sequence[Sequence[int]]) -> list[tuple[float, int, Sequence[int]]]:
+    """Returns the likeness of issues and new statements, an issue's number and the statements, the most alike first."""
+    values = np.array([issues[:, places].max(axis=1) for places in new]).T
+    pairs = ((float(values[at, column]), int(at), new[column]) for at, column in np.argwhere(values >= ALIKE))
+    return sorted(pairs, key=lambda pair: -pair[0])
+
+
+def _number(places: Sequence[int], issue: int, number: list[int]) -> None:
     for at in places:
         number[at] = issue
 

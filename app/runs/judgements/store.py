@@ -11,7 +11,7 @@ import msgspec
 
 from app.db.session import MATCH, Row, Session
 from app.memories.memory import in_utc, new_id
-from app.runs.judgements.cases import CaseHistory, Judgement, occurrences_of
+from app.runs.judgements.cases import CaseHistory, Judgement
 from app.runs.judgements.judgement import FoundIssue, FoundJudgement, case_key
 
 FIELDS = (
@@ -97,6 +97,10 @@ SELECT source_id FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.ki
         SELECT FROM judgements j WHERE j.workspace_id = s.workspace_id AND 'case:' || j.case_name = s.uri
     )
 """
+IDLE_NOTES = f"""
+SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND kind = 'note' AND valid_until IS NULL
+    AND jsonb_exists(metadata, 'facet') AND source_id IN ({IDLE})
+"""  # noqa: S608 - constants
 CASES = """
 SELECT j.case_name, count(DISTINCT j.version) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
@@ -199,7 +203,7 @@ def _judgement(row: Row) -> Judgement:
     return Judgement(judgement_id=row.judgement_id, found=found, source=row.source, run_id=row.run_id)
 
 
-async def write_issues(session: Session, history: CaseHistory, known: KnownCase, numbers: Mapping[Any, UUID]) -> None:
+async def write_issues(session: Session, history: CaseHistory, known: KnownCase) -> None:
     """Make these the issues of a case; its judgements are matched from now on."""
     await session.execute(CLEAR, {"case": history.case})
     issues = [
@@ -212,12 +216,11 @@ async def write_issues(session: Session, history: CaseHistory, known: KnownCase,
             "place": told.place,
             "version": told.version,
             "status": told.status,
-            "issue_id": numbers[item.judgement_id, place],
+            "issue_id": issue.issue_id,
             "severity": told.severity,
         }
-        for item in known.judgements
-        for place, issue in enumerate(item.found.issues)
-        for told in occurrences_of(item, place, issue)
+        for issue in history.issues
+        for told in issue.occurrences
     ]
     await session.execute(ADD_ISSUES, {"case": history.case, "rows": msgspec.json.encode(issues).decode()})
     await session.execute(ADD_OCCURRENCES, {"rows": msgspec.json.encode(occurrences).decode()})
@@ -229,6 +232,12 @@ async def notes(session: Session, source_id: UUID) -> dict[int, tuple[UUID, str 
     return {
         place: (memory_id, reason) for place, memory_id, reason in await session.rows(NOTES, {"source_id": source_id})
     }
+
+
+async def idle_notes(session: Session) -> list[UUID]:
+    """Returns the live notes of cases that have no judgement any more; nobody changes a case until the end."""
+    await session.execute(LOCK_CASES)
+    return await session.column(IDLE_NOTES)
 
 
 async def idle(session: Session) -> list[UUID]:

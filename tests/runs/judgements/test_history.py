@@ -175,12 +175,16 @@ async def test_a_mended_issue_does_not_come_back_as_if_open(store: Store) -> Non
 
 async def test_a_moved_report_is_judged_under_its_new_name(store: Store) -> None:
     store.write("tea-china/v3/judgement.json", {"score": 6.5, "verdict": "fail"})
+    store.write("tea-china/v4/judgement.json", {"score": 7.5, "verdict": "pass"})
     await store.ingest()
     (store.folder / "tea-china").rename(store.folder / "tea-india")
     await store.ingest()
     assert [item.case_name for item in await list_cases(store.database, workspace=store.workspace)] == ["tea-india"]
     with pytest.raises(NotFound, match="tea china"):
         await store.case("tea china")
+    notes = Filters(kinds=("note",))
+    (note,) = await list_memories(store.database, workspace=store.workspace, limit=10, filters=notes)
+    assert note.title == "tea india: score history and scoring patterns"
 
 
 async def test_reports_that_were_ingested_before_are_read_at_the_next_ingestion(bads: Store) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.models.protocols import EmbeddingProvider
-from app.runs.judgements.cases import Judgement, assembled, numbered
+from app.runs.judgements.cases import MOST_STATEMENTS, Judgement, assembled, numbered
 from app.runs.judgements.judgement import FoundIssue, FoundJudgement
 from app.runs.judgements.matching import Statement, grouped
 from benchmarks.judgements import PHRASINGS, matched
@@ -31,6 +31,17 @@ def test_two_statements_of_one_version_are_two_issues() -> None:
     first, second, third = grouped(told, vectors)
     assert first != second
     assert third in {first, second}
+
+
+def test_a_case_with_very_many_issues_ends() -> None:
+    def judged(version: int) -> Judgement:
+        issues = tuple(FoundIssue(title=f"No {version}x{place}y") for place in range(500))
+        return Judgement(judgement_id=uuid4(), found=FoundJudgement(case="a", version=f"v{version}", issues=issues))
+
+    judgements = [judged(version) for version in range(200)]
+    numbers = numbered("a", judgements, None)
+    assert len(numbers) == MOST_STATEMENTS
+    assert {item.occurrences[0].version for item in assembled("a", judgements, numbers).issues} == {"v198", "v199"}
 
 
 def test_the_same_words_of_two_judges_are_one_issue() -> None:
