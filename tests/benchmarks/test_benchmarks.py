@@ -14,6 +14,7 @@ from app.wiring import LAYOUT_CACHE
 from benchmarks import (
     ablation,
     compression,
+    evidence,
     graph,
     history,
     ingestion,
@@ -85,6 +86,13 @@ def test_ingestion(tmp_path: Path) -> None:
     assert figures["distinct chunk texts"] == 5
     assert all(value > 0 for value in figures.values())
     assert (tmp_path / "results" / "ingestion.json").exists()
+
+
+def test_families_of_injections_that_the_fit_has_not_seen() -> None:
+    measured = evidence.left_out(evidence.labelled(), families=True)
+    assert {item.language for item, _ in measured.attacks} == {"en", "ru", "de", "fr", "es", "zh"}
+    assert measured.caught(measured.threshold(evidence.FLAGGED)) >= 0.5
+    assert measured.caught(measured.threshold(evidence.BLOCKED)) >= 0.1
 
 
 def test_injection(tmp_path: Path) -> None:
