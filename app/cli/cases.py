@@ -1,4 +1,4 @@
-"""`cases`, `roles`."""
+"""`case`, `roles`."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ commands = typer.Typer()
 
 
 @commands.command()
-def cases(
+def case(
     name: Annotated[
         str | None, typer.Argument(metavar="[CASE]", help="Its name, in any spelling; without: all.")
     ] = None,

@@ -181,13 +181,13 @@ def test_a_case_and_roles_are_shown_and_roles_changed(folder: Path, tmp_path: Pa
         report.parent.mkdir(parents=True)
         report.write_text(json.dumps({"score": score, "verdict": "fail", "issues": ["P1: TAM without methodology"]}))
     assert call(folder, "ingest", str(tmp_path), "-w", "cases").returncode == 0
-    assert call(folder, "cases", "-w", "cases").stdout == "tea-china: 2 versions, 1 open issues, 1 recurring\n"
-    shown = call(folder, "cases", "Tea China", "-w", "cases").stdout
+    assert call(folder, "case", "-w", "cases").stdout == "tea-china: 2 versions, 1 open issues, 1 recurring\n"
+    shown = call(folder, "case", "Tea China", "-w", "cases").stdout
     assert "- v2: 7.6/10 (+3.5), fail. recurring: TAM without methodology" in shown
     assert "- TAM without methodology: v1 and v2, open, P1" in shown
-    document = json.loads(call(folder, "cases", "tea-china", "-w", "cases", "--json").stdout)
+    document = json.loads(call(folder, "case", "tea-china", "-w", "cases", "--json").stdout)
     assert [version["score"] for version in document["versions"]] == [4.1, 7.6]
-    assert "no judged case" in call(folder, "cases", "coffee", "-w", "cases").stderr
+    assert "no judged case" in call(folder, "case", "coffee", "-w", "cases").stderr
     role = tmp_path / "role.json"
     role.write_text('{"parts": [{"title": "Prices", "words": ["price"]}]}')
     (saved,) = call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").stdout.splitlines()
