@@ -31,10 +31,11 @@ COUNT = re.compile(r"[+-]?[0-9][0-9.,_ ]*")
 FIELD = "secret in a field"
 """Kind of a secret that its key tells."""
 PLACEHOLDER = re.compile(
-    r"""\W*|<[^<>]*>|\$\{.*\}|\$[\w.()]+|\{\{.*\}\}|\{\w+\}|%\w+%|\W*(?:x{3,}|\*{3,}|•{3,}|-{3,})\W*
+    r"""\W*|<[^<>]*>|\$\{.*\}|(?-i:\$(?:[A-Z_][A-Z0-9_]*|[a-z_]+(?:[.(][\w.()]*)?))|\$\([^()]*\)
+    |\{\{.*\}\}|\{\w+\}|%\w+%|\W*(?:x{3,}|\*{3,}|•{3,}|-{3,})\W*
     |\W*(?:(?:sk|pk|rk|ghp|gho|hf|npm|xox[abp]|glpat|key|token|aws|ey)[-_])?(?:proj-|ant-|live-|test-)?(?:\.{2,}|…|[xX]{3,}|\*{2,}).*
     |(?:your|my|the|some|this|an?|insert|enter|put|replace|change|example|sample|dummy|fake|placeholder|redacted|masked
-    |hidden|removed|omitted|censored|set|use|see)(?:[-_ ].*|me|here)?
+    |hidden|removed|omitted|censored|set|use|see)(?:[-_ ]\D*\d?|me|here)?
     |none|null|nil|true|false|yes|no|n/?a|unset|undefined|empty|required|optional|todo|tbd|str(?:ing)?|text|unknown|changed
     |\[secret[ ]masked:.*|(?:vault|env|file|ssm|arn|secret|sops|op)[:.].*
     |(?:os\.environ|process\.env|secrets?\.|settings\.|config\.|var\.).*""",

@@ -257,6 +257,8 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"password": "x"},
     {"db": {"password": "swordfish"}},
     {"passwords": ["aa", "bb"]},
+    {"password": "my-Sup3rSecret1"},
+    {"db_password": "$ecret123"},
     {"env": [{"name": "DB_PASSWORD", "value": "swordfish"}]},
     {"apiKey": "swordfish"},
     {"token": "abcdef1234567"},
