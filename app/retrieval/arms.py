@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from app.db.tables import TERM_DIMENSIONS
+from app.db.columns import TERM_DIMENSIONS
 from app.index.models import StoredModel
 from app.links.relations import SIMILAR, SUPERSEDES
 from app.memories.store import HAPPENED, JOINED
