@@ -37,15 +37,21 @@ WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_
     )
 """
 
-# An id takes precedence over a title, and a live memory over a retired one.
+# An id takes precedence over a title, and a live memory over a retired one. A join by either of two conditions would
+# compare every name with every observation.
 NAMED = """
-SELECT DISTINCT ON (named.place) found.memory_id
-FROM unnest(%(ids)s::text[], %(titles)s::text[]) WITH ORDINALITY AS named(id, title, place)
-JOIN (
+WITH named AS MATERIALIZED (
+    SELECT * FROM unnest(%(ids)s::text[], %(titles)s::text[]) WITH ORDINALITY AS given(id, title, place)
+), observed AS MATERIALIZED (
     SELECT m.memory_id, m.valid_until, m.created_at, m.metadata ->> 'imported_id' AS id, m.title FROM memories m
     WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation'
-) AS found ON found.id = named.id OR found.title = named.title
-ORDER BY named.place, found.id IS NOT DISTINCT FROM named.id DESC, found.valid_until IS NULL DESC, found.created_at DESC
+)
+SELECT DISTINCT ON (place) place, memory_id FROM (
+    SELECT named.place, 1 AS choice, observed.* FROM named JOIN observed USING (id)
+    UNION ALL
+    SELECT named.place, 2, observed.* FROM named JOIN observed USING (title)
+) AS found
+ORDER BY place, choice, valid_until IS NULL DESC, created_at DESC
 """
 
 JUDGED = """
@@ -117,12 +123,18 @@ def given_memories(run: NewRun) -> list[tuple[str | None, str | None]]:
     ]
 
 
-async def memories_named(session: Session, named: Sequence[tuple[str | None, str | None]]) -> list[UUID]:
-    """Returns the observations with these ids in the earlier store, or else with these titles; each once."""
-    if not named:
-        return []
-    ids, titles = zip(*named, strict=True)
-    return list(dict.fromkeys(await session.column(NAMED, {"ids": list(ids), "titles": list(titles)})))
+async def memories_named(
+    session: Session, named: Mapping[str, Sequence[tuple[str | None, str | None]]]
+) -> dict[str, list[UUID]]:
+    """Returns, for each run, the observations with these ids in the earlier store, or else with these titles; once."""
+    given = [(run_id, *item) for run_id, items in named.items() for item in items]
+    values = {"ids": [known for _, known, _ in given], "titles": [title for _, _, title in given]}
+    found: dict[str, list[UUID]] = {run_id: [] for run_id in named}
+    for place, memory_id in await session.rows(NAMED, values):
+        of_run = found[given[place - 1][0]]
+        if memory_id not in of_run:
+            of_run.append(memory_id)
+    return found
 
 
 def observation_of(fields: Mapping[str, Any]) -> NewMemory:

@@ -36,7 +36,7 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
 BATCH = 200
-"""Observations that are stored together."""
+"""Observations that are stored together, and runs whose given memories are looked up together."""
 Named = tuple[str, ImportedObservation]
 """The name of a line or row, and its observation."""
 
@@ -104,15 +104,19 @@ async def _take_in(target: _Import, entries: Iterator[Entry]) -> None:
             await _take_observations(target, batch)
             batch = []
     await _take_observations(target, batch)
-    for run_id, named in target.given.items():
-        await _note_given(target, run_id, named)
+    names = list(target.given)
+    for start in range(0, len(names), BATCH):
+        await _note_given(target, names[start : start + BATCH])
 
 
-async def _note_given(target: _Import, run_id: str, named: Sequence[tuple[str | None, str | None]]) -> None:
+async def _note_given(target: _Import, names: Sequence[str]) -> None:
+    """Logs which memories these runs were given."""
     async with target.database.session(target.workspace) as session:
-        run, ids = await runs.find(session, run_id), await memories_named(session, named)
-        if run is not None:
-            await log_imported(session, run_id, task=run.task, agent=run.agent, ids=ids)
+        given = await memories_named(session, {run_id: target.given[run_id] for run_id in names})
+        for run_id, ids in given.items():
+            run = await runs.find(session, run_id) if ids else None
+            if run is not None:
+                await log_imported(session, run_id, task=run.task, agent=run.agent, ids=ids)
 
 
 async def _take_run(target: _Import, name: str, run: NewRun) -> None:
