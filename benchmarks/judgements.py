@@ -15,7 +15,7 @@ import numpy as np
 from app.models.protocols import Vector
 from app.models.providers import provider_from
 from app.runs.judgements.extract_text import found_in_report
-from app.runs.judgements.matching import Statement, grouped
+from app.runs.judgements.likeness import Statement, grouped
 from app.settings import Settings
 from benchmarks.figures import Figure, report
 from benchmarks.stage import SHARED_DATA

@@ -19,7 +19,7 @@ from app.runs.judgements.judgement import (
     FoundJudgement,
     version_order,
 )
-from app.runs.judgements.matching import Statement, grouped
+from app.runs.judgements.likeness import Statement, grouped
 
 BASES = (JUDGED, REPORTED, LISTED)
 """Where judgements of a version stand, the one that counts first."""

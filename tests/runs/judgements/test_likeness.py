@@ -9,7 +9,7 @@ import pytest
 from app.models.protocols import EmbeddingProvider
 from app.runs.judgements.cases import MOST_STATEMENTS, Judgement, assembled, numbered
 from app.runs.judgements.judgement import FoundIssue, FoundJudgement
-from app.runs.judgements.matching import Statement, grouped
+from app.runs.judgements.likeness import Statement, grouped
 from benchmarks.judgements import PHRASINGS, matched
 
 
