@@ -139,7 +139,7 @@ def _same(one: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How much a passage adds to memories, 0 to 1."""
+    """The share of a passage that memories do not hold, 0 to 1."""
 
     novelty: float
     """Novelty against all memories together."""

@@ -135,7 +135,11 @@ DELETE FROM memories WHERE {OWN} AND (
 """  # noqa: S608 - constants
 
 
-DESTROY_OF_SOURCES = f"DELETE FROM memories WHERE {OWN} AND source_id = ANY(%(ids)s::uuid[]) RETURNING memory_id"  # noqa: S608 - constants
+DESTROY_CASE_NOTES = f"""
+DELETE FROM memories WHERE {OWN} AND source_id = ANY(%(ids)s::uuid[])
+    AND kind = 'note' AND jsonb_exists(metadata, 'facet')
+RETURNING memory_id
+"""  # noqa: S608 - constants
 
 
 class Judgement(NamedTuple):
@@ -209,9 +213,9 @@ async def destroy_tagged(session: Session, tag: str) -> Sequence[Row]:
     return await session.rows(DESTROY_TAGGED, {"tag": tag})
 
 
-async def destroy_of_sources(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
-    """Destroys all memories of these sources; returns their ids."""
-    return await session.column(DESTROY_OF_SOURCES, {"ids": list(source_ids)})
+async def destroy_case_notes(session: Session, source_ids: Sequence[UUID]) -> list[UUID]:
+    """Destroys the notes that were made of the cases of these sources; returns their ids."""
+    return await session.column(DESTROY_CASE_NOTES, {"ids": list(source_ids)})
 
 
 class TwinLive(Exception):

@@ -200,7 +200,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         tagged = list({row.source_id for row in rows if row.source_id})
         await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))
         idle = await judgements.idle(session)
-        gone = [*(row.memory_id for row in rows), *await changes.destroy_of_sources(session, idle)]
+        gone = [*(row.memory_id for row in rows), *await changes.destroy_case_notes(session, idle)]
         await sources.forget_empty(session, idle)
         files = await sources.forget_empty(session, tagged)
         await reports.forget_ingestions(session, files)

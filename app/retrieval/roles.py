@@ -22,7 +22,7 @@ def roles_of(workspace: Workspace) -> dict[str, Role]:
 
 
 async def save_role(database: Database, *, workspace: Workspace, role: Role) -> Role:
-    """Give a workspace a role, in place of any of this name.
+    """Gives a workspace a role, in place of any of this name.
 
     Raises:
         InvalidInput: a field cannot be taken, or the workspace has too many roles.

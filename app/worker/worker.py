@@ -171,7 +171,7 @@ async def _link(services: Services) -> None:
 
 @tasks.task(name=MATCH, pass_context=True, queue="default")
 async def match_issues_task(context: JobContext, workspace_id: int) -> None:
-    """Match the issues of a workspace's cases over their versions."""
+    """Matches the issues of a workspace's cases over their versions."""
     services, lock = _services(context), f"{MATCH}:{workspace_id}"
     async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
         await asyncio.sleep(SETTLE_SECONDS)

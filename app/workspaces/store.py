@@ -73,7 +73,7 @@ async def set_language(session: Session, workspace: Workspace, language: str) ->
 
 
 async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
-    """Give the workspace a role of its own; None takes it away."""
+    """Gives the workspace a role of its own; None takes it away."""
     encoded = None if role is None else msgspec.json.encode(role).decode()
     await session.execute(SET_ROLE, {"name": name, "role": encoded})
 

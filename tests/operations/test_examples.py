@@ -14,7 +14,7 @@ from app.insight.map.drawing import Point, StoredLayout
 from app.memories.browse import get_memory, list_memories
 from app.memories.filters import Filters
 from app.memories.lifecycle import delete_memories, prune_candidates, retired
-from app.memories.memory import QUARANTINED, Memory, NewMemory
+from app.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
 from app.memories.remember import Door, remember
 from app.operations import examples
 from app.operations.example_runs import EXAMPLE, REPORTS
@@ -40,9 +40,11 @@ async def seeded(services: Services) -> Workspace:
     return await workspace_in(services.database, "w")
 
 
-async def note(services: Services, workspace: Workspace, body: str, *tags: str) -> None:
+async def note(
+    services: Services, workspace: Workspace, body: str, *tags: str, source: SourceReference | None = None
+) -> None:
     door = Door(services.database, services.counter, workspace)
-    await remember(door, [NewMemory(kind="note", title="own", body=body, tags=tags)])
+    await remember(door, [NewMemory(kind="note", title="own", body=body, tags=tags, source=source)])
 
 
 def layout(*memories: Memory) -> StoredLayout:
@@ -156,6 +158,15 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
     assert len((await get_run(database, workspace=workspace, run_id="mine")).given) == 5
     assert await remove(database, workspace=workspace) == examples.Removed(memories=0, files=0, runs=0)
     assert not await are_lacking(database)
+
+
+async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(own_services: Services) -> None:
+    workspace = await seeded(own_services)
+    source = SourceReference(kind="other", uri="case:of-my-own")
+    await note(own_services, workspace, "The kettle needs a second test.", source=source)
+    await remove(own_services.database, workspace=workspace)
+    left = await list_memories(own_services.database, workspace=workspace)
+    assert [memory.body for memory in left] == ["The kettle needs a second test."]
 
 
 async def test_a_removal_before_the_words_were_counted_lasts(own_services: Services) -> None:

@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     edges: Sequence[Sequence[Any]] | None = None
     """Its links with seeds, each with the fields of an Edge."""
     facet: str = ""
-    """What kind of document it is of; its kind where it is of none."""
+    """The kind of its document; without a document the kind of the memory."""
 
 
 class Asking(NamedTuple):

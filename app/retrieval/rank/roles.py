@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What an agent is served with, the most important part first."""
+    """The parts of an agent's history, the most important first."""
 
     name: str
     parts: tuple[Part, ...] = ()

@@ -64,7 +64,7 @@ class CaseIssue:
     status: str
     """OPEN or MENDED after the latest version."""
     versions: tuple[str, ...]
-    """Those in which it was seen."""
+    """The versions in which it was seen."""
     mended_in: str
     """The version that says so, or the first one that no longer names it; empty while it is open, or unknown."""
     stated: bool
@@ -88,7 +88,7 @@ class CaseVersion:
     score: float | None
     """From 0 to 10, the mean of its judges."""
     change: float | None
-    """What the score gained since the version before that has one."""
+    """The gain of the score since the latest earlier version that has one."""
     verdict: str
     passed: bool | None
     grade: str
@@ -104,7 +104,7 @@ class CaseVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseHistory:
-    """What was judged of a case, oldest version first, and its issues, open and worst first."""
+    """The judged versions of a case, the oldest first, and its issues, the open and worst first."""
 
     case: str
     title: str

@@ -70,7 +70,7 @@ YES, NO = (
 
 @dataclass(slots=True, kw_only=True)
 class Facts:
-    """What one place of a document states: the fields of an object and of those nested in it, the outermost first."""
+    """The statements of one place of a document: the fields of an object and of nested ones, the outermost first."""
 
     values: dict[str, Any] = field(default_factory=dict)
     issues: list[FoundIssue] = field(default_factory=list)

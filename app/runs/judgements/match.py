@@ -33,7 +33,7 @@ ATTEMPTS = 3
 async def match_issues(
     database: Database, provider: EmbeddingProvider, counter: TokenCounter, *, workspace: Workspace, mask: bool = True
 ) -> list[UUID]:
-    """Match the issues of cases that have new judgements; returns the notes of their history that have changed.
+    """Matches the issues of cases that have new judgements; returns the notes of their history that have changed.
 
     Notes of cases that have no judgement any more are retired.
 

@@ -127,7 +127,7 @@ async def replace(
     session: Session,
     found: Mapping[UUID | str, Sequence[FoundJudgement]],
 ) -> None:
-    """Make these the judgements of reports, by their sources, and of runs, by their ids; ask a worker to match them."""
+    """Makes these the judgements of reports (by source) and runs (by id), and asks a worker to match them."""
     if not found:
         return
     await session.execute(LOCK_CASES)
@@ -149,7 +149,7 @@ async def replace(
 
 
 async def note_run(session: Session, run_id: str, judgement: FoundJudgement | None) -> None:
-    """Make this the judgement of a run, unless it is the one that is known; None takes away what is known.
+    """Makes this the judgement of a run, unless it is the one that is known; None takes away what is known.
 
     A judgement without a date is of now.
     """
@@ -204,7 +204,7 @@ def _judgement(row: Row) -> Judgement:
 
 
 async def write_issues(session: Session, history: CaseHistory, known: KnownCase) -> None:
-    """Make these the issues of a case; its judgements are matched from now on."""
+    """Makes these the issues of a case; its judgements are matched from now on."""
     await session.execute(CLEAR, {"case": history.case})
     issues = [
         {name: getattr(issue, name) for name in ("issue_id", "title", "severity", "status", "versions", "mended_in")}
