@@ -316,6 +316,11 @@ def test_what_many_weak_signs_speak_against_is_suspect() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["x" * 3000, "Ab" * 1500, f"They saw {'x' * 700} there, Once Upon {'x' * 700}."])
+def test_letters_without_words_are_no_order(text: str) -> None:
+    assert scan(text) == ()
+
+
 def test_data_and_code_hold_no_weak_signs() -> None:
     plot = '"tooltip": [{"field": "tier", "title": "Your task", "type": "nominal"}], "mark": {"type": "instead"}, '
     assert scan("{" + plot * 20 + "}") == ()

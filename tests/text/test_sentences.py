@@ -27,7 +27,8 @@ def test_a_fence_around_the_output_is_taken_away(tag: str) -> None:
     output = f"\n```{tag}\n{REPORT}```\n"
     assert texts(output) == TOLD
     assert heading_of(output) == "Market"
-    assert compressed(output).facts
+    assert compressed(output) == compressed(REPORT)
+    assert compressed(output).narrative == " ".join(TOLD)
 
 
 def test_a_fence_around_the_output_may_hold_code() -> None:
