@@ -453,6 +453,7 @@ async def test_the_map_follows_the_wheel_and_the_hand(open_panel: Open, mapped: 
     await page.mouse.move(x, y)
     await page.mouse.wheel(0, -600)
     await found.draw((x, y), (x + 120, y + 40))
+    await page.wait_for_timeout(500)  # the map draws the move before it takes the next press
     await page.mouse.dblclick(x + 120, y + 40)
     await expect(page.locator(".pane-detail h2")).to_be_visible()
     opened = asked(page)["memory"][0]
