@@ -1,0 +1,1 @@
+"""Cues: what sessions taught, and how it comes back before the mistake is made again."""
