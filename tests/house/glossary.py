@@ -26,8 +26,6 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "rests": "residual",
         "waiting": "queue, pending",
         "redundancy": "MMR lambda",
-        "turn": "lease",
-        "turns": "leases",
         "aside": "in a thread",
         "look alike": "false date, homoglyph",
         "look alikes": "false dates, homoglyphs",
@@ -44,7 +42,6 @@ ALLOWED: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("api", "waiting"): "a field of the HTTP document (`/ready`, `/api/status`), which must not change",
         ("operations", "waiting"): "the same field, where the HTTP document shows the value itself",
-        ("retrieval", "turn"): "the score's component for a place in a conversation, as answers explain it",
     }
 )
 """(room, name): the reason why this name may stay there."""

@@ -104,8 +104,8 @@ def test_sessions_are_found_by_their_kind(build: Build) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("take_turn", ["turn"]),
-        ("LinkedTurn", ["turn"]),
+        ("take_hint", ["hint"]),
+        ("LinkedHint", ["hint"]),
         ("LOOK_ALIKES", ["look alikes"]),
         ("returned", []),
         ("patience", []),

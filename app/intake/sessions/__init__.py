@@ -1,0 +1,1 @@
+"""Takes in session logs: conversations and work logs, turn by turn."""
