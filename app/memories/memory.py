@@ -121,6 +121,11 @@ def new_id() -> UUID:
     return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
 
 
+def first_id(moment: datetime) -> UUID:
+    """Returns the lower end of the ids that `new_id` makes from this moment on."""
+    return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MemoryRow:
     """A memory that is ready to be written, with all computed fields."""

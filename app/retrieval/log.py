@@ -13,13 +13,14 @@ import structlog
 
 from app.db.database import Database
 from app.db.session import Row, Session
-from app.memories.memory import new_id
+from app.memories.memory import first_id, new_id
 from app.retrieval.recall import (
     TRIAL,
     Degradation,
     Explanation,
     Hit,
     LoggedSummary,
+    Outcome,
     Query,
     Recall,
     RecallDay,
@@ -79,15 +80,12 @@ WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY
 """
 
 # Ids of recalls grow with time, so that their order and a range of them need no other index.
-LIST = """
-SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at, hits FROM (
-    SELECT r.*, (
-        SELECT count(*)::int FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id
-    ) AS hits
-    FROM recalls r WHERE r.workspace_id = %(workspace_id)s
-) AS listed
-WHERE {conditions} ORDER BY recall_id DESC LIMIT %(limit)s
-"""
+HITS = "FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id"
+LIST = f"""
+SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at,
+    (SELECT count(*)::int {HITS}) AS hits
+FROM recalls r WHERE r.workspace_id = %(workspace_id)s{{conditions}} ORDER BY recall_id DESC LIMIT %(limit)s
+"""  # noqa: S608 - constants
 CONDITIONS = {
     "before": "recall_id < %(before)s",
     "text": "position(lower(%(text)s) IN lower(query)) > 0",
@@ -95,25 +93,23 @@ CONDITIONS = {
     "run_id": "run_id = %(run_id)s",
     "mode": "mode = %(mode)s",
     "purpose": "purpose = %(purpose)s",
-    "since": "created_at >= %(since)s",
-    "until": "created_at < %(until)s",
+    "since": "recall_id >= %(since)s",
+    "until": "recall_id < %(until)s",
 }
 """The SQL of each condition of the log, by its name."""
-OUTCOMES = {"empty": "hits = 0", "degraded": "degraded <> '[]'"}
+OUTCOMES: Mapping[Outcome, str] = {"empty": f"NOT (SELECT EXISTS (SELECT {HITS}))", "degraded": "degraded <> '[]'"}
 
-DAYS = """
+DAYS = f"""
 SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*)::int AS recalls,
     count(*) FILTER (WHERE NOT found)::int AS empty, count(*) FILTER (WHERE degraded <> '[]')::int AS degraded,
     percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95_ms
 FROM (
-    SELECT created_at, degraded, took_ms, EXISTS (
-        SELECT FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id
-    ) AS found
+    SELECT created_at, degraded, took_ms, EXISTS (SELECT {HITS}) AS found
     FROM recalls r
     WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> ALL(%(others)s::text[])
 ) AS asked
 GROUP BY 1
-"""
+"""  # noqa: S608 - constants
 
 FORGET_RUNS = """
 WITH sections AS (
@@ -250,17 +246,23 @@ async def logged(session: Session, recall_id: UUID) -> LoggedRecall | None:
 
 async def listed(session: Session, asked: RecallFilters, *, limit: int, before: UUID | None) -> list[LoggedSummary]:
     """Returns the recalls that meet every condition, the latest first."""
-    values = {**asdict(asked), "before": before}
-    given = [sql for name, sql in CONDITIONS.items() if values[name] is not None]
-    given += [OUTCOMES[asked.outcome]] if asked.outcome else []
-    rows = await session.rows(LIST.format(conditions=" AND ".join(["true", *given])), {**values, "limit": limit})
+    since, until = (None if moment is None else first_id(moment) for moment in (asked.since, asked.until))
+    values = {**asdict(asked), "before": before, "since": since, "until": until, "limit": limit}
+    rows = await session.rows(list_statement(asked, before), values)
     return [LoggedSummary(**{**row._asdict(), "degraded": _degradations(row)}) for row in rows]
+
+
+def list_statement(asked: RecallFilters, before: UUID | None) -> str:
+    """Returns the statement that lists the recalls that meet these conditions."""
+    given = {**asdict(asked), "before": before}
+    conditions = [sql for name, sql in CONDITIONS.items() if given[name] is not None]
+    conditions += [OUTCOMES[asked.outcome]] if asked.outcome else []
+    return LIST.format(conditions="".join(f" AND {condition}" for condition in conditions))
 
 
 async def days_since(session: Session, first: date) -> dict[date, RecallDay]:
     """Returns the days from this one on that had recalls; trials and imports do not count."""
-    moment = datetime.combine(first, datetime.min.time(), UTC)
-    lowest = UUID(int=int(moment.timestamp() * 1000) << 80)
+    lowest = first_id(datetime.combine(first, datetime.min.time(), UTC))
     rows = await session.rows(DAYS, {"first": lowest, "others": [TRIAL, IMPORTED]})
     return {row.day: RecallDay(**row._asdict()) for row in rows}
 

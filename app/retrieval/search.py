@@ -106,7 +106,7 @@ async def list_recalls(
     """Returns logged recalls that meet every condition, the latest first; those after `before` on the next page.
 
     Raises:
-        InvalidInput: an outcome that does not exist, or a text or moment that the log cannot have.
+        InvalidInput: a text or moment that the log cannot have.
     """
     asked = checked_filters(asked)
     async with database.session(workspace, transaction=False) as session:

@@ -1,8 +1,15 @@
 """The log of recalls, its trends, trials, and the budget that a history needs."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+
+from app.db.database import Database
+from app.memories.memory import first_id
+from app.retrieval.log import list_statement
+from app.retrieval.recall import RecallFilters
+from app.workspaces.workspace import Workspace
 
 
 async def asked(client: httpx.AsyncClient, query: str, **more: Any) -> dict[str, Any]:
@@ -29,6 +36,15 @@ async def test_the_log_is_narrowed_and_goes_on(client: httpx.AsyncClient) -> Non
     for params, expected in cases:
         found = (await client.get("/api/recalls", params=params)).raise_for_status().json()
         assert [recall["query"][:5] for recall in found] == expected, params
+
+
+async def test_a_time_is_a_range_of_the_key(database: Database, workspace: Workspace) -> None:
+    asked = RecallFilters(since=datetime(2026, 2, 1, tzinfo=UTC), until=datetime(2026, 2, 2, tzinfo=UTC))
+    values = {"since": first_id(datetime(2026, 2, 1, tzinfo=UTC)), "until": first_id(datetime(2026, 2, 2, tzinfo=UTC))}
+    async with database.session(workspace) as session:
+        await session.execute("SELECT set_config('enable_seqscan', 'off', true)")
+        plan = await session.column("EXPLAIN " + list_statement(asked, None), {**values, "limit": 50})
+    assert any("Index Cond" in line and "recall_id >=" in line and "recall_id <" in line for line in plan)
 
 
 async def test_bad_conditions_are_refused(client: httpx.AsyncClient) -> None:
