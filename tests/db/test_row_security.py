@@ -72,6 +72,10 @@ FILL = {
         "(workspace_id, judgement_id, place, version, status, issue_id, severity)"
         " VALUES (%(w)s, %(a)s, 0, 'v1', 'open', %(a)s, 'P1')"
     ),
+    "sessions": "(workspace_id, source_id, format) VALUES (%(w)s, %(a)s, 'messages')",
+    "messages": "(workspace_id, memory_id, role, digest) VALUES (%(w)s, %(a)s, 'user', '')",
+    "artifacts": "(workspace_id, artifact_id, path) VALUES (%(w)s, %(a)s, 'app/a.py')",
+    "artifact_touches": ("(workspace_id, artifact_id, memory_id, action) VALUES (%(w)s, %(a)s, %(a)s, 'changed')"),
     "links": "(workspace_id, from_id, to_id, relation) VALUES (%(w)s, %(a)s, %(b)s, 'mentions')",
     "titles": "(workspace_id, memory_id, key) VALUES (%(w)s, %(a)s, 'title')",
     "pending_links": "(workspace_id, memory_id, step) VALUES (%(w)s, %(a)s, 'words')",
