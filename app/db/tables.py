@@ -26,6 +26,7 @@ from app.db.columns import (
     optional,
     required,
 )
+from app.db.cue_tables import add_cue_tables
 
 metadata = sa.MetaData(
     naming_convention={
@@ -416,3 +417,5 @@ _table(
     *default("1", asked=sa.Integer),
     sa.CheckConstraint("step IN ('words', 'vectors')", name="step"),
 )
+
+add_cue_tables(_table)

@@ -79,6 +79,21 @@ FILL = {
     "links": "(workspace_id, from_id, to_id, relation) VALUES (%(w)s, %(a)s, %(b)s, 'mentions')",
     "titles": "(workspace_id, memory_id, key) VALUES (%(w)s, %(a)s, 'title')",
     "pending_links": "(workspace_id, memory_id, step) VALUES (%(w)s, %(a)s, 'words')",
+    "cues": (
+        "(workspace_id, memory_id, cue_kind, confidence, consequence, scope, quote, trust, origin, state, action_types,"
+        " files, seen_on, model, valid_from, revision) VALUES (%(w)s, %(a)s, 'correction', 1, 1, 'project', '',"
+        " 'person', 'given', 'active', '{}', '{}', '{}', '', now(), 1)"
+    ),
+    "cue_evidence": "(workspace_id, memory_id, place, session, quote) VALUES (%(w)s, %(a)s, 0, '', '')",
+    "cue_revisions": "(workspace_id, revision) VALUES (%(w)s, 1)",
+    "action_types": "(workspace_id, name, examples) VALUES (%(w)s, 'deploy', '{}')",
+    "activations": (
+        "(workspace_id, activation_id, plan, files, budget_tokens, tokens, degraded, took_ms)"
+        " VALUES (%(w)s, %(a)s, 'p', '{}', 400, 1, '', 1)"
+    ),
+    "activation_cues": (
+        "(workspace_id, activation_id, rank, memory_id, score, explain) VALUES (%(w)s, %(a)s, 1, %(a)s, 1, '{}')"
+    ),
 }
 """A row for each table, in an order that foreign keys allow."""
 TABLES = ["workspaces", *FILL]

@@ -1,0 +1,101 @@
+"""The tables of cues and activations, with named constraints."""
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from app.db.columns import (
+    Id,
+    default,
+    deleted_with,
+    index,
+    keyed,
+    moments,
+    of_memory,
+    of_workspace,
+    optional,
+    required,
+)
+
+
+def add_cue_tables(_table: Callable[..., None]) -> None:
+    """Adds the tables to the schema by its `_table`."""
+    # A cue is a memory: its title is the trigger, its body the lesson. `vectors` holds those of its texts, as 16-bit
+    # floats of the named model. `revision` is that of the workspace's cues when the row was written.
+    _table(
+        "cues",
+        *of_memory(),
+        *required(cue_kind=sa.Text),
+        *default("{}", details=JSONB),
+        *required(confidence=sa.REAL, consequence=sa.REAL, scope=sa.Text, quote=sa.Text, trust=sa.Text, origin=sa.Text),
+        *required(
+            state=sa.Text, action_types=ARRAY(sa.Text), files=ARRAY(sa.Text), seen_on=ARRAY(sa.Date), model=sa.Text
+        ),
+        *optional(vectors=sa.LargeBinary),
+        *moments("valid_from"),
+        *moments("valid_until", nullable=True),
+        *optional(superseded_by=Id),
+        *default("{}", disputed_by=ARRAY(Id)),
+        *default("0", fired=sa.Integer, heeded=sa.Integer, ignored=sa.Integer),
+        *moments("last_fired_at", nullable=True),
+        *required(revision=sa.BigInteger),
+        *moments("updated_at", now=True),
+        sa.CheckConstraint(
+            "cue_kind IN ('correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery',"
+            " 'negative_result')",
+            name="cue_kind",
+        ),
+        sa.CheckConstraint("confidence BETWEEN 0 AND 1", name="confidence"),
+        sa.CheckConstraint("consequence BETWEEN 0 AND 1", name="consequence"),
+        sa.CheckConstraint("scope IN ('project', 'user')", name="scope"),
+        sa.CheckConstraint("trust IN ('person', 'agent', 'imported', 'web')", name="trust"),
+        sa.CheckConstraint("origin IN ('extracted', 'given', 'proposed')", name="origin"),
+        sa.CheckConstraint("state IN ('active', 'proposed', 'retired', 'superseded')", name="state"),
+        index("cues_revision_ix", "revision"),
+    )
+
+    # No foreign keys to sources and turns: whoever deletes a session says so to the cues (`cues/store.py`).
+    _table(
+        "cue_evidence",
+        *keyed(memory_id=Id, place=sa.SmallInteger),
+        *optional(source_id=Id, turn_id=Id),
+        *required(session=sa.Text),
+        *optional(ordinal=sa.Integer),
+        *required(quote=sa.Text),
+        *moments("at", nullable=True),
+        deleted_with("cues", memory_id="memory_id"),
+        index("cue_evidence_source_ix", "source_id", where="source_id IS NOT NULL"),
+    )
+
+    # Writers of a workspace's cues count it up, one after the other, so that a reader can ask for what is newer.
+    _table("cue_revisions", *of_workspace(), *required(revision=sa.BigInteger))
+
+    _table(
+        "action_types",
+        *of_workspace(name=sa.Text),
+        *required(examples=ARRAY(sa.Text)),
+        *moments("updated_at", now=True),
+    )
+
+    _table(
+        "activations",
+        *of_workspace(activation_id=Id),
+        *required(plan=sa.Text, files=ARRAY(sa.Text)),
+        *optional(agent=sa.Text, run_id=sa.Text),
+        *required(budget_tokens=sa.Integer, tokens=sa.Integer, degraded=sa.Text, took_ms=sa.REAL),
+        *moments("settled_at", nullable=True),
+        *moments("created_at", now=True),
+        index("activations_run_ix", "run_id", where="run_id IS NOT NULL"),
+    )
+
+    # No foreign key to cues, as for `recall_hits`.
+    _table(
+        "activation_cues",
+        *keyed(activation_id=Id, rank=sa.SmallInteger),
+        *required(memory_id=Id, score=sa.REAL, explain=JSONB),
+        *optional(outcome=sa.Text),
+        sa.CheckConstraint("outcome IN ('heeded', 'ignored')", name="outcome"),
+        deleted_with("activations", activation_id="activation_id"),
+        index("activation_cues_memory_ix", "memory_id"),
+    )
