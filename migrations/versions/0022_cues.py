@@ -5,8 +5,8 @@ Locks: nothing that readers or writers wait for; the tables are new.
 
 from alembic import op
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 branch_labels = None
 depends_on = None
 
