@@ -1,10 +1,9 @@
-import { type ReactNode, type RefObject, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { changeAddress } from "../state/address";
 import { useDebounced } from "../state/debounced";
 import { Icon } from "./Icon";
 
 interface Props {
-  readonly input?: RefObject<HTMLInputElement | null>;
   /** The text that the address has as `q`. */
   readonly text: string;
   readonly label: string;
@@ -15,7 +14,7 @@ interface Props {
 }
 
 /** A search whose text is in the address. */
-export function SearchField({ input, text, label, placeholder, pause, children }: Props) {
+export function SearchField({ text, label, placeholder, pause, children }: Props) {
   const [draft, setDraft] = useState(text);
   const settled = useDebounced(draft, pause);
   // Back, forward and links change the address: the field follows.
@@ -28,7 +27,6 @@ export function SearchField({ input, text, label, placeholder, pause, children }
     <div className="search">
       <Icon name="search" />
       <input
-        ref={input}
         type="search"
         dir="auto"
         aria-label={label}

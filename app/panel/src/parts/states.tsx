@@ -48,6 +48,11 @@ export function More({ pages: { hasNextPage, isFetchingNextPage, fetchNextPage }
   );
 }
 
+/** Fetches the next page once keys come to the last of the lines that are there. */
+export function fetchAt({ hasNextPage, isFetchingNextPage, fetchNextPage }: Paged, place: number, lines: number): void {
+  if (place >= lines - 1 && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+}
+
 interface FailureProps {
   readonly what: string;
   readonly error: unknown;

@@ -1,4 +1,8 @@
 import { useRef } from "react";
+import { changeAddress } from "./address";
+import { focusLine, useFocusBack } from "./focus";
+import { searchHere } from "./search";
+import { type Shortcuts, useShortcuts } from "./shortcuts";
 
 export type Step = 1 | -1;
 
@@ -12,4 +16,31 @@ export function useStepping(ids: readonly string[], open: string | null): (step:
     const from = gone ? last.current.place - (step === 1 ? 1 : 0) : place;
     return Math.max(0, Math.min(ids.length - 1, from + step));
   };
+}
+
+interface Listed {
+  /** The parameter of the address that names the open item. */
+  readonly parameter: string;
+  readonly ids: readonly string[];
+  readonly open: string | null;
+  readonly lineOf: (id: string) => string;
+  /** Shows or fetches the lines up to a place, before the keys go there. */
+  readonly reach: (place: number) => void;
+}
+
+/** The keys of a list beside which one item is open; returns what closes the item. */
+export function useListKeys({ parameter, ids, open, lineOf, reach }: Listed, others: Shortcuts = {}): () => void {
+  const place = useStepping(ids, open);
+  const move = (step: Step) => {
+    const next = place(step);
+    reach(next);
+    const id = ids[next];
+    if (id) changeAddress({ [parameter]: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
+  };
+  const close = () => {
+    if (open !== null) changeAddress({ [parameter]: null });
+  };
+  useFocusBack(open, lineOf, ".list");
+  useShortcuts({ "/": searchHere, j: () => move(1), k: () => move(-1), Escape: close, ...others });
+  return close;
 }

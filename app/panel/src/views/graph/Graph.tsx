@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useGraph, useRedraw } from "../../api/graph";
 import { useSearch } from "../../api/memories";
@@ -9,6 +9,7 @@ import { Failure } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useDebounced } from "../../state/debounced";
 import { useFocusBack } from "../../state/focus";
+import { searchHere } from "../../state/search";
 import { useShortcuts } from "../../state/shortcuts";
 import { type Step, useStepping } from "../../state/stepping";
 import { Detail } from "../memories/Detail";
@@ -31,8 +32,7 @@ export function Graph() {
   const graph = useGraph(asked.question);
   const redraw = useRedraw(asked.question);
   const [tool, setTool] = useState<Tool>("move");
-  const search = useRef<HTMLInputElement>(null);
-  useShortcuts({ "/": () => search.current?.select(), v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
+  useShortcuts({ "/": searchHere, v: () => setTool("move"), r: () => setTool("rectangle"), l: () => setTool("lasso") });
   useEffect(() => {
     document.title = "Graph · Priors";
   }, []);
@@ -40,7 +40,7 @@ export function Graph() {
   return (
     <div className={`graph ${asked.memory ? "with-detail" : ""}`}>
       <h1 className="visually-hidden">Graph</h1>
-      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} search={search} />
+      <Toolbar asked={asked} tool={tool} setTool={setTool} redraw={() => redraw.mutate()} busy={working || graph.isPending} />
       {graph.isError ? (
         <Failure what="The map" error={graph.error} retry={graph.refetch} />
       ) : !graph.data ? (

@@ -1,4 +1,3 @@
-import type { RefObject } from "react";
 import { whole } from "../../parts/format";
 import { Icon, type IconName } from "../../parts/Icon";
 import { SearchField } from "../../parts/SearchField";
@@ -25,14 +24,13 @@ interface Props {
   readonly setTool: (tool: Tool) => void;
   readonly redraw: () => void;
   readonly busy: boolean;
-  readonly search: RefObject<HTMLInputElement | null>;
 }
 
-export function Toolbar({ asked, tool, setTool, redraw, busy, search }: Props) {
+export function Toolbar({ asked, tool, setTool, redraw, busy }: Props) {
   const { kind, limit } = asked.question;
   return (
     <div className="map-toolbar" role="group" aria-label="Map settings">
-      <SearchField input={search} text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
+      <SearchField text={asked.text} label="Search the map" placeholder="Search the map" pause={PAUSE_MILLISECONDS} />
       <select aria-label="Kind" value={kind} onChange={(event) => changeAddress({ kind: event.target.value, cluster: null })}>
         <option value="">Any kind</option>
         {KINDS.map((name) => (

@@ -1,15 +1,15 @@
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { useChange } from "../../api/changes";
 import { useMemory } from "../../api/memories";
 import type { Memory } from "../../api/types";
+import { OpenedPane } from "../../parts/DetailPane";
 import { Details } from "../../parts/Details";
 import { exactMoment } from "../../parts/format";
-import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { Failure, Loading, Working } from "../../parts/states";
+import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
 import { NoteForm } from "./NoteForm";
@@ -24,24 +24,10 @@ interface Props {
 
 /** One memory with everything around it. */
 export function Detail({ id, onClose }: Props) {
-  const memory = useMemory(id);
-  const pane = useRef<HTMLElement>(null);
-  useEffect(() => {
-    pane.current?.scrollTo({ top: 0 });
-  }, [id]);
   return (
-    <aside ref={pane} className="pane-detail" aria-label="Memory" tabIndex={-1}>
-      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
-        <Icon name="close" label="Close" />
-      </button>
-      {memory.data ? (
-        <Whole memory={memory.data} />
-      ) : memory.isError ? (
-        <Failure what="The memory" error={memory.error} retry={memory.refetch} />
-      ) : (
-        <Loading what="the memory" />
-      )}
-    </aside>
+    <OpenedPane name="memory" query={useMemory(id)} onClose={onClose}>
+      {(memory) => <Whole memory={memory} />}
+    </OpenedPane>
   );
 }
 

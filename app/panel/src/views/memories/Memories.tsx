@@ -1,10 +1,9 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useMemories, useSearch } from "../../api/memories";
 import { type Selection, usePicking } from "../../parts/choice";
+import { fetchAt } from "../../parts/states";
 import { changeAddress, linkWith, useAddress, wasFollowed } from "../../state/address";
-import { focusLine, useFocusBack } from "../../state/focus";
-import { useShortcuts } from "../../state/shortcuts";
-import { type Step, useStepping } from "../../state/stepping";
+import { useListKeys } from "../../state/stepping";
 import { Detail } from "./Detail";
 import { FilterBar } from "./FilterBar";
 import { readAsked } from "./filters";
@@ -21,7 +20,6 @@ export function Memories() {
   const searching = asked.text.trim() !== "";
   const pages = useMemories(asked, !searching);
   const found = useSearch(asked.text.trim(), asked.filters);
-  const search = useRef<HTMLInputElement>(null);
   const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   const ids = shown.map((item) => item.id);
   const [chosen, choose] = useState<Selection>(new Set());
@@ -30,35 +28,26 @@ export function Memories() {
   const pick = useCallback((id: string, range: boolean) => void picking.current?.(id, range), []);
   const passed = asked.memory !== null && !wasFollowed() ? shown.find((item) => item.id === asked.memory) : undefined;
 
-  const place = useStepping(ids, asked.memory);
-  const move = (step: Step) => {
-    const next = place(step);
-    const id = ids[next];
-    if (next >= ids.length - 1 && !searching && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
-    if (id) changeAddress({ memory: id }, { replace: asked.memory !== null, follow: !focusLine(lineOf(id)) });
-  };
   const writing = params.get("note") === "new";
   const write = () => changeAddress({ note: "new", memory: null }, { follow: true });
-  const close = () => {
-    if (writing) changeAddress({ note: null });
-    else if (asked.memory !== null) changeAddress({ memory: null });
-    else choose(new Set());
-  };
+  const closeNote = () => changeAddress({ note: null });
   const listing = linkWith({ memory: null, note: null });
   useEffect(() => choose(new Set()), [listing]);
   const pickOpen = (range: boolean) => {
     if (asked.memory !== null) pick(asked.memory, range);
   };
-  useFocusBack(asked.memory, lineOf, ".list");
-  useShortcuts({
-    "/": () => search.current?.select(),
-    j: () => move(1),
-    k: () => move(-1),
-    x: () => pickOpen(false),
-    X: () => pickOpen(true),
-    n: write,
-    Escape: close,
-  });
+  const reach = (place: number) => {
+    if (!searching) fetchAt(pages, place, ids.length);
+  };
+  const close = useListKeys(
+    { parameter: "memory", ids, open: asked.memory, lineOf, reach },
+    {
+      x: () => pickOpen(false),
+      X: () => pickOpen(true),
+      n: write,
+      ...(writing ? { Escape: closeNote } : asked.memory === null && { Escape: () => choose(new Set()) }),
+    },
+  );
   useEffect(() => {
     document.title = asked.text ? `${asked.text} · Priors` : "Memories · Priors";
   }, [asked.text]);
@@ -68,7 +57,7 @@ export function Memories() {
       <section className="pane-list" aria-label="Memories">
         <h1 className="visually-hidden">Memories</h1>
         <div className="toolbar">
-          <SearchBox input={search} text={asked.text} answer={searching ? found : null} />
+          <SearchBox text={asked.text} answer={searching ? found : null} />
           <FilterBar searching={searching} write={write} />
         </div>
         <p className="visually-hidden" aria-live="polite">
@@ -77,7 +66,7 @@ export function Memories() {
         <List asked={asked} searching={searching} pages={pages} found={found} chosen={chosen} choose={choose} pick={pick} />
       </section>
       {writing ? (
-        <NewNote onClose={() => changeAddress({ note: null })} />
+        <NewNote onClose={closeNote} />
       ) : asked.memory ? (
         <Detail key={asked.memory} id={asked.memory} onClose={close} />
       ) : (

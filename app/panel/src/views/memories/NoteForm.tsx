@@ -1,7 +1,7 @@
 import { type FormEvent, type KeyboardEvent, useId, useState } from "react";
 import { useSaveNote } from "../../api/notes";
 import type { Memory } from "../../api/types";
-import { Icon } from "../../parts/Icon";
+import { DetailPane } from "../../parts/DetailPane";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { Working } from "../../parts/states";
 import { changeAddress } from "../../state/address";
@@ -70,11 +70,8 @@ function tagsOf(text: string): readonly string[] {
 /** A new note in the pane beside the list. */
 export function NewNote({ onClose }: { readonly onClose: () => void }) {
   return (
-    <aside className="pane-detail" aria-label="New note" tabIndex={-1}>
-      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
-        <Icon name="close" label="Close" />
-      </button>
+    <DetailPane label="New note" onClose={onClose}>
       <NoteForm onClose={onClose} />
-    </aside>
+    </DetailPane>
   );
 }

@@ -1,5 +1,4 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { RefObject } from "react";
 import type { SearchAnswer } from "../../api/types";
 import { milliseconds } from "../../parts/format";
 import { SearchField } from "../../parts/SearchField";
@@ -8,14 +7,13 @@ export const PAUSE_MILLISECONDS = 400;
 /** After the last key, before the service is asked: each search is logged. */
 
 interface Props {
-  readonly input: RefObject<HTMLInputElement | null>;
   readonly text: string;
   readonly answer: UseQueryResult<SearchAnswer> | null;
 }
 
-export function SearchBox({ input, text, answer }: Props) {
+export function SearchBox({ text, answer }: Props) {
   return (
-    <SearchField input={input} text={text} label="Search memories" placeholder="Search by words and meaning" pause={PAUSE_MILLISECONDS}>
+    <SearchField text={text} label="Search memories" placeholder="Search by words and meaning" pause={PAUSE_MILLISECONDS}>
       {answer ? <Mode answer={answer} /> : <kbd aria-hidden>/</kbd>}
     </SearchField>
   );

@@ -2,13 +2,12 @@ import { max } from "d3-array";
 import { useRecall } from "../../api/recalls";
 import type { Recall } from "../../api/types";
 import { lengthOf } from "../../parts/components";
-import { Icon } from "../../parts/Icon";
+import { OpenedPane } from "../../parts/DetailPane";
 import { Link } from "../../parts/Link";
 import { Title } from "../../parts/Marked";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
-import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { askAgain } from "./asked";
 import { RecallFacts } from "./RecallFacts";
@@ -20,20 +19,10 @@ interface Props {
 
 /** One recall: its query and parameters, and its hits as they were given. */
 export function RecallDetail({ id, onClose }: Props) {
-  const recall = useRecall(id);
   return (
-    <aside className="pane-detail" aria-label="Recall" tabIndex={-1}>
-      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
-        <Icon name="close" label="Close" />
-      </button>
-      {recall.isError ? (
-        <Failure what="The recall" error={recall.error} retry={recall.refetch} />
-      ) : recall.data ? (
-        <Whole recall={recall.data} />
-      ) : (
-        <Loading what="the recall" />
-      )}
-    </aside>
+    <OpenedPane name="recall" query={useRecall(id)} onClose={onClose}>
+      {(recall) => <Whole recall={recall} />}
+    </OpenedPane>
   );
 }
 

@@ -3,13 +3,11 @@ import { useRecalls, useRecallTrends } from "../../api/recalls";
 import type { RecallSummary } from "../../api/types";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
-import { Empty, Failure, Loading, More } from "../../parts/states";
+import { Empty, Failure, fetchAt, Loading, More } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
-import { changeAddress, linkTo, linkWith, useAddress } from "../../state/address";
-import { focusLine, focusTitle, useFocusBack } from "../../state/focus";
-import { searchHere } from "../../state/search";
-import { useShortcuts } from "../../state/shortcuts";
-import { type Step, useStepping } from "../../state/stepping";
+import { linkTo, linkWith, useAddress } from "../../state/address";
+import { focusTitle } from "../../state/focus";
+import { useListKeys } from "../../state/stepping";
 import { readAsked } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { Hits, RecallFacts } from "./RecallFacts";
@@ -23,23 +21,7 @@ export function Recalls() {
   const recalls = pages.data?.pages.flat() ?? [];
   const trends = useRecallTrends().data ?? [];
   const ids = recalls.map(({ recall_id }) => recall_id);
-  const close = () => {
-    if (open !== null) changeAddress({ recall: null });
-  };
-  const place = useStepping(ids, open);
-  const move = (step: Step) => {
-    const next = place(step);
-    const id = ids[next];
-    if (id) changeAddress({ recall: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
-    if (next >= ids.length - 1 && pages.hasNextPage && !pages.isFetchingNextPage) void pages.fetchNextPage();
-  };
-  useFocusBack(open, lineOf, ".list");
-  useShortcuts({
-    "/": searchHere,
-    j: () => move(1),
-    k: () => move(-1),
-    Escape: close,
-  });
+  const close = useListKeys({ parameter: "recall", ids, open, lineOf, reach: (place) => fetchAt(pages, place, ids.length) });
   useEffect(() => {
     document.title = "Recalls · Priors";
   }, []);

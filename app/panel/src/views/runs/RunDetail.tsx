@@ -3,6 +3,7 @@ import { useRecalls } from "../../api/recalls";
 import { useRun } from "../../api/runs";
 import type { Given, Run, RunStory } from "../../api/types";
 import { lengthOf } from "../../parts/components";
+import { OpenedPane } from "../../parts/DetailPane";
 import { duration, exactMoment, money, whole } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
@@ -11,7 +12,6 @@ import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
 import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
-import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
 import { durationOf } from "./asked";
 import { RunDetails, Stages } from "./Spent";
@@ -23,20 +23,10 @@ interface Props {
 
 /** A run: its history, output, judgement and observations. */
 export function RunDetail({ id, onClose }: Props) {
-  const story = useRun(id);
   return (
-    <aside className="pane-detail" aria-label="Run" tabIndex={-1}>
-      <button type="button" className="icon close" onClick={onClose} title="Close (Esc)">
-        <Icon name="close" label="Close" />
-      </button>
-      {story.isError ? (
-        <Failure what="The run" error={story.error} retry={story.refetch} />
-      ) : story.data ? (
-        <Story story={story.data} />
-      ) : (
-        <Loading what="the run" />
-      )}
-    </aside>
+    <OpenedPane name="run" query={useRun(id)} onClose={onClose}>
+      {(story) => <Story story={story} />}
+    </OpenedPane>
   );
 }
 

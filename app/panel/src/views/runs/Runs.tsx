@@ -5,10 +5,7 @@ import type { RunPoint, RunSummary } from "../../api/types";
 import { counted, whole } from "../../parts/format";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
-import { focusLine, useFocusBack } from "../../state/focus";
-import { searchHere } from "../../state/search";
-import { useShortcuts } from "../../state/shortcuts";
-import { type Step, useStepping } from "../../state/stepping";
+import { useListKeys } from "../../state/stepping";
 import { type Asked, FILTERS, narrowed, readAsked, whenOf } from "./asked";
 import { RunDetail } from "./RunDetail";
 import { RunFilters } from "./RunFilters";
@@ -24,24 +21,11 @@ export function Runs() {
   const shown = useMemo(() => narrowed(runs, asked), [runs, asked]);
   const [rows, showRows] = useRows();
   const { open } = asked;
-  const close = () => {
-    if (open !== null) changeAddress({ run: null });
-  };
   const ids = shown.map((run) => run.run_id);
-  const place = useStepping(ids, open);
-  const move = (step: Step) => {
-    const next = place(step);
-    const id = ids[next];
-    if (next >= rows) flushSync(() => showRows(next + AT_FIRST));
-    if (id) changeAddress({ run: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
+  const reach = (place: number) => {
+    if (place >= rows) flushSync(() => showRows(place + AT_FIRST));
   };
-  useFocusBack(open, lineOf, ".list");
-  useShortcuts({
-    "/": searchHere,
-    j: () => move(1),
-    k: () => move(-1),
-    Escape: close,
-  });
+  const close = useListKeys({ parameter: "run", ids, open, lineOf, reach });
   useEffect(() => {
     document.title = open ? `${open} · Priors` : "Runs · Priors";
   }, [open]);
