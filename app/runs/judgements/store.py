@@ -101,8 +101,17 @@ IDLE_NOTES = f"""
 SELECT memory_id FROM memories WHERE workspace_id = %(workspace_id)s AND kind = 'note' AND valid_until IS NULL
     AND jsonb_exists(metadata, 'facet') AND source_id IN ({IDLE})
 """  # noqa: S608 - constants
-CASES = """
-SELECT j.case_name, count(DISTINCT j.version) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
+VERSIONS = """
+SELECT count(DISTINCT named.version) FROM judgements v CROSS JOIN LATERAL (
+    SELECT CASE WHEN v.version <> '' THEN v.version WHEN num_nonnulls(v.score, nullif(v.verdict, ''), v.passed) > 0
+        THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END
+    UNION ALL
+    SELECT jsonb_array_elements_text(issue -> 'versions') FROM jsonb_array_elements(v.issues) AS issue
+) AS named(version) WHERE v.workspace_id = j.workspace_id AND v.case_name = j.case_name
+"""
+"""The number of versions that `cases.versions_of` tells apart."""
+CASES = f"""
+SELECT j.case_name, ({VERSIONS}) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
     (SELECT count(*) FROM issues i WHERE i.workspace_id = j.workspace_id AND i.case_name = j.case_name
         AND i.status = 'open') AS open_issues,
@@ -110,7 +119,7 @@ SELECT j.case_name, count(DISTINCT j.version) AS versions, count(*) AS judgement
         AND cardinality(i.versions) > 1) AS recurring_issues
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s
 GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s
-"""
+"""  # noqa: S608 - constants
 
 
 class KnownCase(NamedTuple):

@@ -196,6 +196,19 @@ async def test_reports_that_were_ingested_before_are_read_at_the_next_ingestion(
     assert len((await bads.case("bads-russia")).versions) == 7
 
 
+async def test_the_list_counts_the_versions_that_the_history_shows(store: Store, repository: Path) -> None:
+    shutil.copytree(repository / "examples" / "reports", store.folder, dirs_exist_ok=True)
+    undated, dated = store.folder / "tea-china" / "judgement.json", store.folder / "tea-china" / "judgement-again.json"
+    undated.parent.mkdir()
+    undated.write_text(json.dumps({"score": 4.5, "verdict": "fail", "issues": [{"title": "Sources missing"}]}))
+    dated.write_text(json.dumps({"score": 6.5, "verdict": "fail", "date": "2026-04-06", "test_case": "tea-china"}))
+    await store.ingest()
+    listed = await list_cases(store.database, workspace=store.workspace)
+    shown = {item.case_name: len((await store.case(item.case_name)).versions) for item in listed}
+    assert {item.case_name: item.versions for item in listed} == shown
+    assert shown == {"bads-russia": 7, "pet-insurance-brazil": 3, "cold-brew-vietnam": 3, "tea-china": 2}
+
+
 async def test_runs_that_are_judged_over_http_are_versions_of_their_case(
     client: httpx.AsyncClient,
     database: Database,
