@@ -1,7 +1,8 @@
 """A session as its log tells it: its turns in their order, with the tools that they used. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -43,3 +44,83 @@ class Transcript:
     format: str
     """The name of the log's format."""
     turns: tuple[Turn, ...]
+    folder: str = ""
+    """The folder in which the session worked; "" where the log does not say. Artifacts are named relative to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What a log file tells: one session, or several."""
+
+    transcripts: tuple[Transcript, ...]
+    skipped: tuple[str, ...] = ()
+    """The lines that could not be read, each with its number and the reason."""
+
+
+class Turns:
+    """Collects the turns of a session in their order.
+
+    A tool belongs to the turn that called it, and an answer to its tool. An assistant that calls tools without a word
+    calls them in its latest turn, or in a turn of its own if somebody else spoke last.
+    """
+
+    def __init__(self) -> None:
+        self._said: list[tuple[str, str, datetime | None]] = []
+        self._tools: list[list[ToolUse]] = []
+        self._calls: dict[str, tuple[int, int]] = {}
+
+    def say(self, role: str, text: str, at: datetime | None = None) -> None:
+        """Adds a turn."""
+        self._said.append((role, text.strip(), at))
+        self._tools.append([])
+
+    def say_more(self, text: str) -> None:
+        """Adds a paragraph to the latest turn."""
+        role, said, at = self._said[-1]
+        self._said[-1] = role, f"{said}\n\n{text.strip()}".strip(), at
+
+    def use(self, tool: ToolUse, *, call: str = "", at: datetime | None = None) -> None:
+        """Adds a tool to the assistant's latest turn; `call` is the id by which its answer names it."""
+        if not self._said or self._said[-1][0] != ASSISTANT:
+            self.say(ASSISTANT, "", at)
+        self.attach(tool, call=call)
+
+    def attach(self, tool: ToolUse, *, call: str = "") -> None:
+        """Adds a tool to the latest turn, whoever spoke; without a turn it is left out."""
+        if self._said:
+            self._tools[-1].append(tool)
+            self._calls[call] = len(self._said) - 1, len(self._tools[-1]) - 1
+
+    def answer(self, call: str, result: str) -> None:
+        """Gives a tool its result; an answer to no known call is left out."""
+        if call in self._calls:
+            turn, place = self._calls[call]
+            self._tools[turn][place] = replace(self._tools[turn][place], result=result)
+
+    @property
+    def latest(self) -> str:
+        """The role of the latest turn; "" before the first."""
+        return self._said[-1][0] if self._said else ""
+
+    def made(self) -> tuple[Turn, ...]:
+        """Returns the turns that say or do something."""
+        found = [
+            (role, text, at, tuple(tools))
+            for (role, text, at), tools in zip(self._said, self._tools, strict=True)
+            if text or tools
+        ]
+        return tuple(
+            Turn(ordinal=ordinal, role=role, text=text, at=at, tools=tools)
+            for ordinal, (role, text, at, tools) in enumerate(found)
+        )
+
+
+TITLE_CHARACTERS = 100
+BLANKS = re.compile(r"\s+")
+
+
+def title_of(turns: Sequence[Turn]) -> str:
+    """Returns the beginning of the first thing that the user said, for a session without a title."""
+    said = next((turn.text for turn in turns if turn.role == USER and turn.text), "")
+    line = BLANKS.sub(" ", said[: 4 * TITLE_CHARACTERS]).strip()
+    return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS].rsplit(' ', 1)[0]} …"

@@ -1,0 +1,82 @@
+"""Reads `.aider.chat.history.md`: several chats in one file, each begun by a heading with its time. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+
+from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
+from app.text.scores import moment_of
+
+START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
+SAID, TOLD = "#### ", "> "
+"""What a line of the user begins with, and one of the program."""
+BREAK = "  "
+EDITED = re.compile(r"Applied edit to (.+)")
+
+
+def is_history(text: str) -> bool:
+    """Tells whether a text is such a history."""
+    found = START.search(text[:2_000])
+    return found is not None and not text[: found.start()].strip()
+
+
+def read_history(text: str, session_id: str) -> Log:
+    """Reads a history: each chat is a session, named by its file and the time at which it began.
+
+    The times have no zone in the file; they are taken as UTC.
+    """
+    _, *parts = START.split(text)
+    count = Counter[str]()
+    transcripts = []
+    for started, chat in zip(parts[::2], parts[1::2], strict=True):
+        count[started] += 1
+        again = f" ({count[started]})" if count[started] > 1 else ""
+        found = Turns()
+        for kind, lines in groupby(_lines(chat), key=lambda line: line[0]):
+            _take(found, kind, [line for _, line in lines])
+        turns = found.made()
+        transcripts.append(
+            Transcript(
+                session_id=f"{session_id}#{started}{again}",
+                title=title_of(turns),
+                started_at=moment_of(started),
+                format="aider",
+                turns=turns,
+            )
+        )
+    return Log(transcripts=tuple(item for item in transcripts if item.turns))
+
+
+def _lines(chat: str) -> Iterator[tuple[str, str]]:
+    """Yields the lines, each with its speaker's mark; blank lines belong to what precedes them.
+
+    Lines of the user and of the program end with two blanks, which tells them from an answer's own Markdown.
+    """
+    lines = chat.splitlines()
+    ending = BREAK if any(line.startswith(SAID) and line.endswith(BREAK) for line in lines) else ""
+    mark = ""
+    for line in lines:
+        if line.strip():
+            marks = (mark for mark in (SAID, TOLD) if line.startswith(mark) and line.endswith(ending))
+            mark = next(marks, "")
+        yield mark, line
+
+
+def _take(found: Turns, mark: str, lines: list[str]) -> None:
+    if mark == SAID:
+        found.say(USER, "\n".join(line.removeprefix(SAID).strip() for line in lines))
+    elif mark == TOLD:
+        _told(found, [line.removeprefix(TOLD).strip() for line in lines])
+    elif any(line.strip() for line in lines):
+        found.say(ASSISTANT, "\n".join(lines))
+
+
+def _told(found: Turns, lines: list[str]) -> None:
+    """Takes what the program says: its edits one by one, the rest as one result."""
+    for line in lines:
+        if edited := EDITED.fullmatch(line):
+            found.attach(ToolUse(name="edit", input={"path": edited[1]}))
+    rest = "\n".join(line for line in lines if line and not EDITED.fullmatch(line))
+    if rest:
+        found.attach(ToolUse(name="aider", result=rest))

@@ -1,0 +1,88 @@
+"""Reads a ChatGPT export: `conversations.json`, of each conversation's tree the current branch. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.intake.sessions.json_lines import named
+from app.intake.sessions.transcript import ASSISTANT, TOOL, USER, Log, ToolUse, Transcript, Turns, title_of
+from app.text.scores import moment_of
+
+THOUGHTS = frozenset({"thoughts", "reasoning_recap", "model_editable_context", "user_editable_context"})
+"""Kinds of content that nobody said."""
+
+
+def is_conversation(value: object) -> bool:
+    """Tells whether a JSON value is a conversation of such an export."""
+    return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
+
+
+def read_conversations(given: Sequence[object], session_id: str) -> Log:
+    """Reads an export: each conversation is a session."""
+    transcripts, skipped = list[Transcript](), list[str]()
+    for number, value in enumerate(given, 1):
+        try:
+            if not is_conversation(value) or not isinstance(value, dict):
+                raise TypeError("has no tree of messages")  # noqa: TRY301 - one place names what cannot be read
+            transcripts.append(_transcript(value, session_id if len(given) == 1 else f"{session_id}#{number}"))
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            skipped.append(f"conversation {number}: cannot be read ({error})")
+    return Log(transcripts=tuple(item for item in transcripts if item.turns), skipped=named(skipped))
+
+
+def _transcript(value: Mapping[str, Any], fallback: str) -> Transcript:
+    found = Turns()
+    for message in _branch(value):
+        _take(found, message)
+    turns = found.made()
+    return Transcript(
+        session_id=str(value.get("conversation_id") or value.get("id") or fallback),
+        title=str(value.get("title") or "") or title_of(turns),
+        started_at=moment_of(value.get("create_time")),
+        format="chatgpt",
+        turns=turns,
+    )
+
+
+def _branch(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yields the messages from the root to the current node: answers that were made again, and edits, leave others."""
+    mapping, node = value["mapping"], value.get("current_node")
+    if node not in mapping:
+        node = _newest_leaf(mapping)
+    path: dict[str, None] = {}
+    while isinstance(node, str) and node in mapping and node not in path:
+        path[node] = None
+        node = mapping[node].get("parent")
+    for name in reversed(path):
+        if isinstance(message := mapping[name].get("message"), dict):
+            yield message
+
+
+def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
+    leaves = [name for name, node in mapping.items() if not node.get("children")]
+    return max(leaves, key=lambda name: _made(mapping[name]), default=None)
+
+
+def _made(node: Mapping[str, Any]) -> float:
+    made = (node.get("message") or {}).get("create_time")
+    return made if isinstance(made, int | float) else 0.0
+
+
+def _take(found: Turns, message: Mapping[str, Any]) -> None:
+    role, content = message["author"]["role"], message.get("content") or {}
+    hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
+    text, at = _text(content), moment_of(message.get("create_time"))
+    recipient = message.get("recipient") or "all"
+    if hidden or content.get("content_type") in THOUGHTS or not text.strip():
+        return
+    if role == ASSISTANT and recipient != "all":
+        found.use(ToolUse(name=str(recipient), input={"text": text}), call="last", at=at)
+    elif role == TOOL:
+        found.answer("last", text)
+    elif role in {USER, ASSISTANT}:
+        found.say(role, text, at)
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    parts = content.get("parts")
+    texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else [content.get("text")]
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())

@@ -1,0 +1,105 @@
+"""Reads a transcript of Claude Code: JSON lines of records, each with a message of content blocks. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.intake.sessions.json_lines import Line, Lines, named, texts_of
+from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
+from app.text.scores import moment_of
+
+SPEAKERS = frozenset({USER, ASSISTANT})
+INSERTED = re.compile(
+    r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr"
+    r"|ide_opened_file|ide_selection|ide_diagnostics|user-prompt-submit-hook|task-notification|command-message"
+    r"|command-contents)>.*?</\1>",
+    re.DOTALL,
+)
+"""What the program puts into a user's message: nobody said it."""
+COMMAND = re.compile(r"<command-name>(.*?)</command-name>(?:\s*<command-args>(.*?)</command-args>)?", re.DOTALL)
+SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
+"""Marks of records that the program wrote itself."""
+
+
+def is_record(value: Mapping[str, Any]) -> bool:
+    """Tells whether an object is a record of such a transcript that holds a message."""
+    return value.get("type") in SPEAKERS and isinstance(value.get("message"), dict) and "sessionId" in value
+
+
+def read_records(lines: Lines, session_id: str) -> Log:
+    """Reads a transcript. Thoughts, a subagent's messages and what the program inserted are left out.
+
+    A file that only holds the messages of a subagent is a session of its own.
+    """
+    records = [line for line in lines.read if is_record(line.value)]
+    main = [line for line in records if not line.value.get("isSidechain")]
+    first = (main or records)[0].value
+    found = Turns()
+    skipped, seen, message = list(lines.skipped), set[str](), ""
+    for line in main or records:
+        identity = line.value.get("uuid")
+        if (isinstance(identity, str) and identity in seen) or any(line.value.get(mark) for mark in NOT_SAID):
+            continue
+        seen.add(str(identity))
+        try:
+            message = _take(found, line, message)
+        except (TypeError, KeyError, AttributeError) as error:
+            skipped.append(f"line {line.number}: is a record of another form ({type(error).__name__}: {error})")
+    turns = found.made()
+    return Log(
+        transcripts=(
+            Transcript(
+                session_id=str(first.get("sessionId") or session_id) + ("" if main else f"/{first.get('agentId', '')}"),
+                title=_summary(lines) or title_of(turns),
+                started_at=next((turn.at for turn in turns if turn.at is not None), None),
+                format="claude-code",
+                turns=turns,
+                folder=str(first.get("cwd") or ""),
+            ),
+        ),
+        skipped=named(skipped),
+    )
+
+
+def _take(found: Turns, line: Line, message: str) -> str:
+    """Adds a record's message; returns its id. One message may stand in several records, a block in each."""
+    record = line.value
+    role, given, at = record["type"], record["message"], moment_of(record.get("timestamp"))
+    content, identity = given["content"], str(given.get("id") or "")
+    text = "\n\n".join(texts_of(content, ("text",)))
+    text = _said(text) if role == USER else text
+    if text.strip():
+        if role == ASSISTANT and identity and identity == message and found.latest == ASSISTANT:
+            found.say_more(text)
+        else:
+            found.say(role, text, at)
+    for block in content if isinstance(content, list) else ():
+        if block["type"] == "tool_use":
+            tool = ToolUse(name=str(block["name"]), input=dict(block["input"]))
+            found.use(tool, call=str(block["id"]), at=at)
+        elif block["type"] == "tool_result":
+            found.answer(str(block["tool_use_id"]), _result(block.get("content")))
+    return identity
+
+
+def _said(text: str) -> str:
+    """Returns what the user typed."""
+    text = INSERTED.sub("", text)
+    text = COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
+    return SHELL.sub(lambda match: f"! {match[1]}", text)
+
+
+def _result(content: object) -> str:
+    return INSERTED.sub("", "\n".join(texts_of(content, ("text",)))).strip()
+
+
+def _summary(lines: Lines) -> str:
+    """Returns the title that the log gives the session: the last one."""
+    given: Sequence[object] = [
+        line.value.get(name)
+        for line in lines.read
+        for kind, name in (("summary", "summary"), ("ai-title", "aiTitle"), ("custom-title", "customTitle"))
+        if line.value.get("type") == kind
+    ]
+    return next((title for title in reversed(given) if isinstance(title, str) and title.strip()), "")

@@ -1,0 +1,93 @@
+"""Reads a rollout of Codex: JSON lines of response items, each in an envelope or, in old logs, bare. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from app.intake.sessions.json_lines import Line, Lines, named, texts_of
+from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
+from app.text.scores import moment_of
+
+ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
+OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+TEXTS = ("input_text", "output_text", "text")
+INSERTED = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<INSTRUCTIONS>",
+            "# AGENTS.md instructions", "<collaboration_mode>", "<skill>")  # fmt: skip
+"""Beginnings of what the program says in a user's place."""
+
+
+def is_item(value: Mapping[str, Any]) -> bool:
+    """Tells whether an object is a line of a rollout."""
+    if value.get("type") in ENVELOPES:
+        return isinstance(value.get("payload"), dict)
+    bare = value.get("type") == "message" and isinstance(value.get("content"), list) and "role" in value
+    return bare or value.get("type") in CALLS | OUTPUTS
+
+
+def read_items(lines: Lines, session_id: str) -> Log:
+    """Reads a rollout. Reasoning, and what the program inserted, are left out."""
+    found, skipped = Turns(), list(lines.skipped)
+    meta: Mapping[str, Any] = {}
+    for line in lines.read:
+        value = line.value
+        if value.get("type") == "session_meta" and not meta:
+            meta = value["payload"] if isinstance(value.get("payload"), dict) else {}
+        elif not meta and "type" not in value and {"id", "timestamp"} <= value.keys():
+            meta = value
+        try:
+            _take(found, line)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            skipped.append(f"line {line.number}: is an item of another form ({type(error).__name__}: {error})")
+    turns = found.made()
+    started_at = moment_of(meta.get("timestamp")) or next((turn.at for turn in turns if turn.at is not None), None)
+    transcript = Transcript(
+        session_id=str(meta.get("id") or session_id),
+        title=title_of(turns),
+        started_at=started_at,
+        format="codex",
+        turns=turns,
+        folder=str(meta.get("cwd") or ""),
+    )
+    return Log(transcripts=(transcript,), skipped=named(skipped))
+
+
+def _take(found: Turns, line: Line) -> None:
+    value = line.value
+    if value.get("type") in ENVELOPES - {"response_item"}:
+        return
+    item, at = value.get("payload", value), moment_of(value.get("timestamp"))
+    kind = item.get("type")
+    if kind == "message" and item["role"] in {USER, ASSISTANT}:
+        text = "\n\n".join(texts_of(item["content"], TEXTS)).strip()
+        if text and not (item["role"] == USER and text.startswith(INSERTED)):
+            found.say(item["role"], text, at)
+    elif kind in CALLS:
+        found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
+    elif kind in OUTPUTS:
+        found.answer(str(item["call_id"]), _output(item.get("output")))
+
+
+def _call(item: Mapping[str, Any]) -> ToolUse:
+    name = str(item.get("name") or str(item["type"]).removesuffix("_call"))
+    given = item.get("arguments", item.get("input", item.get("action")))
+    if isinstance(given, str):
+        given = _decoded(given)
+    return ToolUse(name=name, input=given if isinstance(given, dict) else {"input": given})
+
+
+def _decoded(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _output(output: object) -> str:
+    """Returns an answer's text, which may stand in JSON beside the exit code."""
+    if isinstance(output, str) and output.startswith("{"):
+        output = _decoded(output)
+    if isinstance(output, dict):
+        output = output.get("output", output.get("content", ""))
+    return "\n".join(texts_of(output, TEXTS)).strip()
