@@ -67,7 +67,7 @@ class StatusView(Struct, frozen=True):
     waiting: int
     """Live memories without a vector."""
     pending_links: int
-    """Live memories that are pending for links."""
+    """Live memories that are pending for links; 100,000 stand for as many or more."""
     sources: int
     runs: int
     recalls: int

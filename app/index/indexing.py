@@ -50,6 +50,14 @@ WHERE p.workspace_id = %(workspace_id)s AND p.step = %(step)s AND p.memory_id = 
 RETURNING p.memory_id
 """
 
+MOST_COUNTED = 100_000
+"""Memories pending for links that are counted; 100,000 take 10 ms, all of two million 0.3 s."""
+PENDING_LINKS = """
+SELECT count(*) FROM (
+    SELECT DISTINCT workspace_id, memory_id FROM pending_links WHERE {condition} LIMIT %(most)s
+) AS pending
+"""
+
 K1 = 1.2
 """Saturation of a term's frequency. K1 1.2 with B 0.4 finds more than 1.5 with 0.75 (docs/retrieval.md)."""
 B = 0.4
@@ -243,9 +251,8 @@ async def pending_count(session: Session) -> int:
 
 
 async def pending_links_count(session: Session) -> int:
-    """Returns how many memories are pending for links, by words or by vectors, in all workspaces."""
-    pending = "SELECT DISTINCT workspace_id, memory_id FROM pending_links"
-    return int(await session.value(f"SELECT count(*) FROM ({pending}) AS pending"))  # noqa: S608 - a constant
+    """Returns how many memories of all workspaces are pending for links, MOST_COUNTED at most."""
+    return int(await session.value(PENDING_LINKS.format(condition="true"), {"most": MOST_COUNTED}))
 
 
 async def queued_count_of_all(session: Session, partition: str) -> int:

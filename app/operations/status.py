@@ -39,21 +39,21 @@ FROM (
 ) AS latest GROUP BY purpose ORDER BY purpose
 """
 
-COUNTS_OF_ONE = """
+COUNTS_OF_ONE = f"""
 SELECT
     (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
-    (SELECT count(DISTINCT memory_id) FROM pending_links WHERE workspace_id = %(workspace_id)s) AS pending_links,
+    ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
     (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
     (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
-    (SELECT coalesce(json_object_agg(retired_as, n), '{}') FROM (
+    (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired,
-    (SELECT coalesce(json_object_agg(reason, count), '{}') FROM refusals WHERE workspace_id = %(workspace_id)s)
+    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
         AS refused
-"""
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Status:
     waiting: int
     """Live memories without a vector."""
     pending_links: int
-    """Live memories that are pending for links."""
+    """Live memories that are pending for links; 100,000 stand for as many or more."""
     sources: int
     runs: int
     recalls: int
@@ -125,7 +125,7 @@ async def workspace_status(
     revision, mend = await state(database)
     async with database.session(workspace, transaction=False) as session:
         size = await session.one(DATABASE)
-        counts = await session.one(COUNTS_OF_ONE)
+        counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
@@ -174,7 +174,7 @@ class Readiness:
     waiting: int
     """Memories that are pending for a vector. The service is ready even so, because they are found by their words."""
     pending_links: int
-    """Memories that are pending for links; they are found without them."""
+    """Memories that are pending for links; they are found without them. 100,000 stand for as many or more."""
     reasons: tuple[str, ...]
     """The reasons why it is not ready."""
 
@@ -213,7 +213,7 @@ class Gauges:
     pending: int
     """Memories that are pending for a vector."""
     pending_links: int
-    """Memories that are pending for links."""
+    """Memories that are pending for links; 100,000 stand for as many or more."""
     refused: Mapping[str, int]
     """Memories and observations that were not stored, by reason."""
     move: Move | None

@@ -5,8 +5,10 @@ from collections import Counter
 
 import httpx
 import psycopg
+import pytest
 
 from app.db.database import Database
+from app.index import indexing
 from app.links.linking import link_pending
 from app.operations.status import readiness
 from tests.api.calls import post
@@ -38,7 +40,9 @@ async def test_a_restored_database_that_the_service_may_not_read_is_not_ready(ow
     assert "priors migrate" in found.reasons[0]
 
 
-async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, database: Database) -> None:
+async def test_what_waits_for_links_is_told(
+    client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await link_pending(database, across=database.across)
     notes = [{"kind": "note", "body": f"The gate valve number {number} was replaced."} for number in range(3)]
     for note in notes:
@@ -47,6 +51,9 @@ async def test_what_waits_for_links_is_told(client: httpx.AsyncClient, database:
     assert status["pending_links"] == 3
     assert ready["pending_links"] >= 3
     assert re.search(r"^priors_links_pending [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
+    monkeypatch.setattr(indexing, "MOST_COUNTED", 2)
+    counted = [(await client.get(path)).json()["pending_links"] for path in ("/api/status", "/ready")]
+    assert counted == [2, 2]
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:
