@@ -5,13 +5,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.insight.map.labels import CANDIDATES, TERMS, distinctive, label, words_of
+from app.insight.map.labels import CANDIDATES, TERMS, Counted, counted, distinctive, label, words_of
 
 words = st.lists(st.sampled_from(["actor", "harbour", "violin", "the", "Moon", "moon", "x"]), max_size=8)
 
 
-def english(*texts: str) -> list[tuple[str, str]]:
-    return [("english", text) for text in texts]
+def english(*texts: str) -> list[Counted]:
+    return counted(("english", text) for text in texts)
 
 
 def test_words_of_one_cluster_come_before_words_of_all() -> None:
@@ -28,7 +28,7 @@ def test_words_of_one_text_alone_come_last() -> None:
 
 
 def test_a_word_is_shown_as_most_texts_write_it() -> None:
-    found = distinctive([("german", "Hafen Hafen hafen"), ("english", "HAFEN")], [0, 0])
+    found = distinctive(counted([("german", "Hafen Hafen hafen"), ("english", "HAFEN")]), [0, 0])
     assert found == [[("Hafen", "german")]]
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,10 +13,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from app.errors import GraphUnavailable
+from app.insight.map import labels
 from app.insight.map.layout import CACHE
-from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encoded
+from app.insight.map.process import HEADER, Failure, Job, Layout, answer_of, encoded, laid_out
 from app.insight.map.worker import COMPILED, LayoutWorker, SingleFlight
 
 
@@ -95,12 +98,32 @@ async def test_code_is_compiled_ahead_once(tmp_path: Path) -> None:
         await asking
 
 
-async def test_without_a_folder_the_service_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_folder_nothing_is_compiled_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv(CACHE, str(tmp_path / "file" / "folder"))
-    async with worker(tmp_path, longest=0.001) as made:
-        await made.prepare()
+    async with worker(tmp_path) as made:
+        with capture_logs() as lines:
+            await made.prepare()
+        assert [line["event"] for line in lines] == [
+            "the folder for compiled code is read-only: each map process compiles"
+        ]
         assert made.pid is None
+        asking = asyncio.create_task(made.compute(job(2)))
+        await until(lambda: made.stage != "")
+        assert made.stage == "starting"
+        await asking
+
+
+def test_the_words_of_a_text_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Counter[str]()
+
+    def words_of(text: str) -> list[str]:
+        read[text] += 1
+        return text.split()
+
+    monkeypatch.setattr(labels, "words_of", words_of)
+    assert len(laid_out(job(9)).islands) == 1
+    assert list(read.values()) == [1] * 9
 
 
 async def test_it_ends_when_idle_and_starts_again(tmp_path: Path) -> None:

@@ -18,8 +18,17 @@ TERMS = 5
 """Most words of a label."""
 
 
-def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> list[list[Word]]:
-    """Ranks each cluster's words, the most distinctive first; `texts` are pairs of language and text.
+Counted = tuple[str, Counter[str]]
+"""A text: its language, and how often it has each word."""
+
+
+def counted(texts: Iterable[tuple[str, str]]) -> list[Counted]:
+    """Counts the words of texts, which are pairs of language and text."""
+    return [(language, Counter(words_of(text))) for language, text in texts]
+
+
+def distinctive(texts: Sequence[Counted], clusters: Sequence[int]) -> list[list[Word]]:
+    """Ranks each cluster's words, the most distinctive first.
 
     A word's weight is its share of the cluster's words times ln(1 + A / f); A is the mean number of words of a cluster,
     and f the word's frequency in all clusters. Words of only one text come last.
@@ -28,8 +37,7 @@ def distinctive(texts: Sequence[tuple[str, str]], clusters: Sequence[int]) -> li
     by_cluster: list[Counter[str]] = [Counter() for _ in range(count)]
     holders: list[Counter[str]] = [Counter() for _ in range(count)]
     forms: dict[str, Counter[Word]] = defaultdict(Counter)
-    for (language, text), cluster in zip(texts, clusters, strict=True):
-        words = Counter(words_of(text))
+    for (language, words), cluster in zip(texts, clusters, strict=True):
         for word, times in words.items():
             by_cluster[cluster][word.casefold()] += times
             forms[word.casefold()][word, language] += times

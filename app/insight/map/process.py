@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from app.insight.map.islands import Numbers, labelled, middle_of
-from app.insight.map.labels import Word, distinctive
+from app.insight.map.labels import Counted, Word, counted, distinctive
 from app.insight.map.layout import LEAST_FOR_UMAP, cluster, place, vectors_of
 from app.models.protocols import Matrix
 
@@ -100,7 +100,7 @@ def laid_out(job: Job) -> Layout:
     before = np.frombuffer(job.coordinates, dtype=np.float32).reshape(-1, 2)
     placement = place(vectors, job.shown, before, np.frombuffer(job.fitted, dtype=np.bool_))
     clusters = cluster(vectors[: job.shown], np.array(job.clusters, dtype=np.intp))
-    texts = msgspec.json.decode(job.texts, type=list[tuple[str, str]])
+    texts = counted(msgspec.json.decode(job.texts, type=list[tuple[str, str]]))
     if not np.isfinite(placement.coordinates).all():
         raise ValueError("UMAP gave coordinates that are no numbers")
     return Layout(
@@ -113,7 +113,7 @@ def laid_out(job: Job) -> Layout:
     )
 
 
-def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[tuple[str, str]]) -> list[Island]:
+def _islands(coordinates: Matrix, clusters: Numbers, texts: Sequence[Counted]) -> list[Island]:
     names = labelled(coordinates, clusters)
     inside = np.flatnonzero(names >= 0)
     words = distinctive([texts[place] for place in inside.tolist()], names[inside].tolist())

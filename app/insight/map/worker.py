@@ -91,13 +91,21 @@ class LayoutWorker:
         """The work in progress."""
         if not self._lock.locked():
             return ""
-        if not self._compiled.exists():
+        if not self._compiled.exists() and self._keeps_code():
             return "compiling"
         return "computing" if self._answered else "starting"
 
     async def prepare(self) -> None:
-        """Compiles the code that maps need, unless that has been done: the first map then takes seconds."""
+        """Compiles the code that maps need, unless that has been done: the first map then takes seconds.
+
+        If the code cannot be kept, the process of the first map compiles what it needs.
+        """
         if self._compiled.exists():
+            return
+        if not self._keeps_code():
+            logger.warning(
+                "the folder for compiled code is read-only: each map process compiles", folder=str(self._folder)
+            )
             return
         try:
             for job in rehearsals():
@@ -176,11 +184,15 @@ class LayoutWorker:
 
     def _cache_environment(self) -> dict[str, str]:
         """Returns the variable of the folder for compiled code; if that is read-only, numba chooses its own."""
+        return {CACHE: str(self._folder)} if self._keeps_code() else {}
+
+    def _keeps_code(self) -> bool:
+        """Makes the folder for compiled code; returns whether code can be kept in it."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
-            return {}
-        return {CACHE: str(self._folder)} if os.access(self._folder, os.W_OK) else {}
+            return False
+        return os.access(self._folder, os.W_OK)
 
     def _keep(self) -> None:
         """Cancels the planned end of the process. The caller holds the lock, so that no end is in progress."""
