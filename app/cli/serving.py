@@ -105,9 +105,18 @@ async def _served(
     async with open_services(settings) as services:
         await prepare(services)
         watching = asyncio.create_task(_watch_parent(parent, stop)) if stop_with_parent else None
-        await serve_http(services, listening, stop=stop, on_ready=lambda where: greet(services, where))
+        await serve_http(services, listening, stop=stop, on_ready=lambda where: _told(greet(services, where)))
         if watching is not None:
             watching.cancel()
+
+
+async def _told(welcome: Coroutine[Any, Any, None]) -> None:
+    """Prints a welcome, or the reason why it is not complete: the service serves all the same."""
+    try:
+        await welcome
+    except Exception as error:  # noqa: BLE001 - nobody else reads it
+        reason = error if isinstance(error, PriorsError) else f"{type(error).__name__}: {error}"
+        typer.echo(f"the welcome is not complete; the next start stores examples that are missing: {reason}", err=True)
 
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
@@ -148,16 +157,13 @@ async def _welcome(services: "Services", where: str) -> None:
     typer.echo(f"\nPriors serves on {where}\n")
     await _started(services)
     workspace = await workspace_of(services)
-    try:
-        if lacking:
-            stored = await examples.begin(services, workspace)
-            typer.echo(f"{len(stored.outcomes)} example reports, {stored.chunks} chunks in {stored.seconds:.1f} s\n")
-        await _show_example(services, where)
-        if lacking:
-            played = await examples.play(services, workspace)
-            typer.echo(f"\n{played} example runs; `priors examples --remove` takes the examples away")
-    except PriorsError as error:
-        typer.echo(f"the examples are not complete, the next start goes on: {error}", err=True)
+    if lacking:
+        stored = await examples.begin(services, workspace)
+        typer.echo(f"{len(stored.outcomes)} example reports, {stored.chunks} chunks in {stored.seconds:.1f} s\n")
+    await _show_example(services, where)
+    if lacking:
+        played = await examples.play(services, workspace)
+        typer.echo(f"\n{played} example runs; `priors examples --remove` takes the examples away")
 
 
 async def _show_example(services: "Services", where: str) -> None:

@@ -115,7 +115,9 @@ async def _play(services: Services, workspace: Workspace, given: ExampleHistory,
         if agent in run.version.stages:
             await _recall(services, workspace, run, agent, query.format(case=run.case.case))
     await record_run(database, workspace=workspace, run=run.judged, must_exist=True)
-    observation_id = await request_observation(database, workspace=workspace, outcome=_outcome(run))
+    tags = (EXAMPLE, run.case.folder, run.version.version)
+    outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
+    observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
     compressor = services.compressor
     made_of = await compress_requested(database, compressor, workspace=workspace, observation_id=observation_id)
     if made_of.memory_id is not None:
@@ -139,21 +141,6 @@ async def _recall(services: Services, workspace: Workspace, run: ExampleRun, age
     )
     database, provider, counter = services.database, services.provider, services.counter
     await history(database, provider, counter, workspace=workspace, query=asked, budget_tokens=BUDGET)
-
-
-def _outcome(run: ExampleRun) -> Outcome:
-    return Outcome(
-        run_id=run.run_id,
-        task=run.case.task,
-        task_type=run.begun.task_type or "",
-        queries=run.version.queries,
-        output=run.judged.output or "",
-        output_path=run.judged.output_path,
-        final_score=run.judgement.score,
-        verdict=run.judgement.verdict,
-        tags=(EXAMPLE, run.case.folder, run.version.version),
-        occurred_at=run.finished_at,
-    )
 
 
 async def _rate(database: Database, workspace: Workspace, run: ExampleRun, ratings: Sequence[ExampleRating]) -> None:
@@ -193,7 +180,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
     # A start that still stores the examples may have left traces of runs that are gone.
     known = [run.run_id for run in runs_of(example_history())] if HISTORY.is_file() else []
     async with database.session(workspace) as session:
-        names = sorted({*await runs.marked(session, EXAMPLE), *known})
+        names = await runs.marked(session, EXAMPLE, known)
         stored = await runs.forget(session, names)
         await log.forget_runs(session, names)
         rows = await changes.destroy_tagged(session, EXAMPLE)

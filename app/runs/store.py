@@ -140,7 +140,10 @@ ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 
 MARKED = """
-SELECT run_id FROM runs WHERE workspace_id = %(workspace_id)s AND jsonb_exists(metadata, %(mark)s) ORDER BY run_id
+SELECT run_id FROM runs WHERE workspace_id = %(workspace_id)s AND jsonb_exists(metadata, %(mark)s)
+UNION SELECT name FROM unnest(%(names)s::text[]) AS known(name) WHERE NOT EXISTS (
+    SELECT FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = name
+) ORDER BY 1
 """
 FORGET = """
 WITH requests AS (
@@ -245,9 +248,9 @@ async def find(session: Session, run_id: str) -> Run | None:
     return None if row is None else run_of(row)
 
 
-async def marked(session: Session, mark: str) -> list[str]:
-    """Returns the names of the runs whose metadata has this key."""
-    return await session.column(MARKED, {"mark": mark})
+async def marked(session: Session, mark: str, names: Sequence[str]) -> list[str]:
+    """Returns the names of the runs whose metadata has this key, and those of `names` that no stored run has."""
+    return await session.column(MARKED, {"mark": mark, "names": list(names)})
 
 
 async def forget(session: Session, run_ids: Sequence[str]) -> int:

@@ -169,6 +169,14 @@ async def test_own_memories_in_a_source_that_is_named_like_a_case_stay(own_servi
     assert [memory.body for memory in left] == ["The kettle needs a second test."]
 
 
+async def test_an_own_run_that_is_named_like_an_example_stays(own_services: Services) -> None:
+    database, workspace = own_services.database, await workspace_in(own_services.database, "w")
+    for name, marks in (("example-bads-russia-v7", {}), ("example-bads-russia-v6", {EXAMPLE: True})):
+        await record_run(database, workspace=workspace, run=NewRun(run_id=name, metadata=marks))
+    assert (await remove(database, workspace=workspace)).runs == 1
+    assert [run.run_id for run in await list_runs(database, workspace=workspace)] == ["example-bads-russia-v7"]
+
+
 async def test_a_removal_before_the_words_were_counted_lasts(own_services: Services) -> None:
     database = own_services.database
     workspace = await workspace_in(database, "w")
