@@ -18,6 +18,8 @@ SECRET_KEY = re.compile(
     r"_?token|authorization|(?:set_)?cookie|парол[ьи]|passwort|kennwort|mot_?de_?passe|contrase(?:n|ñ)a|密码|口令)s?"
 )
 """A key, in snake case, whose value is a secret."""
+PLURAL = ("s", "пароли")
+"""The ends of keys of several secrets: `secrets`, `api_keys`."""
 TOKEN_KEY = re.compile(
     r"(?!(?:.*_)?(?:page|next|max|min|num|stop|eos|bos|pad|unk|special|mask)_?token)(?:.*_)?(?:token|pass|hash_key)"
 )
@@ -71,8 +73,9 @@ def kind_under(key: str, value: str) -> str | None:
 
 
 def is_secret_number(key: str, value: int) -> bool:
-    """Tells if a number is a secret by its key, such as a password of digits."""
-    return abs(value) >= SHORTEST_NUMBER and _named_by(key) is SECRET_KEY and kind_under(key, str(value)) is not None
+    """Tells if a number is a secret by its key, such as a password of digits; under a plural it is a count."""
+    is_count = abs(value) < SHORTEST_NUMBER or key.lower().endswith(PLURAL)
+    return not is_count and _named_by(key) is SECRET_KEY and kind_under(key, str(value)) is not None
 
 
 @functools.lru_cache(maxsize=4096)

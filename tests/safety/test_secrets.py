@@ -283,6 +283,7 @@ def test_the_value_of_a_key_that_names_a_secret_is_masked(value: dict[str, Any])
         {"token": "GPT-4o"},
         {"tokens": 1234, "max_tokens": 5000, "total_tokens": "12345678"},
         {"session_tokens": 15_234, "userTokens": 5_000, "api_tokens": "15,234"},
+        {"secrets": 1200, "apiKeys": 52_000, "found": {"passwords": 4_321, "пароли": 1_000}},
         {"secret": "grafana-tls-2024"},
         {"password": "${DB}"},
         {"password_policy": "strict"},
