@@ -1,6 +1,5 @@
 """Stores the present content of files: plans a window of files, then writes it, each file whole or not at all."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -9,7 +8,7 @@ from uuid import UUID
 from app.db.database import again_after_deadlock
 from app.db.session import Session
 from app.index import vectors as embeddings
-from app.index.indexing import enqueue_statistics, index_words, queue_for_vectors, reindex_memories
+from app.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
 from app.index.models import StoredModel
 from app.index.vectors import embedded_text
 from app.intake.reports import store
@@ -17,12 +16,10 @@ from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.outcome import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
 from app.intake.reports.prepare import Prepared, path_tags, readable
 from app.intake.reports.scan import ReportFile
-from app.intake.reports.store import KnownChunk
 from app.links import store as links
-from app.links.relations import SUPERSEDES, Link
 from app.memories import sources
-from app.memories import store as memories
-from app.memories.memory import GONE, QUARANTINED, MemoryRow
+from app.memories.memory import MemoryRow
+from app.memories.parts import Matching, carry_out, known_parts, matched
 from app.memories.sources import KnownFile
 from app.models.protocols import TokenCounter
 from app.runs.judgements import store as judgements
@@ -41,69 +38,6 @@ class Vectors:
     def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
         """Returns the vectors of this model for these content hashes."""
         return {digest: self.literals[digest] for digest in digests & self.literals.keys() if self.model == model}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
-    """The changes after which the stored chunks are those of the files."""
-
-    kept: tuple[tuple[KnownChunk, MemoryRow], ...]
-    """Pairs of a known memory whose text is still in its file, and the row of that text."""
-    new: tuple[MemoryRow, ...]
-    retired: tuple[UUID, ...]
-    """Live memories whose text is no longer in their file."""
-    replaced: tuple[tuple[UUID, UUID], ...] = ()
-    """Pairs of a new memory and the live one that it replaces at the same place."""
-
-
-def matched(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> Matching:
-    """Matches the chunks of files with the known memories of the same files by text.
-
-    If several known memories have one text, the one at the same ordinal matches first; live ones precede retired ones.
-    """
-    partners, new = _partners(rows, known)
-    stay = {chunk.memory_id for chunk in partners.values()}
-    gone = [chunk for chunk in known if chunk.live and chunk.memory_id not in stay]
-    emptied = {(chunk.source_id, chunk.ordinal): chunk.memory_id for chunk in gone}
-    return Matching(
-        kept=tuple((partners[row.memory_id], row) for row in rows if row.memory_id in partners),
-        new=tuple(new),
-        retired=tuple(chunk.memory_id for chunk in gone),
-        replaced=tuple(
-            (row.memory_id, emptied[place]) for row in new if (place := (row.source_id, row.memory.ordinal)) in emptied
-        ),
-    )
-
-
-def _partners(rows: Sequence[MemoryRow], known: Sequence[KnownChunk]) -> tuple[dict[UUID, KnownChunk], list[MemoryRow]]:
-    """Returns the known memory of each row that has one, and the new rows; leaves out rows whose memory is barred."""
-    pools: dict[tuple[UUID | None, bytes], list[KnownChunk]] = defaultdict(list)
-    for chunk in sorted(known, key=lambda chunk: (not chunk.live, not chunk.barred, chunk.memory_id)):
-        pools[chunk.source_id, chunk.content_hash].append(chunk)
-    partners = _by_place(rows, pools)
-    new: list[MemoryRow] = []
-    for row in rows:
-        pool = pools[row.source_id, row.content_hash]
-        if row.memory_id in partners:
-            continue
-        if not pool:
-            new.append(row)
-        elif not (chunk := pool.pop(0)).barred:
-            partners[row.memory_id] = chunk
-    return partners, new
-
-
-def _by_place(
-    rows: Sequence[MemoryRow], pools: Mapping[tuple[UUID | None, bytes], list[KnownChunk]]
-) -> dict[UUID, KnownChunk]:
-    partners: dict[UUID, KnownChunk] = {}
-    for row in rows:
-        pool = pools[row.source_id, row.content_hash]
-        same = next((chunk for chunk in pool if chunk.live and chunk.ordinal == row.memory.ordinal), None)
-        if same is not None:
-            pool.remove(same)
-            partners[row.memory_id] = same
-    return partners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +100,7 @@ async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Ve
         if not plan.changed:
             return plan, 0
         await _note(session, state.intake.workspace, plan)
-        pending = await _carry_out(session, plan.matching, vectors)
+        pending = await _store_vectors(session, await carry_out(session, plan.matching), vectors)
         judged: dict[UUID | str, Sequence[FoundJudgement]] = {
             locked[file.uri].source_id: file.judgements for file in files if file.uri in plan.changed
         }
@@ -182,7 +116,7 @@ async def _plan(session: Session, files: Sequence[Prepared], known: Mapping[str,
         if (source := known.get(file.uri)) is None or not source.live or source.content_hash != file.content_hash
     }
     ids = {uri: known[uri].source_id for uri in changed if uri in known}
-    chunks = await store.known_chunks(session, list(ids.values()))
+    chunks = await known_parts(session, list(ids.values()), kind="chunk")
     rows = [replace(row, source_id=ids.get(uri)) for uri, file in changed.items() for row in file.rows]
     return Plan(files=files, sources=known, changed=changed, matching=matched(rows, chunks))
 
@@ -195,24 +129,6 @@ async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
     await sources.keep_files(session, held)
     languages = {row.language for file in plan.changed.values() for row in file.rows}
     await workspaces.add_languages(session, workspace, languages)
-
-
-async def _carry_out(session: Session, matching: Matching, vectors: Vectors) -> int:
-    """Stores the chunks; returns how many were queued for vectors."""
-    await memories.retire(session, matching.retired)
-    caught = [chunk.memory_id for chunk, row in matching.kept if row.quarantined and not chunk.released]
-    await memories.retire(session, caught, reason=QUARANTINED, over=(GONE,))
-    pairs = [(chunk, row) for chunk, row in matching.kept if chunk.released or not row.quarantined]
-    kept = [replace(row, memory_id=chunk.memory_id) for chunk, row in pairs]
-    revived = [row for (chunk, _), row in zip(pairs, kept, strict=True) if not chunk.live]
-    moving = [chunk.memory_id for chunk, row in pairs if chunk.ordinal != row.memory.ordinal]
-    await sources.park_chunks(session, moving)
-    await memories.update(session, kept, revive=True)
-    await memories.insert(session, matching.new)
-    live = [row for row in matching.new if not row.quarantined]
-    await index_words(session, [row.memory_id for row in (*kept, *live)])
-    await links.add(session, [Link(newer, older, SUPERSEDES) for newer, older in matching.replaced])
-    return await _store_vectors(session, [*revived, *live], vectors)
 
 
 async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: Vectors) -> int:

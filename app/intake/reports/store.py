@@ -1,7 +1,6 @@
 """The SQL of ingestion: the chunks of files, the vectors of their texts, and the log of ingestions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from app.db.session import Row, Session
@@ -9,31 +8,8 @@ from app.index.models import StoredModel
 from app.memories import sources
 from app.memories import store as memories
 from app.memories.memory import MemoryRow, NewMemory, new_id
+from app.memories.parts import known_parts
 from app.runs.judgements import store as judgements
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownChunk:
-    """A memory of the file's source, live or retired."""
-
-    source_id: UUID
-    memory_id: UUID
-    content_hash: bytes
-    ordinal: int
-    live: bool
-    barred: bool = False
-    """True if a person deleted it or it is quarantined: its text is not stored again until a person restores it."""
-    released: bool = False
-    """True if a person released it from quarantine."""
-
-
-CHUNKS = """
-SELECT source_id, memory_id, content_hash, ordinal, valid_until IS NULL AS live, released,
-    coalesce(retired_as IN ('deleted', 'quarantined'), false) AS barred
-FROM memories
-WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(source_ids)s::uuid[]) AND kind = 'chunk'
-ORDER BY source_id, ordinal, memory_id
-"""
 
 LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories
@@ -75,11 +51,6 @@ ORDER BY ingestion_id DESC LIMIT %(limit)s
 """
 
 
-async def known_chunks(session: Session, source_ids: Sequence[UUID]) -> list[KnownChunk]:
-    """Returns the chunks of these files, the retired ones included."""
-    return [KnownChunk(**row._asdict()) for row in await session.rows(CHUNKS, {"source_ids": list(source_ids)})]
-
-
 async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
     """Returns the live chunks of a file with their texts and heading paths."""
     return [
@@ -98,7 +69,7 @@ async def retire(session: Session, source_id: UUID) -> int:
     """Takes a deleted file's chunks out of retrieval; returns their number."""
     await sources.retire_file(session, source_id)
     await judgements.replace(session, {source_id: ()})
-    chunks = await known_chunks(session, [source_id])
+    chunks = await known_parts(session, [source_id], kind="chunk")
     return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
 
 

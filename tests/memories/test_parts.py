@@ -6,9 +6,8 @@ from uuid import uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.intake.reports.apply import matched
-from app.intake.reports.store import KnownChunk
 from app.memories.memory import MemoryRow, NewMemory
+from app.memories.parts import KnownPart, matched
 
 SOURCE = uuid4()
 
@@ -18,9 +17,9 @@ def row(body: str, ordinal: int) -> MemoryRow:
     return MemoryRow(memory=memory, source_id=SOURCE, language="english", tokens=1)
 
 
-def known(body: str, ordinal: int, *, live: bool = True) -> KnownChunk:
+def known(body: str, ordinal: int, *, live: bool = True) -> KnownPart:
     content_hash = row(body, 0).content_hash
-    return KnownChunk(source_id=SOURCE, memory_id=uuid4(), content_hash=content_hash, ordinal=ordinal, live=live)
+    return KnownPart(source_id=SOURCE, memory_id=uuid4(), content_hash=content_hash, ordinal=ordinal, live=live)
 
 
 def test_unchanged_text_keeps_its_memory_wherever_it_moved() -> None:
