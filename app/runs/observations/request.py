@@ -79,10 +79,9 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
         async with database.session(target) as session:
             run = await _its_run(session, kept)
             observation_id = await store.ask(session, kept)
-            run_id = kept.run_id or f"observation {observation_id}"
-            judgement = in_run(run_id, kept)
-            if judgement is not None and (run is None or not (run.verdict or run.final_score is not None)):
-                await judgements.note_run(session, run_id, judgement)
+            unnamed = f"observation {observation_id}"
+            if run is None and (judgement := in_run(unnamed, kept)) is not None:
+                await judgements.note_run(session, unnamed, judgement)
             await ask_worker(session, observation_id)
             return observation_id
 
@@ -107,7 +106,8 @@ async def _of_stored_run(database: Database, workspace: Workspace, outcome: Outc
 async def _its_run(session: Session, outcome: Outcome) -> Run | None:
     """Stores what an outcome says of its run, if it names one; returns the run.
 
-    A run of the same task takes another output. Of a run with another task, only missing fields are filled.
+    A run of the same task takes another output. Of a run with another task, only missing fields are filled. The run has
+    the judgement that its fields state.
     """
     if outcome.run_id is None:
         return None

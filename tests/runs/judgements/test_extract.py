@@ -10,6 +10,7 @@ from app.runs.judgements.extract_text import found_in_report
 from app.runs.judgements.judgement import (
     JUDGED,
     MENDED,
+    MOST_BETWEEN,
     OPEN,
     REPORTED,
     FoundIssue,
@@ -220,6 +221,10 @@ def test_lines_of_blanks_and_marks_are_read_in_linear_time(before: str, piece: s
     # The small text first, so that the test ends even if the time is cubic.
     assert_linear(lambda text: found("judgement.md", f"{before}{text}{after}\n"), piece, characters=300)
     assert_linear(lambda text: found("judgement.md", f"{before}{text}{after}\n"), piece, characters=2_000)
+
+
+def test_a_text_of_ranges_names_a_limited_number_of_versions() -> None:
+    assert len(list(versions_in("v1-v99 " * 13_000))) < 13_000 * 2 + MOST_BETWEEN
 
 
 def test_the_judgments_of_a_real_pipeline_are_read_as_their_json_states_them(shared_data: Path) -> None:

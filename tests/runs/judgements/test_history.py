@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ from app.runs.judgements.match import get_case, list_cases, match_issues
 from app.runs.judgements.store import case as stored_case
 from app.runs.judgements.store import cases as cases_of
 from app.runs.judgements.told import score_lines
+from app.runs.observations.observation import Outcome
+from app.runs.observations.request import request_observation
 from app.runs.record import record_run
 from app.runs.run import NewRun
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import Workspace
 
+MAY, DAY = datetime(2026, 5, 1, tzinfo=UTC), timedelta(days=1)
 SUMMARIES = ("calibration", "calibration.md", "known_issues.md", "known_issues.json", "gap_analysis.md")
 
 
@@ -253,6 +257,17 @@ async def test_a_run_that_is_sent_again_is_judged_once(store: Store) -> None:
     await record(final_score=8.0, issues=())
     (version,) = (await store.case("tea")).versions
     assert (version.score, version.judges) == (8.0, 1)
+
+
+async def test_a_run_keeps_its_judgement_when_its_outcome_comes(store: Store) -> None:
+    place: dict[str, Any] = {"database": store.database, "workspace": store.workspace}
+    output, facts = "The kiosks sold 40 papers.", {"case": "kiosks", "version": "v2"}
+    run = NewRun(run_id="r1", output=output, issues=("No sources",), metadata=facts, finished_at=MAY)
+    await record_run(**place, run=run)
+    before = await store.case("kiosks")
+    outcome = Outcome(run_id="r1", output=output, issues=("No sources",), occurred_at=MAY + DAY)
+    await request_observation(**place, outcome=outcome)
+    assert await store.case("kiosks") == before
 
 
 async def test_words_alone_match_where_no_model_is(store: Store) -> None:
