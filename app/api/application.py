@@ -23,6 +23,7 @@ from app.api.memories import LinksController
 from app.api.panel import PanelController, answered
 from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
+from app.api.sessions import SessionsController
 from app.api.status import HealthController, StatusController
 from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
@@ -38,6 +39,7 @@ RETRY_SECONDS = 10.0
 ROUTES = (
     MemoriesController,
     ReportsController,
+    SessionsController,
     RetrievalController,
     RunsController,
     CasesController,

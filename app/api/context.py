@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
+from urllib.parse import unquote_to_bytes
 
+from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import HeaderParameter
@@ -170,3 +172,10 @@ class Call:
 
 ThisCall = NamedDependency[Call]
 """The type by which a handler gets its call."""
+
+
+def name_in_path(request: Request[Any, Any, Any], route: bytes, name: str) -> str:
+    """Returns the name after a route as it was sent: the router joins consecutive slashes into one."""
+    raw = request.scope.get("raw_path")
+    _, found, sent = (raw or b"").partition(route)
+    return unquote_to_bytes(sent).decode(errors="surrogateescape") if found else name.removeprefix("/")

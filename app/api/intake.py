@@ -113,7 +113,7 @@ class MemoriesController(MemoryViewsController):
         """Store one memory. Known text is not stored twice."""
         sent = _Sent(ids=[None])
         line = _Line(number=1, place=0, memory=data.memory())
-        door = await _door(call)
+        door = await door_of(call)
         _note(call.metrics, [line], await remember_batch(door, [line.memory]), sent)
         if sent.refused:
             raise as_error(sent.refused[0])
@@ -127,7 +127,7 @@ class MemoriesController(MemoryViewsController):
 
         A bad line is rejected with its number and reason, and the rest goes on.
         """
-        door, sent = await _door(call), _Sent()
+        door, sent = await door_of(call), _Sent()
         waiting: deque[Sequence[_Line]] = deque()
 
         async def batches() -> AsyncIterator[Sequence[NewMemory]]:
@@ -196,7 +196,8 @@ def as_error(rejection: Rejection) -> InvalidInput:
     return Refused(*said, reason=rejection.code, details=rejection.details)
 
 
-async def _door(call: Call) -> Door:
+async def door_of(call: Call) -> Door:
+    """Returns what memories are stored with in the workspace of a call."""
     services = call.services
     return Door(
         services.database,
@@ -247,7 +248,7 @@ def _note(metrics: Metrics, batch: Sequence[_Line], result: Remembered, sent: _S
 
 async def _answer(services: Services, workspace: Workspace, sent: _Sent, wait: str | None) -> StoredView:
     ids = [memory_id for memory_id in sent.ids if memory_id]
-    embedded, degraded = await _embed(services, workspace, ids) if wait == "embedded" else (UNSET, UNSET)
+    embedded, degraded = await embed(services, workspace, ids) if wait == "embedded" else (UNSET, UNSET)
     return StoredView(
         stored=sent.stored,
         updated=sent.updated,
@@ -259,7 +260,8 @@ async def _answer(services: Services, workspace: Workspace, sent: _Sent, wait: s
     )
 
 
-async def _embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
+async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID]) -> tuple[int, list[DegradedView]]:
+    """Embeds memories; returns the number of those that have a vector now, and the reason why others have none."""
     if not services.provider.enabled:
         return 0, [DegradedView(arm=VECTOR, reason="embeddings are switched off (PRIORS_EMBEDDING_PROVIDER=noop)")]
     try:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from litestar import Controller, Request, Response, get, patch, post
@@ -11,7 +10,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from app.api.context import Call, ThisCall
+from app.api.context import Call, ThisCall, name_in_path
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, Name, Score, Tags, converted, cursor_of, memory_view, place_of, view_of
 from app.memories.browse import LARGEST_PAGE
@@ -214,7 +213,9 @@ class RunsController(Controller):
     @get("/runs/{run_id:path}", responses=PROBLEMS)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        story = await get_run(call.database, workspace=await call.tenant(), run_id=named_run(request, run_id))
+        story = await get_run(
+            call.database, workspace=await call.tenant(), run_id=name_in_path(request, RUNS_PATH, run_id)
+        )
         run = None if story.run is None else shown_run(story.run, RunView)
         observations = [memory_view(memory) for memory in story.observations]
         return converted(story, RunStoryView, stored=run is not None, run=run, observations=observations)
@@ -241,7 +242,7 @@ class RunsController(Controller):
         wait: Wait = False,
     ) -> Response[SavedRunView]:
         """Complete a run. 202 while its observation waits."""
-        run = converted(data, NewRun, run_id=named_run(request, run_id))
+        run = converted(data, NewRun, run_id=name_in_path(request, RUNS_PATH, run_id))
         return await _record(call, run, remember=data.remember, wait=wait, must_exist=True)
 
     @post("/observations", status_code=202, responses=ASKED)
@@ -295,10 +296,3 @@ def shown_run(run: Run, view: type[V]) -> V:
     """Returns the view of a run, with the tokens and the cost of its stages."""
     spent = run.spent
     return converted(run, view, tokens=spent.tokens, cost=spent.cost)
-
-
-def named_run(request: Request[Any, Any, Any], run_id: str) -> str:
-    """Returns the run's name as it was sent: the router joins consecutive slashes into one."""
-    raw = request.scope.get("raw_path")
-    _, found, name = (raw or b"").partition(RUNS_PATH)
-    return unquote_to_bytes(name).decode(errors="surrogateescape") if found else run_id.removeprefix("/")

@@ -56,6 +56,7 @@ MOVE = f"""
 UPDATE sources SET uri = %(uri)s, title = %(title)s, updated_at = now()
 WHERE {THIS} AND uri = %(old_uri)s AND retired_at IS NULL
 """  # noqa: S608 - constants
+ENTITLE = f"UPDATE sources SET title = %(title)s, updated_at = now() WHERE {THIS}"  # noqa: S608 - constants
 RETIRE = f"UPDATE sources SET retired_at = now() WHERE {THIS} AND retired_at IS NULL"  # noqa: S608 - constants
 
 FORGET_EMPTY = """
@@ -166,6 +167,11 @@ async def move_file(session: Session, file: KnownFile, *, uri: str, title: str, 
     given = {"source_id": file.source_id}
     await session.execute(MOVE, {**given, "uri": uri, "old_uri": file.uri, "title": title})
     await session.execute(RETAG, {**given, "tags": list(tags)})
+
+
+async def entitle(session: Session, source_id: UUID, title: str) -> None:
+    """Gives a source a title, and notes that it has changed."""
+    await session.execute(ENTITLE, {"source_id": source_id, "title": title})
 
 
 async def retitle_chunks(session: Session, chunks: Sequence[MemoryRow]) -> None:

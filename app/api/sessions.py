@@ -1,0 +1,227 @@
+"""`/api/sessions`: conversations and work logs, turn by turn, with what they taught and what they touched."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+from uuid import UUID
+
+from litestar import Controller, Request, delete, get, post
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from app.api.context import ThisCall, name_in_path
+from app.api.intake import door_of, embed
+from app.api.memories import Cursor, Limit
+from app.api.problems import PROBLEMS
+from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, view_of
+from app.errors import InvalidInput, check
+from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
+from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
+from app.intake.sessions.take_in import take_in
+from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
+from app.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, unstorable
+from app.text.scores import moment_of
+
+FORMAT = "messages"
+"""The format of sessions that come over HTTP."""
+MOST_MESSAGES = 100_000
+SESSIONS_PATH = b"/api/sessions/"
+AnyRequest: TypeAlias = Request[Any, Any, Any]
+
+Wait = Annotated[
+    Literal["stored", "embedded", "extracted"],
+    QueryParameter(description="answer once the turns are stored, have their vectors, or cues were made of them"),
+]
+Role = Literal["user", "assistant", "tool", "system"]
+
+
+class ToolInput(Struct, forbid_unknown_fields=True):
+    """A tool that a turn called: an act, and not speech."""
+
+    name: Name
+    input: dict[str, Any] = {}
+    result: str = ""
+
+
+class MessageInput(Struct, forbid_unknown_fields=True):
+    """One turn of a session."""
+
+    role: Role
+    text: str
+    at: datetime | None = None
+    tools: list[ToolInput] = []
+
+
+class SessionInput(Struct, forbid_unknown_fields=True):
+    """A session, with all its turns up to now. Those that are stored already are not stored twice."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=URI_LIMIT)]
+    messages: Annotated[list[MessageInput], Meta(max_length=MOST_MESSAGES)]
+    started_at: datetime | None = None
+    title: Annotated[str, Meta(max_length=TITLE_LIMIT, description="without it, what the user said first")] = ""
+    folder: Annotated[
+        str, Meta(max_length=URI_LIMIT, description="in which it worked; artifacts are named relative to it")
+    ] = ""
+    language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
+
+    def transcript(self) -> Transcript:
+        """Returns the value that the verb takes."""
+        turns = tuple(
+            Turn(
+                ordinal=ordinal,
+                role=given.role,
+                text=given.text,
+                at=moment_of(given.at),
+                tools=tuple(converted(tool, ToolUse) for tool in given.tools),
+            )
+            for ordinal, given in enumerate(self.messages)
+        )
+        return Transcript(
+            session_id=self.id,
+            title=self.title or title_of(turns),
+            started_at=moment_of(self.started_at),
+            format=FORMAT,
+            turns=turns,
+            folder=self.folder,
+        )
+
+
+class TakenInView(Struct, frozen=True):
+    """The result for a session."""
+
+    session_id: str = field(name="id")
+    status: Literal["new", "changed", "unchanged"]
+    turns: int
+    stored: int
+    """Number of turns that were not known."""
+    retired: int
+    """Number of turns that it has no longer."""
+    flagged: int
+    """Number of stored turns that no history shows, until a person releases them."""
+    embedded: int | UnsetType = UNSET
+    """With `?wait=embedded`: how many turns got their vector."""
+    degraded: Sequence[DegradedView] | UnsetType = UNSET
+
+
+@view_of(StoredSession, session_id="id")
+class SessionView(Struct):
+    """A stored session."""
+
+
+class SessionPage(Struct, frozen=True):
+    """A page of sessions."""
+
+    sessions: Sequence[SessionView]
+    next: str | None
+    """The cursor of the next page; null on the last one."""
+
+
+class ToolView(Struct, frozen=True):
+    """A tool that a turn called."""
+
+    name: str
+    input: dict[str, Any]
+    result: str
+
+
+@view_of(StoredMessage, memory_id="id")
+class MessageView(Struct):
+    """A turn of a session. Its ordinal is its place among the session's messages, from 0."""
+
+    tools: Sequence[ToolView]
+
+
+@view_of(TouchedArtifact, artifact_id="id")
+class ArtifactView(Struct):
+    """A file, or a function or section in it, that the session created, changed or deleted."""
+
+
+@view_of(StoredSession, session_id="id")
+class SessionDetailView(Struct):
+    """A session with its turns, its cues, and the artifacts that it touched."""
+
+    messages: Sequence[MessageView]
+    cues: Sequence[dict[str, Any]]
+    artifacts: Sequence[ArtifactView]
+
+
+def detail_view(found: SessionDetail) -> SessionDetailView:
+    """Returns the view of a session."""
+    return converted(
+        found.session,
+        SessionDetailView,
+        messages=converted(found.messages, tuple[MessageView, ...]),
+        cues=(),
+        artifacts=converted(found.artifacts, tuple[ArtifactView, ...]),
+    )
+
+
+class SessionsController(Controller):
+    """Takes sessions in, shows and deletes them."""
+
+    path = "/api"
+    tags = ("sessions",)
+
+    @post("/sessions", status_code=200, responses=PROBLEMS)
+    async def store(self, call: ThisCall, data: JSONBody[SessionInput], wait: Wait = "stored") -> TakenInView:
+        """Store a session. Give all its turns again when it has grown: only what is new or changed is stored.
+
+        No turn is refused. One in which the injection scan has a finding stands in no history until a person releases
+        it.
+        """
+        check(unstorable({"language": data.language or ""}))
+        if not any(message.text.strip() or message.tools for message in data.messages):
+            raise InvalidInput("messages", "none of them says anything; a session needs a turn with text")
+        door = await door_of(call)
+        taken = await take_in(door, data.transcript(), language=data.language, revive=True)
+        call.metrics.reports.labels(taken.status).inc()
+        view = converted(taken, TakenInView)
+        if wait == "stored":
+            return view
+        embedded, degraded = await embed(call.services, await call.tenant(), taken.pending)
+        return replace(view, embedded=embedded, degraded=degraded)
+
+    @get("/sessions", responses=PROBLEMS)
+    async def sessions(
+        self,
+        call: ThisCall,
+        text: Annotated[str | None, QueryParameter(description="a part of the title or the id")] = None,
+        format: FromQuery[str | None] = None,  # noqa: A002 - its name in the document
+        path: Annotated[str | None, QueryParameter(description="a file that it created or changed")] = None,
+        since: FromQuery[datetime | None] = None,
+        until: FromQuery[datetime | None] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> SessionPage:
+        """Sessions, the latest first, that meet every condition."""
+        before = place_of(cursor, datetime.fromisoformat, UUID)
+        filters = SessionFilters(text=text, format=format, path=path, since=moment_of(since), until=moment_of(until))
+        found = await list_sessions(
+            call.database, workspace=await call.tenant(), filters=filters, limit=limit, before=before
+        )
+        following = None
+        if len(found) == limit:
+            following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
+        return SessionPage(sessions=converted(found, list[SessionView]), next=following)
+
+    @get("/sessions/{session_id:path}", responses=PROBLEMS)
+    async def show(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> SessionDetailView:
+        """A session: its turns with their tools, its cues, and the artifacts that it touched."""
+        found = await get_session(
+            call.database,
+            workspace=await call.tenant(),
+            session_id=name_in_path(request, SESSIONS_PATH, session_id),
+            masked=call.settings.mask_secrets,
+        )
+        return detail_view(found)
+
+    @delete("/sessions/{session_id:path}", status_code=204, responses=PROBLEMS)
+    async def remove(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> None:
+        """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
+        await delete_session(
+            call.database,
+            workspace=await call.tenant(),
+            session_id=name_in_path(request, SESSIONS_PATH, session_id),
+            masked=call.settings.mask_secrets,
+        )

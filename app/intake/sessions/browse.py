@@ -1,0 +1,108 @@
+"""The verbs that show stored sessions, and delete one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from app.db.database import Database
+from app.db.session import Session
+from app.errors import InvalidInput, NotFound
+from app.intake.sessions import store
+from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
+from app.intake.sessions.take_in import stored_id
+from app.memories import store as memories
+from app.memories.browse import LARGEST_PAGE
+from app.memories.gate import unstorable
+from app.memories.memory import DELETED
+from app.workspaces.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilters:
+    """Conditions on sessions, all of which must be met."""
+
+    text: str | None = None
+    """A part of the title or the id, in any case."""
+    format: str | None = None
+    path: str | None = None
+    """A file that it created or changed: the whole path, or its end from a slash on."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDetail:
+    """A session with its turns and what it touched."""
+
+    session: StoredSession
+    messages: tuple[StoredMessage, ...]
+    artifacts: tuple[TouchedArtifact, ...]
+
+
+EVERY_SESSION = SessionFilters()
+
+
+async def list_sessions(
+    database: Database,
+    *,
+    workspace: Workspace,
+    filters: SessionFilters = EVERY_SESSION,
+    limit: int = 50,
+    before: tuple[datetime, UUID] | None = None,
+) -> Sequence[StoredSession]:
+    """Returns the sessions that meet every condition, the latest first, after the place that `before` names.
+
+    Raises:
+        InvalidInput: the limit is out of range, or a text cannot be searched.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    given = {name: getattr(filters, name) for name in filters.__slots__}
+    for reason in unstorable(given):
+        name, _, message = reason.partition(": ")
+        raise InvalidInput(name, message)
+    moment, source_id = before or (None, None)
+    async with database.session(workspace, transaction=False) as session:
+        return await store.page(session, {**given, "moment": moment, "before": source_id}, limit=limit)
+
+
+async def get_session(
+    database: Database, *, workspace: Workspace, session_id: str, masked: bool = True
+) -> SessionDetail:
+    """Returns a session with its live turns.
+
+    Raises:
+        NotFound: the workspace has no such session.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        found = await _found(session, workspace, session_id, masked=masked)
+        return SessionDetail(
+            session=found,
+            messages=tuple(await store.messages(session, found.source_id)),
+            artifacts=tuple(await store.touched(session, found.source_id)),
+        )
+
+
+async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> UUID:
+    """Moves all turns of a session to the trash, and forgets its file; returns its source.
+
+    Raises:
+        NotFound: the workspace has no such session.
+    """
+    async with database.session(workspace) as session:
+        found = await _found(session, workspace, session_id, masked=masked)
+        await store.lock(session, found.source_id)
+        await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
+        await store.note_deleted(session, found.source_id)
+    return found.source_id
+
+
+async def _found(session: Session, workspace: Workspace, session_id: str, *, masked: bool) -> StoredSession:
+    try:
+        found = await store.get(session, stored_id(session_id, masked=masked))
+    except InvalidInput:
+        found = None
+    if found is None:
+        raise NotFound(f"there is no session {session_id} in workspace {workspace.name}")
+    return found

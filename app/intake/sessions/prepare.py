@@ -1,0 +1,156 @@
+"""Turns the turns of a session into rows to write: all the work that needs no database. Pure."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from app.index.vectors import embedded_text
+from app.intake.sessions.artifacts import Touch, touches_of
+from app.intake.sessions.transcript import TOOL, ToolUse, Turn
+from app.memories.gate import BODY_LIMIT, screened
+from app.memories.memory import MemoryRow, NewMemory, in_utc
+from app.models.protocols import TokenCounter
+from app.safety.secrets import masked_values
+
+VERSION = 1
+"""Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
+DIGEST_BYTES = 16
+TOOL_BODY = 400
+"""Most characters of a tool's output, and of the acts of a wordless turn, that are searched."""
+TOOL_TEXT = 4_000
+"""Most characters of each text in a tool's input and of its result that are kept: its beginning and its end."""
+CUT = "\n[… {count:,} characters left out …]\n"
+ACT_KEYS = ("file_path", "path", "target_file", "command", "cmd", "pattern", "query", "url", "description")
+"""The inputs that say best what a tool did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    """A turn ready to be written."""
+
+    row: MemoryRow
+    role: str
+    spoken: str | None
+    """What was said, where the memory's body is something else; None where it is the body."""
+    tools: tuple[ToolUse, ...]
+    digest: bytes
+    touches: tuple[Touch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What all turns of a session are prepared with."""
+
+    language: str
+    """Text search configuration."""
+    folder: str
+    counter: TokenCounter
+    mask: bool
+
+
+def digest_of(turn: Turn, preparation: Preparation) -> bytes:
+    """Returns 16 bytes that change with anything that is stored of a turn."""
+    said = (VERSION, preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
+    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools]], enc_hook=str)
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
+def prepared(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
+    """Returns the rows of the turns that say or do something, without secrets and without characters that no database
+    holds. Nobody's words are refused: findings of the injection scan are noted."""
+    found = [_turn(turn, preparation) for turn in turns]
+    kept = [item for item in found if item is not None]
+    tokens = preparation.counter.count_many([embedded_text("", item.row.memory.body) for item in kept])
+    return [replace(item, row=replace(item.row, tokens=count)) for item, count in zip(kept, tokens, strict=True)]
+
+
+def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
+    clean = replace(turn, text=_storable(turn.text), tools=tuple(_storable_tool(tool) for tool in turn.tools))
+    if preparation.mask:
+        clean = masked_values(clean)
+    body = body_of(clean)
+    if not body.strip():
+        return None
+    at = None if clean.at is None else in_utc(clean.at)
+    memory = NewMemory(kind="message", body=body, ordinal=turn.ordinal, occurred_at=at, metadata={"role": clean.role})
+    result = screened(replace(memory, ordinal=None), mask=False)
+    row = replace(result, memory=memory, objection=None).row(source_id=None, language=preparation.language)
+    return PreparedTurn(
+        row=row,
+        role=clean.role,
+        spoken=None if body == clean.text else cut(clean.text, BODY_LIMIT),
+        tools=tuple(_short(tool) for tool in clean.tools),
+        digest=digest_of(turn, preparation),
+        touches=tuple(touches_of(clean, preparation.folder)),
+    )
+
+
+def body_of(turn: Turn) -> str:
+    """Returns the text by which a turn is found: what was said.
+
+    Of a tool's output, only the beginning is searched, and of a turn without words what its tools did.
+    """
+    if turn.role == TOOL:
+        return turn.text[:TOOL_BODY]
+    if turn.text.strip():
+        return cut(turn.text, BODY_LIMIT)
+    return "\n".join(dict.fromkeys(_act(tool) for tool in turn.tools))[:TOOL_BODY]
+
+
+def _act(tool: ToolUse) -> str:
+    """Returns a line that says what a tool did: `Edit app/db.py`."""
+    said = next((str(value) for key in ACT_KEYS if (value := tool.input.get(key))), "")
+    return f"{tool.name} {' '.join(said.split())[:100]}".strip()
+
+
+def cut(text: str, limit: int) -> str:
+    """Returns a text of at most `limit` characters: its beginning and its end, with the number left out between."""
+    if len(text) <= limit:
+        return text
+    half = (limit - len(CUT) - 12) // 2
+    return text[:half] + CUT.format(count=len(text) - 2 * half) + text[-half:]
+
+
+def _short(tool: ToolUse) -> ToolUse:
+    return replace(tool, input=_shortened(tool.input), result=cut(tool.result, TOOL_TEXT))
+
+
+def _shortened(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    match value:
+        case str():
+            return cut(value, TOOL_TEXT)
+        case Mapping():
+            return {key: _shortened(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_shortened(item) for item in value]
+    return value
+
+
+def _storable_tool(tool: ToolUse) -> ToolUse:
+    return replace(tool, name=_storable(tool.name), input=_storable(tool.input), result=_storable(tool.result))
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Returns a JSON value with a sign in the place of each character that no database holds."""
+    match value:
+        case str():
+            clean = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+            return clean if clean.isascii() else clean.encode("utf-8", "replace").decode()
+        case Mapping():
+            return {_storable(str(key)): _storable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_storable(item) for item in value]
+    return value
+
+
+def dated(turns: Sequence[Turn], started_at: datetime | None) -> list[Turn]:
+    """Returns the turns, each without a time with that of the one before it, or of the session's start."""
+    found, at = list[Turn](), started_at
+    for turn in turns:
+        at = turn.at or at
+        found.append(replace(turn, at=at))
+    return found

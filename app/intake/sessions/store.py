@@ -1,0 +1,290 @@
+"""The SQL of sessions: their messages, and the artifacts that they touched."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.db.session import Row, Session
+from app.intake.sessions.artifacts import Touch
+from app.intake.sessions.prepare import PreparedTurn
+from app.intake.sessions.transcript import ToolUse
+from app.memories.memory import as_bytea, new_id
+from app.memories.store import SUSPECT, as_json
+
+KNOWN = """
+SELECT s.source_id, coalesce(x.log_hash, '') AS log_hash, x.deleted_at IS NOT NULL AS deleted
+FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND s.retired_at IS NULL
+"""
+LOCK = """
+SELECT source_id FROM sources
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
+"""
+# A turn that a person deleted stays deleted while its text is what it was.
+DIGESTS = """
+SELECT m.ordinal, x.digest FROM memories m JOIN messages x USING (workspace_id, memory_id)
+WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
+    AND (m.valid_until IS NULL OR m.retired_as = 'deleted' AND NOT %(revive)s)
+"""
+SAVE = """
+INSERT INTO sessions AS x (workspace_id, source_id, format, path, log_hash, started_at, ended_at)
+VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(log_hash)s, %(started_at)s, %(ended_at)s)
+ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, path = EXCLUDED.path,
+    log_hash = EXCLUDED.log_hash, started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at,
+    deleted_at = NULL, updated_at = now()
+"""
+HASHES = """
+SELECT path, log_hash FROM sessions
+WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[]) AND log_hash IS NOT NULL
+"""
+NOTE_HASH = """
+UPDATE sessions SET log_hash = %(log_hash)s WHERE workspace_id = %(workspace_id)s AND path = %(path)s
+"""
+SAVE_MESSAGES = """
+INSERT INTO messages (workspace_id, memory_id, role, spoken, tools, digest)
+SELECT %(workspace_id)s, memory_id, role, spoken, tools, digest
+FROM jsonb_populate_recordset(NULL::messages, %(rows)s::jsonb)
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET role = EXCLUDED.role, spoken = EXCLUDED.spoken,
+    tools = EXCLUDED.tools, digest = EXCLUDED.digest
+"""
+FORGET_TOUCHES = """
+DELETE FROM artifact_touches WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+SAVE_ARTIFACTS = """
+INSERT INTO artifacts (workspace_id, artifact_id, path, symbol)
+SELECT %(workspace_id)s, artifact_id, path, symbol FROM jsonb_populate_recordset(NULL::artifacts, %(rows)s::jsonb)
+ON CONFLICT (workspace_id, path, symbol) DO NOTHING
+"""
+SAVE_TOUCHES = """
+INSERT INTO artifact_touches (workspace_id, artifact_id, memory_id, action)
+SELECT %(workspace_id)s, a.artifact_id, given.memory_id, given.action
+FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(ids)s::uuid[])
+    AS given(path, symbol, action, memory_id)
+JOIN artifacts a ON a.workspace_id = %(workspace_id)s AND a.path = given.path AND a.symbol = given.symbol
+ON CONFLICT DO NOTHING
+"""
+
+COLUMNS = """
+    s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at
+"""
+MOMENT = "coalesce(x.started_at, s.created_at)"
+LIVE_TURNS = """
+SELECT count(*) FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    AND m.kind = 'message' AND m.valid_until IS NULL
+"""
+HAS_TURNS = LIVE_TURNS.replace("SELECT count(*)", "SELECT", 1)
+GET = f"""
+SELECT {COLUMNS}, ({LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND EXISTS ({HAS_TURNS})
+"""  # noqa: S608 - constants
+CONDITIONS = {
+    "format": "x.format = %(format)s",
+    "since": f"{MOMENT} >= %(since)s",
+    "until": f"{MOMENT} < %(until)s",
+    "text": "(strpos(lower(s.title), lower(%(text)s)) > 0 OR strpos(lower(s.uri), lower(%(text)s)) > 0)",
+    "path": """EXISTS (
+        SELECT FROM artifacts a JOIN artifact_touches t USING (workspace_id, artifact_id)
+        JOIN memories m USING (workspace_id, memory_id)
+        WHERE a.workspace_id = s.workspace_id AND m.source_id = s.source_id AND m.valid_until IS NULL
+            AND (a.path = %(path)s OR right(a.path, length(%(path)s) + 1) = '/' || %(path)s)
+    )""",
+    "before": f"({MOMENT}, s.source_id) < (%(moment)s, %(before)s)",
+}
+PAGE = f"""
+SELECT {COLUMNS}, ({LIVE_TURNS}) AS turns FROM sources s JOIN sessions x USING (workspace_id, source_id)
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND EXISTS ({HAS_TURNS}) {{conditions}}
+ORDER BY {MOMENT} DESC, s.source_id DESC LIMIT %(limit)s
+"""  # noqa: S608 - constants
+MESSAGES = f"""
+SELECT m.memory_id, m.ordinal, x.role, coalesce(x.spoken, m.body) AS text, m.occurred_at AS at, x.tools,
+    coalesce({SUSPECT}, false) AS suspect, m.quality
+FROM memories m JOIN messages x USING (workspace_id, memory_id)
+WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message' AND m.valid_until IS NULL
+ORDER BY m.ordinal
+"""  # noqa: S608 - constants
+TOUCHED = """
+SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
+    array_agg(DISTINCT m.ordinal ORDER BY m.ordinal) AS messages
+FROM artifact_touches t
+JOIN artifacts a USING (workspace_id, artifact_id) JOIN memories m USING (workspace_id, memory_id)
+WHERE t.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.valid_until IS NULL
+GROUP BY a.artifact_id, a.path, a.symbol ORDER BY min(m.ordinal), a.path, a.symbol
+"""
+LIVE = """
+SELECT memory_id FROM memories
+WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'message' AND valid_until IS NULL
+"""
+DELETE = """
+UPDATE sessions SET deleted_at = now() WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSession:
+    """A session that was taken in before, as far as it is compared."""
+
+    source_id: UUID
+    log_hash: bytes
+    deleted: bool
+    digests: Mapping[int, bytes]
+    """The digest of each stored turn, by its ordinal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """A stored session."""
+
+    source_id: UUID
+    session_id: str
+    title: str
+    format: str
+    path: str
+    """The file that it was read from; "" for one that came over HTTP."""
+    started_at: datetime | None
+    ended_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    turns: int
+    """Number of its live turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A stored turn."""
+
+    memory_id: UUID
+    ordinal: int
+    role: str
+    text: str
+    """What was said; "" for a turn that only used tools."""
+    at: datetime | None
+    tools: tuple[ToolUse, ...]
+    suspect: bool
+    """True if a finding of the injection scan keeps it out of histories, until a person releases it."""
+    quality: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedArtifact:
+    """A file, or a function or section in it, that a session created, changed or deleted."""
+
+    artifact_id: UUID
+    path: str
+    symbol: str
+    """The function or section; "" for the file as a whole."""
+    actions: tuple[str, ...]
+    messages: tuple[int, ...]
+    """The ordinals of the turns that did it."""
+
+
+async def known_session(session: Session, session_id: str, *, revive: bool) -> KnownSession | None:
+    """Returns a session as it is stored; None if it is not known.
+
+    With `revive` turns that a person deleted count as missing.
+    """
+    row = await session.row(KNOWN, {"session_id": session_id})
+    if row is None:
+        return None
+    found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive})
+    digests = {ordinal: bytes(digest) for ordinal, digest in found}
+    return KnownSession(source_id=row.source_id, log_hash=bytes(row.log_hash), deleted=row.deleted, digests=digests)
+
+
+async def lock(session: Session, source_id: UUID) -> None:
+    """Locks a session until the end of the transaction: two ingestions of it wait for each other."""
+    await session.execute(LOCK, {"source_id": source_id})
+
+
+async def log_hashes(session: Session, paths: Sequence[str]) -> dict[str, bytes]:
+    """Returns the hash of each of these files at the time when its sessions were read."""
+    return {row.path: bytes(row.log_hash) for row in await session.rows(HASHES, {"paths": list(paths)})}
+
+
+async def note_log_hash(session: Session, path: str, log_hash: bytes) -> None:
+    """Notes that all sessions of a file are those of this content."""
+    await session.execute(NOTE_HASH, {"path": path, "log_hash": log_hash})
+
+
+async def save(session: Session, source_id: UUID, values: Mapping[str, Any]) -> None:
+    """Stores what a session is, apart from its title and its turns."""
+    await session.execute(SAVE, {"source_id": source_id, **values})
+
+
+async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> None:
+    """Stores roles, tools and artifacts of turns, by the ids of their memories."""
+    rows = [
+        {
+            "memory_id": memory_id,
+            "role": turn.role,
+            "spoken": turn.spoken,
+            "tools": [asdict(tool) for tool in turn.tools],
+            "digest": as_bytea(turn.digest),
+        }
+        for memory_id, turn in turns.items()
+    ]
+    await session.execute(SAVE_MESSAGES, {"rows": as_json(rows)})
+    await session.execute(FORGET_TOUCHES, {"ids": list(turns)})
+    await _save_touches(session, [(memory_id, touch) for memory_id, turn in turns.items() for touch in turn.touches])
+
+
+async def _save_touches(session: Session, touches: Sequence[tuple[UUID, Touch]]) -> None:
+    """Stores artifacts in the order of their names, so that no two writers deadlock, and the links to their turns."""
+    if not touches:
+        return
+    names = sorted({(touch.path, touch.symbol) for _, touch in touches})
+    artifacts = [{"artifact_id": new_id(), "path": path, "symbol": symbol} for path, symbol in names]
+    await session.execute(SAVE_ARTIFACTS, {"rows": as_json(artifacts)})
+    await session.execute(
+        SAVE_TOUCHES,
+        {
+            "paths": [touch.path for _, touch in touches],
+            "symbols": [touch.symbol for _, touch in touches],
+            "actions": [touch.action for _, touch in touches],
+            "ids": [memory_id for memory_id, _ in touches],
+        },
+    )
+
+
+async def get(session: Session, session_id: str) -> StoredSession | None:
+    """Returns a session that has a live turn; None if there is none of this id."""
+    row = await session.row(GET, {"session_id": session_id})
+    return None if row is None else _session_of(row)
+
+
+async def page(session: Session, given: Mapping[str, Any], *, limit: int) -> list[StoredSession]:
+    """Returns the sessions that meet the given conditions (CONDITIONS), the latest first."""
+    met = [condition for name, condition in CONDITIONS.items() if given.get(name) is not None]
+    statement = PAGE.format(conditions="".join(f" AND {condition}" for condition in met))
+    return [_session_of(row) for row in await session.rows(statement, {**given, "limit": limit})]
+
+
+def _session_of(row: Row) -> StoredSession:
+    return StoredSession(**row._asdict())
+
+
+async def messages(session: Session, source_id: UUID) -> list[StoredMessage]:
+    """Returns the live turns of a session in their order."""
+    return [
+        StoredMessage(**{**row._asdict(), "tools": tuple(ToolUse(**tool) for tool in row.tools)})
+        for row in await session.rows(MESSAGES, {"source_id": source_id})
+    ]
+
+
+async def touched(session: Session, source_id: UUID) -> list[TouchedArtifact]:
+    """Returns what a session created, changed or deleted, in the order in which it did."""
+    return [
+        TouchedArtifact(**{**row._asdict(), "actions": tuple(row.actions), "messages": tuple(row.messages)})
+        for row in await session.rows(TOUCHED, {"source_id": source_id})
+    ]
+
+
+async def live_turns(session: Session, source_id: UUID) -> list[UUID]:
+    """Returns the live turns of a session."""
+    return await session.column(LIVE, {"source_id": source_id})
+
+
+async def note_deleted(session: Session, source_id: UUID) -> None:
+    """Notes that a person deleted a session."""
+    await session.execute(DELETE, {"source_id": source_id})

@@ -1,0 +1,219 @@
+"""The verb that stores a session: what is new of it, and what has changed."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from uuid import UUID
+
+from app.db.database import again_after_deadlock
+from app.db.session import Session
+from app.errors import DatabaseUnavailable, InvalidInput
+from app.index.indexing import enqueue_statistics, queue_for_vectors
+from app.intake.sessions import store
+from app.intake.sessions.prepare import Preparation, PreparedTurn, dated, digest_of, prepared
+from app.intake.sessions.store import KnownSession
+from app.intake.sessions.transcript import Transcript
+from app.memories import sources
+from app.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
+from app.memories.memory import SourceReference, as_bytea
+from app.memories.parts import carry_out, known_parts, matched
+from app.memories.remember import Door
+from app.safety.secrets import mask
+from app.workspaces import store as workspaces
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace, check_language, configuration
+
+NEW, CHANGED, UNCHANGED, DELETED = "new", "changed", "unchanged", "deleted"
+ATTEMPTS = 10
+"""Attempts to write a session that others write at the same moment; each of them makes one attempt void."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenIn:
+    """The outcome for one session."""
+
+    session_id: str
+    """The id under which it is stored: the given one, without secrets."""
+    source_id: UUID | None
+    """None for a session that is not stored."""
+    status: str
+    """NEW, CHANGED, UNCHANGED, or DELETED: a person deleted it, so its log is not read again."""
+    turns: int
+    """Number of its turns."""
+    stored: int = 0
+    """Number of turns that were not known."""
+    retired: int = 0
+    """Number of turns that it has no longer."""
+    tokens: int = 0
+    """Model tokens of the stored turns."""
+    flagged: int = 0
+    """Number of stored turns that no history shows, until a person releases them."""
+    pending: tuple[UUID, ...] = ()
+    """The turns that wait for a vector."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """The file that a session was read from."""
+
+    path: str
+    content_hash: bytes
+
+
+NO_FILE = LogFile(path="", content_hash=b"")
+
+
+def stored_id(session_id: str, *, masked: bool) -> str:
+    """Returns the id under which a session is stored; one with a secret is masked, and a hash tells it from others.
+
+    Raises:
+        InvalidInput: no session can have this id.
+    """
+    for reason in unstorable(session_id, "id"):
+        raise InvalidInput("id", reason.removeprefix("id: "))
+    if session_id.strip() in {"", ".", ".."}:
+        raise InvalidInput("id", "is empty or only dots; it names the session, in addresses too")
+    clean = mask(session_id).text if masked else session_id
+    if clean != session_id:
+        clean = f"{clean}#{hashlib.blake2b(session_id.encode(), digest_size=4).hexdigest()}"
+    if reason := too_long_uri(clean):
+        raise InvalidInput("id", reason)
+    return clean
+
+
+async def take_in(
+    door: Door, transcript: Transcript, *, file: LogFile = NO_FILE, language: str | None = None, revive: bool = False
+) -> TakenIn:
+    """Stores a session, given with all its turns: turns that it did not have are added, changed ones replaced.
+
+    A turn that stayed keeps its memory, with its ratings, wherever it moved. Nothing is embedded here. With `revive`
+    a session that a person deleted is stored again. No turn is refused: one in which the injection scan has a finding
+    is kept out of histories until a person releases it.
+
+    Raises:
+        InvalidInput: the id or the language is not valid.
+        DatabaseUnavailable: nothing is stored.
+    """
+    check_language(language)
+    session_id = stored_id(transcript.session_id, masked=door.mask)
+    workspace = await made(door.database, door.workspace)
+    preparation = Preparation(
+        language=workspace.language if language is None else configuration(language),
+        folder=transcript.folder,
+        counter=door.counter,
+        mask=door.mask,
+    )
+    turns = dated(transcript.turns, transcript.started_at)
+    digests = {turn.ordinal: digest_of(turn, preparation) for turn in turns}
+    for _ in range(ATTEMPTS):
+        async with door.database.session(workspace, transaction=False) as session:
+            known = await store.known_session(session, session_id, revive=revive)
+        if known is not None and known.deleted and not revive:
+            return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
+        same = _same(known, digests)
+        given = [turn for turn in turns if turn.ordinal not in same]
+        change = _Change(
+            session_id=session_id,
+            transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
+            file=file,
+            known=known,
+            same=frozenset(same),
+            turns=await asyncio.to_thread(prepared, given, preparation),
+            language=preparation.language,
+            revive=revive,
+        )
+        taken = await again_after_deadlock(partial(_written, door, workspace, change))
+        if taken is not None:
+            return taken
+    raise DatabaseUnavailable("others store the same session at this moment; try again")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """The difference between a session and what is stored of it."""
+
+    session_id: str
+    transcript: Transcript
+    file: LogFile
+    known: KnownSession | None
+    """What was stored when the difference was made."""
+    same: frozenset[int]
+    """The ordinals of the turns that are stored as they are."""
+    turns: Sequence[PreparedTurn]
+    """The others."""
+    language: str
+    revive: bool
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """What is stored of the session, apart from its title and its turns."""
+        moments = [turn.at for turn in self.transcript.turns if turn.at is not None]
+        return {
+            "format": self.transcript.format,
+            "path": self.file.path,
+            "log_hash": as_bytea(self.file.content_hash) if self.file.content_hash else None,
+            "started_at": self.transcript.started_at or min(moments, default=None),
+            "ended_at": max(moments, default=self.transcript.started_at),
+        }
+
+
+def _same(known: KnownSession | None, digests: Mapping[int, bytes]) -> set[int]:
+    stored = {} if known is None else known.digests
+    return {ordinal for ordinal, digest in digests.items() if stored.get(ordinal) == digest}
+
+
+def _title(title: str, *, masked: bool) -> str:
+    """Returns a session's title without secrets; "" for one that looks like an instruction to the reader."""
+    clean = (mask(title).text if masked else title).replace("\0", "")[:TITLE_LIMIT]
+    clean = clean.encode("utf-8", "replace").decode()
+    return "" if instruction_in(clean) else clean
+
+
+async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn | None:
+    """Writes the difference, all or nothing; returns None if what is stored has changed since it was made."""
+    async with door.database.session(workspace) as session:
+        reference = SourceReference(kind="session", uri=change.session_id, title=change.transcript.title)
+        source_id = (await sources.ensure(session, [reference]))["session", change.session_id]
+        await store.lock(session, source_id)
+        known = await store.known_session(session, change.session_id, revive=change.revive)
+        if known != change.known:
+            return None
+        stored, retired, pending = await _carry_out(session, source_id, change)
+        unchanged = known is not None and not known.deleted and not change.turns and not retired
+        if not unchanged or (change.known is not None and change.known.log_hash != change.file.content_hash):
+            await store.save(session, source_id, change.values)
+        if not unchanged:
+            await sources.entitle(session, source_id, change.transcript.title)
+            await workspaces.add_languages(session, workspace, {change.language})
+            await queue_for_vectors(session, pending)
+            await enqueue_statistics(session)
+    return TakenIn(
+        session_id=change.session_id,
+        source_id=source_id,
+        status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
+        turns=len(change.transcript.turns),
+        stored=len(stored),
+        retired=retired,
+        tokens=sum(turn.row.tokens for turn in stored),
+        flagged=sum(any(finding["severity"] == "suspect" for finding in turn.row.findings) for turn in stored),
+        pending=tuple(pending),
+    )
+
+
+async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tuple[list[PreparedTurn], int, list[UUID]]:
+    """Stores turns; returns the new ones, the number of retired ones, and the memories that need a vector."""
+    parts = await known_parts(session, [source_id], kind="message")
+    parts = [part for part in parts if not (part.ordinal in change.same and (part.live or part.barred))]
+    if change.revive:
+        parts = [replace(part, barred=False) for part in parts]
+    rows = {turn.row.memory_id: turn for turn in change.turns}
+    matching = matched([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
+    pending = await carry_out(session, matching)
+    kept: dict[UUID, PreparedTurn] = {part.memory_id: rows[row.memory_id] for part, row in matching.kept}
+    new = [rows[row.memory_id] for row in matching.new]
+    saved = kept | {turn.row.memory_id: turn for turn in new}
+    if saved:
+        await store.save_turns(session, saved)
+    return new, len(matching.retired), [row.memory_id for row in pending]
