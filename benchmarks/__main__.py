@@ -2,6 +2,7 @@
 
 from benchmarks import (
     compression,
+    cues,
     graph,
     history,
     ingestion,
@@ -17,6 +18,7 @@ from benchmarks import (
 
 if __name__ == "__main__":
     compression.main([])
+    cues.main([])
     injection.main([])
     judgements.main([])
     write_gate.main([])

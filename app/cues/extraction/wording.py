@@ -1,0 +1,110 @@
+"""Finds the words of a turn that say its lesson, and writes lesson and trigger from them. Pure."""
+
+import functools
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from app.cues.extraction.features import Heard
+from app.cues.extraction.model import words_weigh
+from app.cues.extraction.signs import patterns, signs_of
+from app.cues.extraction.speech import sentences_in
+
+LONGEST_QUOTE = 300
+"""Characters."""
+LONGEST_LESSON, LONGEST_TRIGGER = 400, 200
+CONDITION = 90
+"""Characters of a clause that says when a lesson applies."""
+POINTS = re.compile(r"^(?:this|that|it|these|those|both|das|dies|es|это|так|оно)\b", re.IGNORECASE)
+"""Words of a sentence that means something said before it."""
+FEWEST_WORDS = 4
+"""A lesson of fewer words leans on the sentence after it."""
+MARKUP = re.compile(r"[*_#`]{1,3}|^\s*[-•]\s+", re.MULTILINE)
+
+
+def quote_of(item: Heard) -> str:
+    """Returns the sentence of the turn that speaks most for a cue, verbatim."""
+    parts = sentences_in(item.speech.text) or sentences_in(item.turn.text) or [item.turn.text.strip()]
+    best = max(range(len(parts)), key=lambda place: (words_weigh(signs_of(parts[place])), -place))
+    return cut(parts[best], LONGEST_QUOTE)
+
+
+def cut(text: str, longest: int) -> str:
+    """Shortens a text to its first characters, at the end of a word."""
+    if len(text) <= longest:
+        return text
+    return text[:longest].rsplit(maxsplit=1)[0]
+
+
+def lesson_of(item: Heard, quote: str) -> str:
+    """Writes the lesson: the quote as an instruction, and what follows it if the quote alone is too short."""
+    parts = sentences_in(item.speech.text)
+    place = next((number for number, part in enumerate(parts) if part.startswith(quote)), None)
+    text = _instruction(quote)
+    if place is not None and len(quote.split()) < FEWEST_WORDS and place + 1 < len(parts):
+        text = f"{text} {_sentence(parts[place + 1])}"
+    elif place and POINTS.match(quote):
+        text = f"{_sentence(parts[place - 1])} {text}"
+    return cut(text, LONGEST_LESSON)
+
+
+def _instruction(quote: str) -> str:
+    said = quote.replace("’", "'")
+    for pattern, wording in rewrites():
+        if match := pattern.match(said):
+            return _sentence(match.expand(wording))
+    return _sentence(said)
+
+
+def _sentence(text: str) -> str:
+    text = re.sub(r"\s+", " ", text).strip().rstrip(".?,;: ")
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith("!") else f"{text}."
+
+
+@functools.cache
+def rewrites() -> Sequence[tuple[re.Pattern[str], str]]:
+    """Reads the languages' expressions for sentences, each with the wording of the instruction."""
+    folder = files("app.cues.extraction").joinpath("languages")
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name)
+    tables = [tomllib.loads(path.read_text(encoding="utf-8"))["lessons"]["rewrites"] for path in paths]
+    return [(re.compile(pattern, re.IGNORECASE), wording) for table in tables for pattern, wording in table]
+
+
+def trigger_of(item: Heard, quote: str) -> str:
+    """Writes the situation: a condition that the turn names, or what was asked and done before it."""
+    said = condition_in(quote) or condition_in(item.speech.text)
+    if said:
+        return said
+    asked, done = _request(item.previous), _act(item.before)
+    told = "; ".join(part for part in (asked, done) if part)
+    return cut(told or _plain(item.speech.text) or quote, LONGEST_TRIGGER)
+
+
+def condition_in(text: str) -> str:
+    """Returns the clause that says when something applies; "" if there is none."""
+    match = patterns("conditions")["when"].search(text.lower())
+    if match is None:
+        return ""
+    clause = re.split(r"[,.;:!?\n]|\s[-–—]\s", text[match.start() :])[0].strip()
+    return cut(clause, CONDITION) if len(clause.split()) >= FEWEST_WORDS - 1 else ""
+
+
+def _request(previous: str) -> str:
+    """Returns what the person had asked for; "" if that says nothing of its own."""
+    parts = sentences_in(previous)
+    told = [part for part in parts if "go_bare" not in signs_of(part) and len(part.split()) >= FEWEST_WORDS - 1]
+    return cut(_plain(told[0]), LONGEST_TRIGGER // 2) if told else ""
+
+
+def _act(before: str) -> str:
+    """Returns the sentence in which the agent said last what it had done, found or asked."""
+    for part in reversed(sentences_in(before)):
+        if signs_of(part, "replies") & {"claimed", "found", "took_up"} and len(part.split()) >= FEWEST_WORDS:
+            return cut(_plain(part), LONGEST_TRIGGER // 2)
+    return ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", MARKUP.sub("", text)).strip().rstrip(".:;,")

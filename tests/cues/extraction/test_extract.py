@@ -1,0 +1,132 @@
+"""Cues are extracted from sessions of many kinds of people, with their quotes, triggers and weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cues.cue import AGENT, CORRECTION, CUE_KINDS, DECISION, DISCOVERY, PERSON, PREFERENCE, PROCEDURE, USER
+from app.cues.extraction.extract import Extracted, extract
+from app.cues.extraction.features import names
+from app.cues.extraction.model import weights
+from app.cues.extraction.signs import patterns
+from app.cues.extraction.speech import speech_of
+from app.intake.sessions.transcript import ASSISTANT, Turn
+from app.intake.sessions.transcript import USER as SAID
+
+EXAMPLES = Path(__file__).with_name("examples.jsonl")
+
+
+def session(*texts: str) -> list[Turn]:
+    """Returns turns of a person and an agent by turns; the person begins."""
+    roles = (SAID, ASSISTANT)
+    return [Turn(ordinal=place, role=roles[place % 2], text=text) for place, text in enumerate(texts)]
+
+
+def cue_of(*texts: str) -> Extracted:
+    """Returns the last cue that the person gave."""
+    return [cue for cue in extract(session(*texts)) if cue.trust == PERSON][-1]
+
+
+CORRECTED = (
+    "plot the sales by month",
+    "I've added the chart. The y axis shows revenue.",
+    "No, you forgot the units on the y axis",
+    "You're right, I apologize. I added the units.",
+    "thanks",
+)
+
+
+def test_a_correction_after_an_agents_act_is_a_cue() -> None:
+    cue = cue_of(*CORRECTED)
+    assert (cue.kind, cue.ordinal, cue.trust) == (CORRECTION, 2, PERSON)
+    assert cue.quote in CORRECTED[2]
+    assert cue.lesson == "Do not leave out the units on the y axis."
+    assert "plot the sales by month" in cue.trigger
+
+
+def test_requests_thanks_and_pasted_errors_are_no_cues() -> None:
+    texts = ("add a button that exports the table", "Done.", "TypeError: x is undefined", "Fixed.", "thanks, continue")
+    assert [cue for cue in extract(session(*texts)) if cue.trust == PERSON] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("From now on always write dates as 2024-05-31 in every report", PREFERENCE),
+        ("let's go with option 2 instead of the queue", DECISION),
+        ("Before you commit, run the linter, then all tests, one by one", PROCEDURE),
+        ("ab jetzt bitte immer auf Deutsch antworten", PREFERENCE),
+        ("Nein, du hast schon wieder die falsche Datei geändert", CORRECTION),
+        ("нет, ты опять изменил не тот файл", CORRECTION),
+        ("it turns out the api only supports 100 rows per call", DISCOVERY),
+    ],
+)
+def test_kinds_are_told_in_each_language_without_vectors(text: str, kind: str) -> None:
+    assert cue_of("make the report", "Here is the report.", text).kind == kind
+
+
+def test_consequence_grows_with_frustration_and_with_turns_until_it_is_mended() -> None:
+    calm = cue_of(*CORRECTED)
+    texts = (
+        "clean up the store",
+        "Done.",
+        "wtf, you deleted the production database, never do that again!",
+        "I'm sorry.",
+        "no, still wrong, the tables are missing",
+        "Restored.",
+        "you forgot the users",
+    )
+    [angry] = [cue for cue in extract(session(*texts)) if cue.ordinal == 2]
+    assert angry.consequence > calm.consequence + 0.3
+
+
+def test_a_wish_about_the_agents_manner_is_the_persons_everywhere() -> None:
+    assert cue_of("hi", "Hello.", "Stop asking for permission, from now on do it in all my projects").scope == USER
+
+
+def test_a_decision_names_its_alternatives() -> None:
+    offer = "Two options:\n1. a queue\n2. a cron job\nWhich one do you prefer?"
+    cue = cue_of("how do we schedule it?", offer, "let's use the second option, we don't need a queue")
+    assert cue.kind == DECISION
+    assert cue.details["alternatives"] == ["a queue", "a cron job"]
+
+
+def test_steps_of_a_procedure_are_listed() -> None:
+    cue = cue_of(
+        "release", "Ok.", "Always follow these steps before a release:\n- run the tests\n- tag\n- update the docs"
+    )
+    assert cue.details.get("steps") == ["run the tests", "tag", "update the docs"]
+
+
+def test_a_condition_is_the_trigger() -> None:
+    assert cue_of("ok", "Yes?", "never use grep when working with json outputs, use jq").trigger == (
+        "when working with json outputs"
+    )
+
+
+def test_an_agents_conclusion_is_a_discovery_of_less_confidence() -> None:
+    texts = ("the export is empty, why?", "Let me look. The problem is that the view skips rows without a region.")
+    [cue] = extract(session(*texts))
+    assert (cue.kind, cue.ordinal, cue.trust) == (DISCOVERY, 1, AGENT)
+    assert cue.confidence < 0.6
+
+
+def test_quotes_stand_in_their_turns() -> None:
+    rows = [json.loads(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        for cue in extract(session(row["text"])):
+            assert cue.quote
+            assert cue.quote in row["text"]
+
+
+def test_pasted_lines_are_no_speech() -> None:
+    said = speech_of("this is wrong\n> you said so\n```\nnever do that\n```\nTraceback (most recent call last):")
+    assert (said.text, said.quotes) == ("this is wrong", True)
+    assert said.pasted > 0.5
+
+
+def test_every_language_names_signs_that_the_weights_know() -> None:
+    weighed = {name for name, weight in zip(names(), weights().cue, strict=True) if weight}
+    assert set(patterns("signs")) <= weighed
+    assert weights().kinds.shape[0] == len(CUE_KINDS)
