@@ -7,7 +7,9 @@ FACET = "facet"
 """Its key in a memory's metadata."""
 JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS = "judgement", "issues", "calibration", "sources", "decisions"
 """The facets of a report's chunk: what kind of document it is of, as its path and place say. Others are products."""
-LESSONS = frozenset({JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS, "cue", "note"})
+RECURRING = "recurring"
+"""The facet of the note that tells a case's issues over all versions."""
+LESSONS = frozenset({JUDGEMENT, ISSUES, CALIBRATION, SOURCES, DECISIONS, RECURRING, "cue", "note"})
 """Facets, and kinds of memories without one, that are no run's product: a low score speaks of the product alone."""
 
 FACETS_BY_NAME = (

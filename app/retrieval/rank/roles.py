@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeVar
 
-from app.memories.facets import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, SOURCES
+from app.memories.facets import CALIBRATION, DECISIONS, ISSUES, JUDGEMENT, RECURRING, SOURCES
 from app.text.words import content_words
 
 FAILURES = re.compile(
@@ -20,8 +20,9 @@ SAMPLE = 4_000
 """Characters of a text in which the words of a role are looked for."""
 BY_TITLE, BY_TEXT, MANY = 0.6, 0.5, 3
 """Share of a part's weight for a title with one of its words, and for a text with as many of them as MANY."""
-LEAST_OF_A_PART = 0.3
-"""Relevance from which a place is kept for a memory because of the part that it serves."""
+LEAST_OF_A_PART = 0.25
+"""Relevance from which a place is kept for a memory because of the part that it serves. The note of a case's issues,
+which speaks of many things, has 0.29 for "market sizing"."""
 OTHER = "Other history"
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class Part:
     words: tuple[str, ...] = ()
     weight: float = 0.5
     """Share by which a memory that serves it ranks higher, 0 to 2."""
+    leads: bool = False
+    """True if the best memory that serves it comes before all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +57,22 @@ ROLES: Mapping[str, Role] = MappingProxyType({
         Role(name="director", parts=(
             Part(title="What failed and was passed on", facets=(DECISIONS,), weight=0.6,
                  words=("failed", "failure", "escalate", "passed on", "empty", "stop rule", "abort", "omitted")),
-            Part(title="Judgements and issues", facets=(ISSUES, JUDGEMENT), weight=0.3),
+            Part(title="Judgements and issues", facets=(RECURRING, ISSUES, JUDGEMENT), weight=0.3),
         )),
         Role(name="scout", parts=(
             Part(title="Sources that were penalised or praised", facets=(SOURCES,), weight=0.6,
                  words=("source", "sources", "cited", "citation", "listicle", "link", "links", "registry", "trust")),
         )),
         Role(name="researcher", parts=(
-            Part(title="Recurring issues of method", facets=(ISSUES,), weight=0.5,
+            Part(title="Recurring issues", facets=(RECURRING,), weight=0.5, leads=True),
+            Part(title="Issues of method", facets=(ISSUES,), weight=0.5,
                  words=("method", "methodology", "calculation", "derived", "reproducible", "sizing", "sample")),
             Part(title="Judgements", facets=(JUDGEMENT,), weight=0.3),
         )),
         Role(name="judge", parts=(
             Part(title="Score history and calibration", facets=(CALIBRATION,), weight=0.6,
                  words=("calibration", "rubric", "scoring", "score history", "pass mark")),
-            Part(title="Judgements and known issues", facets=(JUDGEMENT, ISSUES), weight=0.4),
+            Part(title="Judgements and known issues", facets=(JUDGEMENT, RECURRING, ISSUES), weight=0.4),
         )),
     )
 })  # fmt: skip
@@ -112,7 +116,10 @@ def _stems(texts: tuple[str, ...]) -> frozenset[str]:
 
 
 def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T], Part | None]) -> Iterator[T]:
-    """Yields a ranking; among its first `most` are the best that serves each part, in half of these places at most."""
+    """Yields a ranking; among its first `most` are the best that serves each part, in half of these places at most.
+
+    The best that serves a part which leads comes first.
+    """
     if not role.parts:
         yield from ranking
         return
@@ -122,10 +129,12 @@ def with_parts(role: Role, ranking: Iterable[T], most: int, part_of: Callable[[T
         part = part_of(item)
         if part is not None:
             best.setdefault(part, place)
-    reserved = {best[part] for part in [part for part in role.parts if part in best][: max(1, most // 2)]}
+    served = [part for part in role.parts if part in best][: max(1, most // 2)]
+    reserved, leading = {best[part] for part in served}, [best[part] for part in served if part.leads]
     free = [place for place in range(len(items)) if place not in reserved]
     room = max(0, most - len(reserved))
-    yield from (items[place] for place in (*sorted({*reserved, *free[:room]}), *free[room:]))
+    rest = sorted({*reserved, *free[:room]} - {*leading})
+    yield from (items[place] for place in (*leading, *rest, *free[room:]))
 
 
 def by_part(role: Role, items: Iterable[tuple[T, str, str, str]]) -> Iterator[tuple[str, Sequence[T]]]:

@@ -16,7 +16,7 @@ from app.links.store import forget_found
 from app.memories import changes, sources
 from app.memories import store as memories
 from app.memories.browse import LARGEST_PAGE
-from app.memories.facets import CALIBRATION, FACET, ISSUES
+from app.memories.facets import CALIBRATION, FACET, RECURRING
 from app.memories.gate import TAG_LIMIT, screened
 from app.memories.memory import DELETED, MemoryRow, NewMemory, SourceReference, content_hash
 from app.memories.write import write
@@ -133,7 +133,7 @@ def _note(
     history: CaseHistory, place: int, title: str, body: str, workspace: Workspace, counter: TokenCounter, *, mask: bool
 ) -> MemoryRow | None:
     source = SourceReference(kind="other", uri=f"case:{history.case}", title=f"history of {history.title}")
-    facet = (CALIBRATION, ISSUES)[place]
+    facet = (CALIBRATION, RECURRING)[place]
     memory = NewMemory(
         kind="note",
         title=title,
