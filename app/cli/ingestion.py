@@ -37,10 +37,10 @@ def ingest(
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in every file that is saved.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in every .md and .json file below the given paths.
+    """Take in every report (.md, .json) and every log of a session (.jsonl, and .md and .json too) below the paths.
 
-    Changes: stores new and changed chunks, retires those of deleted files. A file that cannot be taken in is named
-    with its reason, stops nothing, and makes the exit code 1.
+    Changes: stores new and changed chunks and turns, retires the chunks of deleted reports. A file that cannot be
+    taken in is named with its reason, stops nothing, and makes the exit code 1.
     """
     if watch and dry_run:
         raise typer.BadParameter("--watch stores what is saved; leave out --dry-run", param_hint="--dry-run")
@@ -120,6 +120,9 @@ def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = froz
     for outcome in result.outcomes:
         if outcome.quarantined:
             typer.echo(f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors quarantine`", err=True)
+    for outcome in result.outcomes:
+        for reason in outcome.skipped:
+            typer.echo(f"skipped: {outcome.path}: {reason}", err=True)
     for outcome in (outcome for outcome in result.failed if outcome not in said):
         typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     if result.degraded:
@@ -127,7 +130,7 @@ def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = froz
 
 
 def _summary(result: "Ingestion") -> dict[str, Any]:
-    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason")
+    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason", "skipped")
     return {
         **result.counts,
         "chunks": result.chunks,

@@ -27,16 +27,21 @@ from app.intake.reports.outcome import (
 from app.intake.reports.pipeline import Pipeline, vectors_of
 from app.intake.reports.prepare import Prepared, file_hash, judgements_of, prepare
 from app.intake.reports.scan import (
+    LOG_TIMES,
     SUFFIXES,
+    TAKEN_SUFFIXES,
     Discovery,
     ReportFile,
     UnreadableFile,
+    check_size,
     discover,
     gone,
     judged_on,
     read,
     without_secrets,
 )
+from app.intake.reports.session_logs import took_log
+from app.intake.sessions import store as sessions
 from app.memories import sources
 from app.memories.gate import too_long_uri, unstorable
 from app.memories.sources import KnownFile
@@ -55,7 +60,7 @@ logger = structlog.get_logger()
 
 
 async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
-    """Makes the store hold the present content of the report files below `paths`.
+    """Makes the store hold the present content of the report files and the sessions below `paths`.
 
     Unchanged files are not embedded again; a changed file keeps the chunks whose text did not change; a moved file is
     recognised by its content; files that were deleted below these paths are retired. A file that cannot be ingested is
@@ -137,10 +142,12 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
     """Returns the live files below the given folders that no longer exist. Also fills the state's look-ups."""
     async with state.intake.database.session(state.intake.workspace, transaction=False) as session:
         known = await sources.known_files(session)
+        state.log_hashes = await sessions.log_hashes(session, [file.uri for file in found.files.values()])
     live = [file for file in known if file.live]
     state.known = {file.uri: file for file in known}
     there = {file.uri for file in found.files.values()}
     roots = [without_secrets(root) for root in found.roots]
+    state.named = frozenset(found.roots)
     # A path with a secret is stored masked: no file has it, but below the given folders its file would have been found.
     absolute = [
         file.uri
@@ -159,7 +166,11 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
 async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
     try:
-        content = await asyncio.to_thread(read, file.path, max_bytes=state.intake.max_file_bytes)
+        most = state.intake.max_file_bytes
+        content = await asyncio.to_thread(read, file.path, max_bytes=LOG_TIMES * most)
+        if await took_log(state, file, content):
+            return None
+        check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
         known = state.known.get(file.uri)
         known = known if known is not None and known.live else None
@@ -252,4 +263,4 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, Ingestion]) -
 def _is_report(change: Change, path: str) -> bool:
     """Tells whether reports may have changed; a folder that appears or disappears may contain reports."""
     suffix = Path(path).suffix.lower()
-    return suffix in SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()
+    return suffix in TAKEN_SUFFIXES or not suffix or change is Change.deleted or Path(path).is_dir()

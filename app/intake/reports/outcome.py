@@ -36,9 +36,9 @@ class FileOutcome:
     status: str
     """One of STATUSES."""
     chunks: int = 0
-    """Live chunks of the file now; for a retired file, its live chunks before."""
+    """Live chunks of the file now, or the turns of its sessions; for a retired file, its live chunks before."""
     stored: int = 0
-    """Number of new chunks."""
+    """Number of new chunks or turns."""
     tokens: int = 0
     """Model tokens of the stored chunks."""
     left_out: int = 0
@@ -47,6 +47,8 @@ class FileOutcome:
     """Chunks that instruct their reader: they are stored and shown to people, but never retrieved."""
     reason: str = ""
     """The reason of a failure, and its remedy."""
+    skipped: tuple[str, ...] = ()
+    """Lines of a session's log that could not be read, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +132,15 @@ class IngestionState:
     """Files by path: the live file, or else the file that was retired last."""
     by_hash: dict[bytes, list[KnownFile]] = field(default_factory=dict)
     """Live files that no longer exist at their path, by content: a moved file came from one of them."""
+    log_hashes: dict[str, bytes] = field(default_factory=dict)
+    """The hash of each log of sessions when it was read last, by its path."""
+    named: frozenset[Path] = frozenset()
+    """The given paths, resolved."""
     dates: dict[Path, datetime] = field(default_factory=dict)
     """The date of the judgement beside each file that has a dated one: the file is of that time if it states none."""
     outcomes: list[FileOutcome] = field(default_factory=list)
     retitled: list[UUID] = field(default_factory=list)
-    """Memories that need the vector of their new title or text."""
+    """Memories that need the vector of their new title or text, and new turns of sessions."""
     pending: int = 0
     """Number of chunks that have no vector yet."""
     degraded: str = ""

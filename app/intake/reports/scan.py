@@ -20,6 +20,10 @@ from app.text.scores import found_date, written_date
 from app.text.words import WORD
 
 SUFFIXES = frozenset({".md", ".json"})
+TAKEN_SUFFIXES = SUFFIXES | {".jsonl"}
+"""Suffixes of the files that are taken in: reports, and logs of sessions, which their content tells apart."""
+LOG_TIMES = 10
+"""A log of sessions may be this many times as large as a report: it holds what every tool said."""
 REPORTS = "reports"
 """Name of a folder that holds reports; it does not describe them, so it is left out of names."""
 SHOWN_FOLDERS = 2
@@ -115,13 +119,13 @@ def _walk(folder: Path, below: tuple[str, ...], found: Discovery, above: tuple[F
         with found.naming(path):
             if entry.is_dir():
                 _walk(path, (*below, entry.name), found, (*above, identity))
-            elif path.suffix.lower() in SUFFIXES:
+            elif path.suffix.lower() in TAKEN_SUFFIXES:
                 _add(path, below, found)
 
 
 def _add(path: Path, below: tuple[str, ...], found: Discovery) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        raise UnreadableFile("is not a report; .md and .json files are")
+    if path.suffix.lower() not in TAKEN_SUFFIXES:
+        raise UnreadableFile("is no report and no log of a session; .md, .json and .jsonl files are")
     if not path.exists():
         raise UnreadableFile("is a link to nothing")
     resolved = path.resolve()
@@ -167,9 +171,14 @@ def read(path: Path, *, max_bytes: int) -> bytes:
             content = file.read(max_bytes + 1)
     except OSError as error:
         raise UnreadableFile(_reason(error)) from error
+    check_size(content, max_bytes=max_bytes)
+    return content
+
+
+def check_size(content: bytes, *, max_bytes: int) -> None:
+    """Raises UnreadableFile for a content that is too large."""
     if len(content) > max_bytes:
         raise UnreadableFile(f"is larger than {max_bytes:,} bytes; split it, or raise PRIORS_MAX_FILE_BYTES")
-    return content
 
 
 JUDGEMENT = re.compile("judge?ment|verdict|evaluation", re.IGNORECASE)

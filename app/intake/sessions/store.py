@@ -36,11 +36,9 @@ ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, pa
     deleted_at = NULL, updated_at = now()
 """
 HASHES = """
-SELECT path, log_hash FROM sessions
-WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[]) AND log_hash IS NOT NULL
-"""
-NOTE_HASH = """
-UPDATE sessions SET log_hash = %(log_hash)s WHERE workspace_id = %(workspace_id)s AND path = %(path)s
+SELECT DISTINCT ON (path) path, log_hash FROM sessions
+WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[]) AND log_hash IS NOT NULL AND deleted_at IS NULL
+ORDER BY path, updated_at DESC
 """
 SAVE_MESSAGES = """
 INSERT INTO messages (workspace_id, memory_id, role, spoken, tools, digest)
@@ -200,11 +198,6 @@ async def lock(session: Session, source_id: UUID) -> None:
 async def log_hashes(session: Session, paths: Sequence[str]) -> dict[str, bytes]:
     """Returns the hash of each of these files at the time when its sessions were read."""
     return {row.path: bytes(row.log_hash) for row in await session.rows(HASHES, {"paths": list(paths)})}
-
-
-async def note_log_hash(session: Session, path: str, log_hash: bytes) -> None:
-    """Notes that all sessions of a file are those of this content."""
-    await session.execute(NOTE_HASH, {"path": path, "log_hash": log_hash})
 
 
 async def save(session: Session, source_id: UUID, values: Mapping[str, Any]) -> None:

@@ -1,0 +1,164 @@
+"""Session logs below the given paths: stored as sessions beside the reports, and only what is new of them again."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.db.database import Database
+from app.errors import NotFound
+from app.intake.reports.ingest import ingest
+from app.intake.reports.outcome import FileOutcome, Intake
+from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
+from app.intake.sessions.take_in import take_in
+from app.intake.sessions.transcript import Transcript, Turn
+from app.memories.remember import Door
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
+from tests.intake.sessions import logs
+
+
+@pytest.fixture
+def intake(services: Services, workspace: Workspace) -> Intake:
+    return services.intake(workspace)
+
+
+@pytest.fixture
+def door(intake: Intake) -> Door:
+    return Door(intake.database, intake.counter, intake.workspace)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {
+        "claude.jsonl": logs.CLAUDE_CODE,
+        "rollout-1.jsonl": logs.CODEX,
+        ".specstory/history/2026-03-04_11-00Z-round.md": logs.SPECSTORY,
+        ".aider.chat.history.md": logs.AIDER,
+        "conversations.json": logs.CHATGPT,
+        "plain.jsonl": logs.MESSAGES,
+        "runs.jsonl": '{"run_id": "r1"}\n',
+        "report.md": "# A report\n\nThe market grew by nine percent in March.\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+async def _ingested(intake: Intake, path: Path) -> dict[str, FileOutcome]:
+    return {Path(outcome.path).name: outcome for outcome in (await ingest(intake, [path])).outcomes}
+
+
+async def _shown(intake: Intake, session_id: str) -> SessionDetail:
+    return await get_session(intake.database, workspace=intake.workspace, session_id=session_id)
+
+
+async def _texts(intake: Intake, session_id: str) -> list[str]:
+    return [message.text for message in (await _shown(intake, session_id)).messages]
+
+
+async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: Path) -> None:
+    outcomes = await _ingested(intake, folder)
+    assert {name: (outcome.status, outcome.chunks) for name, outcome in outcomes.items()} == {
+        "claude.jsonl": ("new", 4),
+        "rollout-1.jsonl": ("new", 3),
+        "2026-03-04_11-00Z-round.md": ("new", 3),
+        ".aider.chat.history.md": ("new", 4),
+        "conversations.json": ("new", 3),
+        "plain.jsonl": ("new", 3),
+        "report.md": ("new", 1),
+    }
+    assert [reason.split(":")[0] for reason in outcomes["plain.jsonl"].skipped] == ["line 4", "line 5"]
+    found = await list_sessions(intake.database, workspace=intake.workspace)
+    formats = {"messages", "aider", "chatgpt", "specstory", "codex", "claude-code"}
+    assert {item.format for item in found} == formats
+    assert len(found) == 7
+    again = await _ingested(intake, folder)
+    assert {outcome.status for outcome in again.values()} == {"unchanged"}
+    touching = SessionFilters(path="app/tax.py")
+    (codex,) = await list_sessions(intake.database, workspace=intake.workspace, filters=touching)
+    assert codex.session_id == "cx-1"
+
+
+async def test_an_appended_log_adds_its_new_turns_only(intake: Intake, tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    first = json.dumps({"role": "user", "text": "use tabs"})
+    path.write_text(f'{first}\n{{"role": "assistant", "te')
+    outcome = (await _ingested(intake, path))["chat.jsonl"]
+    assert (outcome.stored, outcome.skipped) == (1, ())
+    before = (await _shown(intake, str(path))).messages[0].memory_id
+    path.write_text(f'{first}\n{{"role": "assistant", "text": "done"}}\n')
+    outcome = (await _ingested(intake, path))["chat.jsonl"]
+    assert (outcome.status, outcome.stored, outcome.chunks) == ("changed", 1, 2)
+    shown = await _shown(intake, str(path))
+    assert [message.text for message in shown.messages] == ["use tabs", "done"]
+    assert shown.messages[0].memory_id == before
+
+
+async def test_a_session_outlives_its_log(intake: Intake, folder: Path) -> None:
+    await _ingested(intake, folder)
+    (folder / "claude.jsonl").unlink()
+    assert "claude.jsonl" not in await _ingested(intake, folder)
+    assert len(await _texts(intake, "cc-47")) == 4
+
+
+async def test_a_deleted_session_stays_deleted_though_its_log_grows(intake: Intake, folder: Path) -> None:
+    path = folder / "plain.jsonl"
+    await _ingested(intake, folder)
+    await delete_session(intake.database, workspace=intake.workspace, session_id=str(path))
+    path.write_text(logs.MESSAGES.rpartition("\n")[0] + '\n{"role": "user", "text": "more"}\n')
+    assert (await _ingested(intake, folder))["plain.jsonl"].status == "unchanged"
+    with pytest.raises(NotFound):
+        await _shown(intake, str(path))
+
+
+async def test_a_log_that_was_taken_for_a_report_becomes_a_session(intake: Intake, tmp_path: Path) -> None:
+    path = tmp_path / "notes.md"
+    path.write_text("# Notes\n\nThe totals are rounded to cents.\n")
+    await _ingested(intake, path)
+    path.write_text(logs.SPECSTORY)
+    outcomes = (await ingest(intake, [path])).outcomes
+    assert [outcome.status for outcome in outcomes] == ["retired", "new"]
+
+
+async def test_a_file_of_other_lines_is_named_if_it_was_given(intake: Intake, folder: Path) -> None:
+    outcome = (await _ingested(intake, folder / "runs.jsonl"))["runs.jsonl"]
+    assert (outcome.status, "no log of a session" in outcome.reason) == ("failed", True)
+
+
+async def test_a_dry_run_stores_nothing(intake: Intake, folder: Path) -> None:
+    outcomes = await _ingested(replace(intake, dry_run=True), folder)
+    assert outcomes["claude.jsonl"].status == "new"
+    assert await list_sessions(intake.database, workspace=intake.workspace) == []
+
+
+def _transcript(count: int, *, prefix: str = "turn") -> Transcript:
+    turns = tuple(
+        Turn(ordinal=place, role="user" if place % 2 == 0 else "assistant", text=f"{prefix} {place} of many")
+        for place in range(count)
+    )
+    return Transcript(session_id="long", format="messages", turns=turns)
+
+
+async def test_two_at_once_store_a_session_once(door: Door, database: Database, workspace: Workspace) -> None:
+    given = [_transcript(40), _transcript(60), _transcript(50), _transcript(60)]
+    await asyncio.gather(*(take_in(door, transcript) for transcript in given))
+    shown = await get_session(database, workspace=workspace, session_id="long")
+    assert len(shown.messages) in {40, 50, 60}
+    assert [message.ordinal for message in shown.messages] == list(range(len(shown.messages)))
+    await take_in(door, _transcript(60))
+    shown = await get_session(database, workspace=workspace, session_id="long")
+    assert [message.text for message in shown.messages] == [turn.text for turn in _transcript(60).turns]
+
+
+async def test_more_turns_than_a_statement_takes(door: Door, database: Database, workspace: Workspace) -> None:
+    taken = await take_in(door, _transcript(2_100))
+    assert (taken.status, taken.stored, len(taken.pending)) == ("new", 2_100, 2_100)
+    taken = await take_in(door, _transcript(2_101))
+    assert (taken.status, taken.stored, taken.retired) == ("changed", 1, 0)
+    shown = await get_session(database, workspace=workspace, session_id="long")
+    assert len(shown.messages) == 2_101
