@@ -1,6 +1,7 @@
 """The verbs that ingest report files, by their paths, as a content, or whenever they are saved."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,8 +16,10 @@ from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
 from app.intake.reports.apply import apply, move, rename, retire
 from app.intake.reports.outcome import (
+    CHANGED,
     FAILED,
     MOVED,
+    NEW,
     UNCHANGED,
     FileOutcome,
     Ingestion,
@@ -25,7 +28,7 @@ from app.intake.reports.outcome import (
     log_ingestion,
 )
 from app.intake.reports.pipeline import Pipeline, vectors_of
-from app.intake.reports.prepare import Prepared, file_hash, judgements_of, prepare
+from app.intake.reports.prepare import HASH_BYTES, Prepared, file_hash, judgements_of, prepare
 from app.intake.reports.scan import (
     LOG_TIMES,
     SUFFIXES,
@@ -40,10 +43,14 @@ from app.intake.reports.scan import (
     read,
     without_secrets,
 )
-from app.intake.reports.session_logs import took_log
 from app.intake.sessions import store as sessions
+from app.intake.sessions.formats import read_log
+from app.intake.sessions.prepare import VERSION
+from app.intake.sessions.take_in import LogFile, TakenIn, take_in
+from app.intake.sessions.transcript import Log
 from app.memories import sources
 from app.memories.gate import too_long_uri, unstorable
+from app.memories.remember import Door
 from app.memories.sources import KnownFile
 from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import match_issues
@@ -168,7 +175,7 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     try:
         most = state.intake.max_file_bytes
         content = await asyncio.to_thread(read, file.path, max_bytes=LOG_TIMES * most)
-        if await took_log(state, file, content):
+        if await _took_log(state, file, content):
             return None
         check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
@@ -186,6 +193,63 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     except (UnreadableFile, InvalidInput) as error:
         state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
     return None
+
+
+async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> bool:
+    """Stores the sessions of a file, if it is a log of sessions, and notes its outcome; returns whether it is one.
+
+    A file of JSON lines that is no such log is left alone, unless it was given by its name.
+
+    Raises:
+        UnreadableFile: it was given by its name, and is no log of a session.
+    """
+    suffix = file.path.suffix.lower()
+    digest = _log_hash(content, state.language)
+    if state.log_hashes.get(file.uri) == digest:
+        state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
+        return True
+    log = await asyncio.to_thread(read_log, content, suffix=suffix, session_id=file.uri)
+    if log is not None:
+        state.note(await _stored_log(state, file, log, LogFile(path=file.uri, content_hash=digest)))
+        return True
+    if suffix not in SUFFIXES and file.path in state.named:
+        raise UnreadableFile("is no log of a session: no line of it has a role and a text, or is a record of an agent")
+    return suffix not in SUFFIXES
+
+
+def _log_hash(content: bytes, language: str) -> bytes:
+    return hashlib.blake2b(f"{VERSION}:{language}".encode() + content, digest_size=HASH_BYTES).digest()
+
+
+async def _stored_log(state: IngestionState, file: ReportFile, log: Log, read: LogFile) -> FileOutcome:
+    intake = state.intake
+    status = CHANGED if file.uri in state.log_hashes else NEW
+    turns = sum(len(transcript.turns) for transcript in log.transcripts)
+    if intake.dry_run:
+        return FileOutcome(path=str(file.shown), status=status, chunks=turns, skipped=log.skipped)
+    report = state.known.get(file.uri)
+    if report is not None and report.live:
+        # An earlier version took the log for a report.
+        await retire(state, [report])
+    door = Door(intake.database, intake.counter, intake.workspace, mask=intake.mask)
+    taken = [
+        await take_in(door, transcript, file=read, language=intake.language)
+        for transcript in log.transcripts
+        if transcript.turns
+    ]
+    state.retitled += [memory_id for item in taken for memory_id in item.pending]
+    return FileOutcome(
+        path=str(file.shown),
+        status=status if _any_changed(taken) else UNCHANGED,
+        chunks=sum(item.turns for item in taken),
+        stored=sum(item.stored for item in taken),
+        tokens=sum(item.tokens for item in taken),
+        skipped=log.skipped,
+    )
+
+
+def _any_changed(taken: Sequence[TakenIn]) -> bool:
+    return any(item.status in {NEW, CHANGED} for item in taken)
 
 
 async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
