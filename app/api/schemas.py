@@ -19,7 +19,7 @@ from app.errors import InvalidInput
 from app.memories.filters import as_real
 from app.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
-from app.retrieval.recall import Explanation, Hit
+from app.retrieval.recall import Explanation, Hit, MendedIssue
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -200,6 +200,8 @@ class HitView(Struct, frozen=True):
     quality: int
     suspect: bool
     explain: Explanation
+    mended: Sequence[MendedIssue]
+    """The issues that it states as open, and that a later version of its case mended."""
 
 
 def memory_view(memory: Memory) -> MemoryView:
@@ -209,7 +211,8 @@ def memory_view(memory: Memory) -> MemoryView:
 
 def hit_view(hit: Hit) -> HitView:
     """Returns the view of a hit."""
-    return converted(hit.memory, HitView, source=_source_of(hit.memory), score=hit.score, explain=hit.explanation)
+    given = {"score": hit.score, "explain": hit.explanation, "mended": hit.mended}
+    return converted(hit.memory, HitView, source=_source_of(hit.memory), **given)
 
 
 def _source_of(memory: Memory) -> Memory | None:

@@ -41,6 +41,8 @@ class Block:
     """Number of characters of its text that are shown; None for the whole text."""
     text: str
     tokens: int
+    remark: str = ""
+    """The last part of its heading: what has become of its issues since."""
 
 
 def section(
@@ -72,7 +74,7 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
     for hit in hits:
         if used + least > budget:
             break
-        block = _fitting(hit.memory, budget - used, counter)
+        block = _fitting(hit.memory, hit.remark, budget - used, counter)
         if block is not None:
             blocks.append(block)
             used += block.tokens
@@ -81,7 +83,7 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
 
 def least_budget(hit: Hit, counter: TokenCounter) -> int:
     """Returns the tokens of the smallest section that shows the hit whole, or the beginning of its text."""
-    top, body = heading(hit.memory), hit.memory.body.strip()
+    top, body = heading(hit.memory, hit.remark), hit.memory.body.strip()
     fence = fence_around(f"{top}\n{body}")
     around = frame_tokens(counter) + counter.count(top) + 2 * counter.count(fence)
     return around + min(LEAST_EXCERPT, counter.count(body))
@@ -112,14 +114,14 @@ def facet_in(memory: Memory) -> str:
     return str(memory.metadata.get(FACET) or memory.kind)
 
 
-def heading(memory: Memory) -> str:
-    """Returns a memory's title, source, date and score in one line.
+def heading(memory: Memory, remark: str = "") -> str:
+    """Returns a memory's title, source, date, score and remark in one line.
 
     The line is inside the fence too, because the memory's title is not trusted.
     """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    facts = [_in_one_line(part) for part in (source_name(memory), date, score) if part]
+    facts = [_in_one_line(part) for part in (source_name(memory), date, score, remark) if part]
     title = _in_one_line(memory.title) or memory.kind.capitalize()
     return f"### {title}" + (f" ({' · '.join(facts)})" if facts else "")
 
@@ -129,9 +131,9 @@ def source_name(memory: Memory) -> str:
     return memory.source_title or memory.source_uri or ""
 
 
-def block_text(memory: Memory, cut: int | None) -> str:
+def block_text(memory: Memory, cut: int | None, remark: str = "") -> str:
     """Returns a memory in its fence, with its text cut after `cut` characters. The same cut gives the same bytes."""
-    top, body = heading(memory), memory.body.strip()
+    top, body = heading(memory, remark), memory.body.strip()
     return _fenced(top, body, fence_around(f"{top}\n{body}"), cut)
 
 
@@ -140,8 +142,8 @@ def _fenced(top: str, body: str, fence: str, cut: int | None) -> str:
     return f"{fence}\n{top}\n\n{shown}\n{fence}"
 
 
-def _fitting(memory: Memory, room: int, counter: TokenCounter) -> Block | None:
-    top, body = heading(memory), memory.body.strip()
+def _fitting(memory: Memory, remark: str, room: int, counter: TokenCounter) -> Block | None:
+    top, body = heading(memory, remark), memory.body.strip()
     fence = fence_around(f"{top}\n{body}")
     room -= counter.count(top) + 2 * counter.count(fence)
     begun = _begun(body, room, counter) if room >= 0 else ""
@@ -151,7 +153,7 @@ def _fitting(memory: Memory, room: int, counter: TokenCounter) -> Block | None:
     if cut == 0:
         return None
     text = _fenced(top, body, fence, cut)
-    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text))
+    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), remark=remark)
 
 
 def fence_around(text: str) -> str:
@@ -214,6 +216,8 @@ class ShownBlock:
     final_score: float | None
     """The score that the heading shows, even if the memory was judged again since."""
     digest: str
+    remark: str = ""
+    """The remark that the heading shows."""
     tokens: int
     """Tokens of the block. The number stays right, because a block is only shown again with the same bytes."""
 
@@ -222,7 +226,12 @@ def shown_as(block: Block) -> ShownBlock:
     """Returns the stored form of a block."""
     memory, digest = block.memory, _digest(block.text)
     return ShownBlock(
-        memory_id=memory.memory_id, cut=block.cut, final_score=memory.final_score, digest=digest, tokens=block.tokens
+        memory_id=memory.memory_id,
+        cut=block.cut,
+        final_score=memory.final_score,
+        digest=digest,
+        remark=block.remark,
+        tokens=block.tokens,
     )
 
 
@@ -287,10 +296,10 @@ def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
 
 def _again(item: ShownBlock, memory: Memory) -> Block | None:
     as_it_was = replace(memory, final_score=item.final_score)
-    text = block_text(as_it_was, item.cut)
+    text = block_text(as_it_was, item.cut, item.remark)
     if _digest(text) != item.digest:
         return None
-    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=item.tokens)
+    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=item.tokens, remark=item.remark)
 
 
 def _digest(text: str) -> str:

@@ -4,6 +4,7 @@ The lexical arm needs no vector, so it runs while the query is embedded; a secon
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -12,13 +13,14 @@ from uuid import UUID
 from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
+from app.memories.facets import FACET, is_lesson
 from app.memories.filters import Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED, memory_of
 from app.retrieval.arms import LexicalQuery, Shape, Term, lexical_arm, lexical_query, pool_statement
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
-from app.retrieval.recall import Query
+from app.retrieval.recall import Hit, MendedIssue, Query
 
 ARM_LIMIT = 60
 """Candidates from each arm, unless the answer needs more. On LoCoMo dev 100, 60 and 30 find nearly the same
@@ -263,3 +265,34 @@ async def standing(session: Session, ids: Sequence[UUID], filters: Filters) -> t
     statement = READ.format(conditions=" AND ".join(clauses) or "true")
     rows = await session.rows(statement, {**values, "ids": list(ids)})
     return {row.memory_id: memory_of(row) for row in rows}, {row.memory_id for row in rows if row.passes}
+
+
+# An issue that a judgement itself says is mended needs no remark.
+STATED = """
+SELECT m.memory_id, i.title, i.status, i.mended_in
+FROM memories m
+JOIN judgements j ON j.workspace_id = m.workspace_id AND (j.source_id = m.source_id OR j.run_id = m.run_id)
+JOIN issue_occurrences o ON o.workspace_id = j.workspace_id AND o.judgement_id = j.judgement_id
+JOIN issues i ON i.workspace_id = o.workspace_id AND i.issue_id = o.issue_id
+WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND position(
+    lower(j.issues -> o.place ->> 'title') IN lower(regexp_replace(m.title || ' ' || m.body, '\\s+', ' ', 'g'))
+) > 0
+GROUP BY m.memory_id, i.issue_id, i.title, i.status, i.mended_in HAVING NOT bool_or(o.status = 'mended')
+ORDER BY m.memory_id, i.title
+"""
+
+
+async def with_mended(session: Session, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Returns hits with the issues that they state as open, and that later versions mended."""
+    judged = [
+        hit.memory.memory_id for hit in hits if hit.memory.run_id or is_lesson(hit.memory.metadata.get(FACET, ""))
+    ]
+    stated: dict[UUID, list[Row]] = defaultdict(list)
+    for row in await session.rows(STATED, {"ids": judged}) if judged else ():
+        stated[row.memory_id].append(row)
+    return tuple(_told(hit, stated[hit.memory.memory_id]) for hit in hits)
+
+
+def _told(hit: Hit, stated: Sequence[Row]) -> Hit:
+    mended = tuple(MendedIssue(title=row.title, version=row.mended_in) for row in stated if row.status == "mended")
+    return replace(hit, mended=mended, still_open=len(stated) - len(mended)) if mended else hit

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
+from textwrap import shorten
 from typing import Literal
 from uuid import UUID
 
@@ -146,6 +147,19 @@ class HitLink:
 Explanation = dict[str, float | HitLink | None]
 
 
+REMARK_CHARACTERS = 100
+"""Most characters of the titles in a remark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MendedIssue:
+    """An issue that a hit states, and that a later version of its case mended."""
+
+    title: str
+    version: str
+    """The version that mended it; empty if it is unknown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that was found."""
@@ -156,6 +170,20 @@ class Hit:
     """Every component of the score, by name (docs/retrieval.md describes the sum)."""
     link: HitLink | None = None
     """The link that gave the component `links`."""
+    mended: tuple[MendedIssue, ...] = ()
+    """The issues of a judgement in it that are mended by now."""
+    still_open: int = 0
+    """Number of issues in it that are still open."""
+
+    @property
+    def remark(self) -> str:
+        """The versions that mended its issues, and these issues if others are open; empty if none is mended."""
+        if not self.mended:
+            return ""
+        versions = dict.fromkeys(issue.version for issue in self.mended if issue.version)
+        told = f"mended in {', '.join(versions)}" if versions else "mended since"
+        titles = "; ".join(issue.title for issue in self.mended)
+        return f"{told}: {shorten(titles, REMARK_CHARACTERS, placeholder=' …')}" if self.still_open else told
 
     @property
     def explanation(self) -> Explanation:

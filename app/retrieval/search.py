@@ -29,6 +29,7 @@ from app.retrieval.candidates import (
     question_of,
     standing,
     survey,
+    with_mended,
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged, placed
 from app.retrieval.rank.presets import Preset
@@ -293,7 +294,7 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
             chosen += [(item, memory) for item, memory in read_now if memory and (call.suspects or not memory.suspect)]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
             hits = await asyncio.to_thread(read) if is_long else read()
-    return hits
+        return await with_mended(session, hits)
 
 
 def _read(

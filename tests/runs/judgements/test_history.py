@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -170,11 +171,27 @@ async def test_a_mended_issue_does_not_come_back_as_if_open(store: Store) -> Non
     assert (sizing.versions, sizing.status, sizing.severity) == (("v3", "v4", "v5", "v6", "v7"), "open", "P0")
     assert (prices.versions, prices.status, prices.mended_in, prices.stated) == (("v3", "v4"), "mended", "v5", True)
     assert prices.severity == "P1"
+    for agent in (None, "judge"):
+        hits = await store.hits("old prices", agent=agent, k=9)
+        remarks = {hit.body: hit.remark for hit in hits if "issues" in hit.title}
+        assert remarks["severity: P1\ntitle: Old prices"] == remarks["title: Prices are old"] == "mended in v5"
+        assert (
+            remarks["title: Old prices, status: fixed"] == remarks["severity: P0\ntitle: TAM/SAM without methodology"]
+        )
+    (told_open,) = [replace(hit, still_open=1) for hit in hits if hit.body == "title: Prices are old"]
+    assert told_open.remark == "mended in v5: Old prices"
+    asked = Query(text="old prices in v3", k=2, run_id="tea", purpose="history")
+    place: dict[str, Any] = {"workspace": store.workspace, "query": asked, "budget_tokens": 500, "stable": True}
+    told, again = [await history(store.database, store.provider, store.counter, **place) for _ in range(2)]
+    assert "v3/judgement.json · score 5.0/10 · mended in v5)" in told.markdown
+    assert again.reuse is not None
+    assert (again.markdown, again.reuse.share) == (told.markdown, 1)
     judged(8, ["Old prices", "Charts have no axis labels"])
     await store.ingest()
     case = await store.case("tea china")
     assert case.versions[-1].reopened == (issue(case, "rices").title, issue(case, "Charts").title)
     assert issue(case, "rices").status == "open"
+    assert not any("rices" in hit.remark for hit in await store.hits("old prices", k=9))
     assert (issue(case, "TAM").status, issue(case, "TAM").mended_in) == ("mended", "v8")
 
 
