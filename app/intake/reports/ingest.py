@@ -233,7 +233,7 @@ async def _stored_log(state: IngestionState, file: ReportFile, log: Log, read: L
         await retire(state, [report])
     door = Door(intake.database, intake.counter, intake.workspace, mask=intake.mask)
     taken = [
-        await take_in(door, transcript, file=read, language=intake.language)
+        await take_in(door, transcript, file=read, language=intake.language, tags=intake.tags)
         for transcript in log.transcripts
         if transcript.turns
     ]

@@ -50,6 +50,8 @@ class Preparation:
     folder: str
     counter: TokenCounter
     mask: bool
+    tags: tuple[str, ...] = ()
+    """Tags of all turns."""
 
 
 def digest_of(turn: Turn, preparation: Preparation) -> bytes:
@@ -76,7 +78,14 @@ def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
     if not body.strip():
         return None
     at = None if clean.at is None else in_utc(clean.at)
-    memory = NewMemory(kind="message", body=body, ordinal=turn.ordinal, occurred_at=at, metadata={"role": clean.role})
+    memory = NewMemory(
+        kind="message",
+        body=body,
+        ordinal=turn.ordinal,
+        tags=preparation.tags,
+        occurred_at=at,
+        metadata={"role": clean.role},
+    )
     result = screened(replace(memory, ordinal=None), mask=False)
     row = replace(result, memory=memory, objection=None).row(source_id=None, language=preparation.language)
     return PreparedTurn(

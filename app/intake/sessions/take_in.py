@@ -84,7 +84,13 @@ def stored_id(session_id: str, *, masked: bool) -> str:
 
 
 async def take_in(
-    door: Door, transcript: Transcript, *, file: LogFile = NO_FILE, language: str | None = None, revive: bool = False
+    door: Door,
+    transcript: Transcript,
+    *,
+    file: LogFile = NO_FILE,
+    language: str | None = None,
+    tags: tuple[str, ...] = (),
+    revive: bool = False,
 ) -> TakenIn:
     """Stores a session, given with all its turns: turns that it did not have are added, changed ones replaced.
 
@@ -104,6 +110,7 @@ async def take_in(
         folder=transcript.folder,
         counter=door.counter,
         mask=door.mask,
+        tags=tags,
     )
     turns = dated(transcript.turns, transcript.started_at)
     digests = {turn.ordinal: digest_of(turn, preparation) for turn in turns}

@@ -14,6 +14,8 @@ from app.intake.reports.outcome import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.take_in import take_in
 from app.intake.sessions.transcript import Transcript, Turn
+from app.memories.browse import list_memories
+from app.memories.filters import Filters
 from app.memories.remember import Door
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
@@ -62,7 +64,7 @@ async def _texts(intake: Intake, session_id: str) -> list[str]:
 
 
 async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: Path) -> None:
-    outcomes = await _ingested(intake, folder)
+    outcomes = await _ingested(replace(intake, tags=("north",)), folder)
     assert {name: (outcome.status, outcome.chunks) for name, outcome in outcomes.items()} == {
         "claude.jsonl": ("new", 4),
         "rollout-1.jsonl": ("new", 3),
@@ -77,6 +79,9 @@ async def test_every_format_is_taken_in_beside_reports(intake: Intake, folder: P
     formats = {"messages", "aider", "chatgpt", "specstory", "codex", "claude-code"}
     assert {item.format for item in found} == formats
     assert len(found) == 7
+    filters = Filters(kinds=("message",), tags=("north",))
+    tagged = await list_memories(intake.database, workspace=intake.workspace, filters=filters)
+    assert len(tagged) == sum(item.turns for item in found)
     again = await _ingested(intake, folder)
     assert {outcome.status for outcome in again.values()} == {"unchanged"}
     touching = SessionFilters(path="app/tax.py")

@@ -1,0 +1,194 @@
+import { useState } from "react";
+import { useCue } from "../../api/cues";
+import type { Cue } from "../../api/types";
+import { OpenedPane } from "../../parts/DetailPane";
+import { Details } from "../../parts/Details";
+import { day, exactMoment, share } from "../../parts/format";
+import { Link } from "../../parts/Link";
+import { OneLine } from "../../parts/OneLine";
+import { PaneTitle } from "../../parts/PaneTitle";
+import { linkTo, linkWith } from "../../state/address";
+import { linkToTurn } from "../sessions/asked";
+import { Actions } from "./Actions";
+import { heading } from "./asked";
+import { Counts, Kind } from "./CueFacts";
+import { CueForm } from "./CueForm";
+
+interface Props {
+  readonly id: string;
+  readonly onClose: () => void;
+}
+
+/** One cue: its lesson, the turns that it was learnt from, and how it fared since. */
+export function CueDetail({ id, onClose }: Props) {
+  return (
+    <OpenedPane name="cue" query={useCue(id)} onClose={onClose}>
+      {(cue) => <Whole cue={cue} />}
+    </OpenedPane>
+  );
+}
+
+function Whole({ cue }: { readonly cue: Cue }) {
+  const [editing, setEditing] = useState(false);
+  if (editing) return <CueForm cue={cue} onClose={() => setEditing(false)} />;
+  return (
+    <article>
+      <header className="detail-head">
+        <PaneTitle>
+          <OneLine text={cue.lesson} />
+        </PaneTitle>
+        <p className="row-facts">
+          <Kind kind={cue.kind} />
+          <span>confidence {share(cue.confidence)}</span>
+          <span>consequence {share(cue.consequence)}</span>
+          <span>{SCOPES[cue.scope] ?? cue.scope}</span>
+          <span>{TRUSTS[cue.trust] ?? cue.trust}</span>
+        </p>
+        <Standing cue={cue} />
+        <Actions cue={cue} edit={() => setEditing(true)} />
+      </header>
+      <section>
+        <h3>When</h3>
+        <p dir="auto">{cue.trigger}</p>
+      </section>
+      <Fields details={cue.details} />
+      <Evidence cue={cue} />
+      <section>
+        <h3>Activations</h3>
+        <p>
+          <Counts cue={cue} />
+          {cue.last_fired_at && <span className="muted">, last on {day(cue.last_fired_at)}</span>}
+        </p>
+      </section>
+      <Scope cue={cue} />
+      <Details
+        facts={[
+          ["Valid from", exactMoment(cue.valid_from)],
+          ["Valid until", cue.valid_until && exactMoment(cue.valid_until)],
+          ["Origin", ORIGINS[cue.origin] ?? cue.origin],
+          ["Stored", exactMoment(cue.created_at)],
+          ["Changed", exactMoment(cue.updated_at)],
+          ["ID", cue.id],
+        ]}
+        metadata={{}}
+      >
+        <p>
+          <Link href={linkTo("/", { memory: cue.id })}>Open its memory</Link>
+        </p>
+      </Details>
+    </article>
+  );
+}
+
+const SCOPES: Readonly<Record<string, string>> = { project: "this project", user: "this user's projects" };
+const TRUSTS: Readonly<Record<string, string>> = {
+  person: "said by a person",
+  agent: "concluded by an agent",
+  imported: "imported",
+  web: "from the web",
+};
+const ORIGINS: Readonly<Record<string, string>> = {
+  extracted: "Found in a session",
+  given: "Written by hand",
+  proposed: "Proposed from several sessions",
+};
+const STANDINGS: Readonly<Record<string, string>> = {
+  proposed: "This cue is proposed. It does not fire until somebody accepts it.",
+  retired: "This cue is retired. It does not fire.",
+  superseded: "Another cue holds in its place. This one does not fire.",
+};
+
+/** Says why the cue does not fire, or which cues contradict it. */
+function Standing({ cue }: { readonly cue: Cue }) {
+  const said = STANDINGS[cue.state];
+  return (
+    <>
+      {said && (
+        <p className="retired">
+          <span>
+            {said} {cue.superseded_by && <Link href={linkWith({ cue: cue.superseded_by })}>Open the other one</Link>}
+          </span>
+        </p>
+      )}
+      {cue.suspect && <p className="retired">The injection scan suspects an instruction in it. It stands in no answer until somebody releases it.</p>}
+      {cue.disputed_by.map((other) => (
+        <p key={other} className="retired">
+          <span>
+            It is not clear if this cue holds: <Link href={linkWith({ cue: other })}>another one contradicts it</Link>.
+          </span>
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** The further fields of the cue's kind. */
+function Fields({ details }: Pick<Cue, "details">) {
+  return Object.entries(details).map(([name, value]) => (
+    <section key={name}>
+      <h3>{heading(name)}</h3>
+      {Array.isArray(value) ? (
+        <ol className="fact-list">
+          {value.map((one, place) => (
+            <li key={place} dir="auto">
+              {String(one)}
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <p dir="auto">{String(value)}</p>
+      )}
+    </section>
+  ));
+}
+
+function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
+  return (
+    <section>
+      <h3>Evidence</h3>
+      {evidence.length === 0 && <p className="muted">None: somebody wrote it by hand.</p>}
+      <ul className="evidence">
+        {evidence.map(({ session, message, quote, at }, place) => (
+          <li key={place}>
+            {quote && <blockquote dir="auto">{quote}</blockquote>}
+            <p className="row-facts">
+              {session && (
+                <Link href={linkToTurn(session, message)}>
+                  <OneLine text={session} />
+                  {message !== null && `, turn ${message}`}
+                </Link>
+              )}
+              {at && <time dateTime={at}>{exactMoment(at)}</time>}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The actions and files that the cue is about. */
+function Scope({ cue: { action_types, files } }: { readonly cue: Cue }) {
+  if (action_types.length + files.length === 0) return null;
+  return (
+    <section>
+      <h3>Applies to</h3>
+      <ul className="chips">
+        {action_types.map((type) => (
+          <li key={type}>
+            <Link className="chip" href={linkTo("/cues", { action_type: type })} title="Show all cues of this action type">
+              {type}
+            </Link>
+          </li>
+        ))}
+        {files.map((path) => (
+          <li key={path}>
+            <Link className="chip" href={linkTo("/sessions", { path })} title="Show the sessions that touched this file">
+              <OneLine text={path} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,191 @@
+"""Sessions with their cues and artifacts, the cues, and activation in Ask."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from app.intake.sessions.formats import read_log
+from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.test_layout import LEAST_TARGET, TARGETS
+from tests.panel.test_memories import asked
+from tests.panel.test_safety import THEMES, axe, violations
+
+__all__ = ["axe"]
+
+JSON = {"Content-Type": "application/json"}
+RULE = "Never drop columns directly in production migrations."
+QUOTE = "never drop columns directly in production migrations"
+CUES: tuple[dict[str, Any], ...] = (
+    {
+        "kind": "correction", "trigger": "A migration drops a column", "lesson": RULE, "consequence": "severe",
+        "evidence": [{"session": "session-47", "message": 3, "quote": QUOTE}], "files": ["docs/migrations.md"],
+        "action_types": ["schema-change:column-removal"],
+    },
+    {
+        "kind": "decision", "trigger": "The public API gets a new version", "lesson": "The version stands in the path.",
+        "details": {"subject": "API versions", "choice": "path", "alternatives": ["header", "query parameter"]},
+        "evidence": [{"session": "session-118", "message": 2, "quote": "go with the version in the path"}],
+        "action_types": ["api-design"],
+    },
+    {
+        "kind": "correction", "trigger": "Dropping a column of a table in production", "trust": "agent",
+        "lesson": "A column outlives the last release that knows of it.",
+        "action_types": ["schema-change:column-removal"],
+    },
+)  # fmt: skip
+
+
+def sessions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yields the example sessions as they are posted."""
+    for path in sorted(folder.glob("*.jsonl")):
+        log = read_log(path.read_bytes(), suffix=path.suffix, session_id=path.stem)
+        assert log is not None
+        (session,) = log.transcripts
+        turns = [
+            {"role": turn.role, "text": turn.text, "at": turn.at and turn.at.isoformat(), "tools": turn.tools}
+            for turn in session.turns
+        ]
+        yield {"id": session.session_id, "title": session.title, "folder": session.folder, "messages": turns}
+
+
+async def tell(api: httpx.AsyncClient) -> list[str]:
+    """Stores the three cues; returns their ids."""
+    return [(await api.post("/api/cues", json=cue)).raise_for_status().json()["id"] for cue in CUES]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def taught(server: str, repository: Path) -> AsyncIterator[str]:
+    """A workspace with the example sessions and cues, which its tests leave as it is."""
+    name = f"taught-{uuid4().hex[:12]}"
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
+        for session in sessions(repository / "examples" / "sessions"):
+            content = msgspec.json.encode(session)
+            (await client.post("/api/sessions?wait=extracted", content=content, headers=JSON)).raise_for_status()
+        await tell(client)
+    yield name
+
+
+async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught: str) -> None:
+    page = await open_panel("/sessions", within=taught)
+    rows = page.locator(".row")
+    await expect(rows.locator(".row-title")).to_have_text(
+        ["Clean up the flags of accounts", "Versions of the public API", "Remove the old plan from accounts"]
+    )
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    turns = page.locator(".turn")
+    await expect(turns).to_have_count(10)
+    correction = turns.nth(3)
+    await expect(correction.locator("mark")).to_have_text(QUOTE)
+    await expect(correction.locator(".turn-cue")).to_contain_text("A migration drops a column")
+    tool = turns.nth(2).locator(".tool").last
+    await expect(tool.locator("pre").first).to_be_hidden()
+    await tool.locator("summary").click()
+    await expect(tool.locator("pre").first).to_contain_text("op.drop_column")
+    files = page.locator(".artifacts > li", has_text="docs/migrations.md")
+    await files.get_by_role("link", name="turn 8").first.click()
+    await expect(turns.nth(8)).to_be_focused()
+    assert asked(page) == {"session": ["session-47"], "turn": ["8"]}
+    await files.get_by_role("link", name="docs/migrations.md").click()
+    await expect(rows.locator(".row-title")).to_have_text(["Remove the old plan from accounts"])
+    await page.go_back()
+    await correction.locator(".turn-cue a").click()
+    await expect(page.get_by_label("Cue", exact=True).locator("h2")).to_have_text(RULE)
+    await page.get_by_role("link", name="session-47, turn 3").click()
+    await expect(turns.nth(3)).to_be_focused()
+
+
+async def test_a_search_finds_the_turn_in_which_it_was_said(open_panel: Open, taught: str) -> None:
+    page = await open_panel("/sessions", {"q": "cache of our CDN and the header"}, within=taught)
+    row = page.locator(".row").first
+    await expect(row.locator(".row-excerpt mark").first).to_be_visible()
+    await row.click()
+    await expect(page.locator(".turn").nth(2)).to_be_focused()
+    assert asked(page)["session"] == ["session-118"]
+    await page.get_by_label("To").fill("2026-04-01")
+    await expect(page.locator(".row", has_text="session-118")).to_have_count(0)
+    page = await open_panel("/sessions", {"q": "session-47"}, within=taught)
+    await expect(page.locator(".row").first).to_contain_text("Remove the old plan from accounts")
+
+
+async def test_cues_are_narrowed_edited_retired_and_merged(open_panel: Open, api: httpx.AsyncClient) -> None:
+    ids = await tell(api)
+    page = await open_panel("/cues", {"kind": "correction"})
+    rows = page.locator(".row")
+    await expect(rows).to_have_count(2)
+    await page.get_by_label("Action type").select_option("schema-change:column-removal")
+    await rows.filter(has_text=RULE).click()
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_label("Lesson").fill("Drop a column one release after the code stops using it.")
+    await page.get_by_role("button", name="Save").click()
+    heading = page.get_by_label("Cue", exact=True).locator("h2")
+    await expect(heading).to_have_text("Drop a column one release after the code stops using it.")
+    await page.keyboard.press("z")
+    await expect(heading).to_have_text(RULE)
+    await page.get_by_role("button", name="Retire").click()
+    await expect(page.get_by_text("This cue is retired.")).to_be_visible()
+    assert (await api.get(f"/api/cues/{ids[0]}")).json()["state"] == "retired"
+    await page.get_by_role("button", name="Restore").click()
+    await expect(page.get_by_text("This cue is retired.")).to_have_count(0)
+    await page.get_by_label(f"Select {RULE}").check()
+    await page.get_by_label("Select A column outlives").check()
+    await page.get_by_label("Merge into").select_option(RULE)
+    await page.get_by_role("button", name="Merge").click()
+    await expect(page.get_by_text("2 cues merged into one")).to_be_visible()
+    merged = (await api.get(f"/api/cues/{ids[2]}")).json()
+    assert (merged["state"], merged["superseded_by"]) == ("superseded", ids[0])
+    await expect(rows.filter(has_text="A column outlives")).to_contain_text("superseded")
+
+
+async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Open, taught: str, server: str) -> None:
+    page = await open_panel("/ask", within=taught)
+    await page.get_by_role("link", name="Activation").click()
+    await page.get_by_label("Plan or action").fill("drop column deprecated_flag in a production migration")
+    await page.keyboard.press("Enter")
+    fired = page.get_by_label("Fired cues").locator("li")
+    await expect(fired.first).to_contain_text(RULE)
+    await expect(fired.first.locator(".checkpoint")).to_be_visible()
+    await fired.first.locator("summary").click()
+    await expect(fired.first.locator(".signed-parts")).to_contain_text("Kind of action")
+    nearly = page.get_by_label("Cues that nearly fired").locator("li")
+    await expect(nearly).to_contain_text(["no person said, wrote or confirmed it"])
+    await expect(page.locator("pre")).to_contain_text("## Before you act")
+    async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": taught}) as client:
+        assert {cue["fired"] for cue in (await client.get("/api/cues")).json()["cues"]} == {0}
+    await fired.first.get_by_role("link").first.click()
+    await expect(page.get_by_label("Cue", exact=True).locator("h2")).to_have_text(RULE)
+
+
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        ("/sessions", {"session": "session-47", "turn": "3"}),
+        ("/cues", {"kind": "decision", "cue": "first"}),
+        ("/ask", {"for": "plan", "q": "drop column deprecated_flag"}),
+    ],
+)
+async def test_everybody_can_use_them(
+    open_panel: Open, server: str, taught: str, axe: str, path: str, params: dict[str, str]
+) -> None:
+    if "cue" in params:
+        async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": taught}) as client:
+            found = (await client.get("/api/cues?kind=decision")).json()["cues"]
+        params = {**params, "cue": found[0]["id"]}
+    page = await open_panel(path, params, within=taught)
+    await page.wait_for_load_state("networkidle")
+    for size, theme in itertools.product((WIDE, NARROW), THEMES):
+        await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
+        await page.emulate_media(color_scheme=theme)
+        assert await violations(page, axe) == [], (size, theme)
+        assert await page.evaluate(TARGETS, LEAST_TARGET) == []
+        heights = await page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+        assert heights[0] == heights[1]
