@@ -156,7 +156,7 @@ async def _others(
         found = await lookup.having(session, [*phrases, *(Phrase(name, RARE_NAME) for name in spoken)])
         texts = await lookup.texts(session, {memory_id for ids in found for memory_id in ids})
         observed = {item.memory_id for item in batch if item.kind == "observation"}
-        tasks = await lookup.tasks(session) if observed else []
+        tasks = await lookup.tasks(session, observed) if observed else []
     named = dict(zip(titled, found[: len(phrases)], strict=True))
     shared = dict(zip(spoken, found[len(phrases) :], strict=True))
     others = await asyncio.to_thread(compared, named, shared, texts)

@@ -51,11 +51,17 @@ SELECT memory_id, kind, title, left(body, %(characters)s) AS body, language FROM
 WHERE {THESE} AND valid_until IS NULL
 """  # noqa: S608 - constants
 
-TASKS = """
+LIVE_TASKS = """
 SELECT o.memory_id, o.task FROM observations o JOIN memories m USING (workspace_id, memory_id)
 WHERE o.workspace_id = %(workspace_id)s AND o.task <> '' AND m.valid_until IS NULL
-ORDER BY o.memory_id DESC LIMIT %(limit)s
 """
+TASKS = f"""
+({LIVE_TASKS} ORDER BY o.memory_id DESC LIMIT %(limit)s)
+UNION ({LIVE_TASKS} AND md5(o.task) = ANY(ARRAY(SELECT md5(task) FROM observations WHERE {THESE}))
+    ORDER BY o.memory_id DESC LIMIT %(limit)s)
+UNION ({LIVE_TASKS} AND o.memory_id = ANY(%(ids)s::uuid[]))
+ORDER BY memory_id DESC
+"""  # noqa: S608 - constants
 
 # A phrase of only frequent words is not searched for: the index would read all memories with any of them.
 HAVING = """
@@ -103,9 +109,9 @@ async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
     return dict(await session.tuples(PENDING_VECTORS, {"step": VECTORS, "limit": limit}))
 
 
-async def tasks(session: Session) -> list[Task]:
-    """Returns the tasks of the newest live observations, the newest first."""
-    return [Task(*row) for row in await session.rows(TASKS, {"limit": TASKS_COMPARED})]
+async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
+    """Returns the tasks of these live observations, the newest ones, and those with exactly their tasks, newest first."""
+    return [Task(*row) for row in await session.rows(TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
 
 
 async def texts(session: Session, ids: Collection[UUID]) -> dict[UUID, Text]:

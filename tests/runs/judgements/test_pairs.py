@@ -4,6 +4,7 @@ import pytest
 
 from app.db.database import Database
 from app.index.backfill import embed_pending
+from app.links import lookup
 from app.links.linking import link_pending
 from app.links.relations import SAME_TASK, Task, of_one_task
 from app.memories.lifecycle import tag_memories
@@ -67,6 +68,20 @@ async def test_two_observations_of_one_task_come_as_a_pair(
     assert hits[0].body == SURVEYS[asked]
     assert hits[1].link is not None
     assert hits[1].link.relation == SAME_TASK
+
+
+async def test_an_old_observation_of_the_same_task_is_linked(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lookup, "TASKS_COMPARED", 1)
+    await store(database, provider, counter, workspace, TASK, TASK)
+    _, second = await found(database, provider, workspace, "batching of LLM inference", k=2)
+    assert second.link is not None
+    assert second.link.relation == SAME_TASK
 
 
 async def found(
