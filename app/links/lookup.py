@@ -110,7 +110,7 @@ async def pending_vectors(session: Session, limit: int) -> dict[UUID, int]:
 
 
 async def tasks(session: Session, ids: Collection[UUID]) -> list[Task]:
-    """Returns the tasks of these live observations, the newest ones, and those with exactly their tasks, newest first."""
+    """Returns the tasks of these observations, of the newest, and of those with exactly these tasks, newest first."""
     return [Task(*row) for row in await session.rows(TASKS, {"ids": list(ids), "limit": TASKS_COMPARED})]
 
 
