@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from app.db.database import Database, again_after_deadlock
-from app.db.session import Session
+from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
 from app.memories.browse import LARGEST_PAGE, with_memory
@@ -24,6 +24,8 @@ from app.workspaces.workspace import UNMADE, Workspace
 LARGEST_OUTPUT = 5_000_000
 """Most characters of an output."""
 LIST_LIMIT = 1_000
+RUNS_AT_ONCE = 1_000
+"""Runs whose judgements upkeep reads at a time."""
 TEXTS = ("task", "task_type", "agent", "queries", "output", "output_path", "verdict", "issues", "stages", "metadata")
 LARGEST_INT, LARGEST_BIGINT = 2**31 - 1, 2**63 - 1
 
@@ -77,6 +79,19 @@ async def save_run(session: Session, run: NewRun, *, known_first: bool = False) 
         await store.judge(session, held, known_first=known_first)
     await judgements.note_run(session, run.run_id, in_run(run.run_id, saved))
     return saved, is_new
+
+
+async def read_judgements(database: Database, across: Across) -> int:
+    """Reads the judgements of runs that were stored by a version that did not; returns the number of runs."""
+    async with across(transaction=False) as session:
+        found = await store.unjudged_of_all(session, limit=RUNS_AT_ONCE)
+    for workspace_id, run_id in found:
+        async with database.session(workspace_id) as session:
+            await store.lock(session, run_id)
+            run = await store.find(session, run_id)
+            if run is not None:
+                await judgements.note_run(session, run_id, in_run(run_id, run))
+    return len(found)
 
 
 def _check_output(output: str | None) -> None:

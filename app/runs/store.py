@@ -139,6 +139,12 @@ FROM ({SAYING}) AS saying
 ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 
+UNJUDGED_OF_ALL = """
+SELECT workspace_id, run_id FROM runs r
+WHERE (final_score IS NOT NULL OR verdict <> '' OR issues <> '{}') AND NOT EXISTS (
+    SELECT FROM judgements j WHERE j.workspace_id = r.workspace_id AND j.run_id = r.run_id
+) LIMIT %(limit)s
+"""
 MARKED = """
 SELECT run_id FROM runs WHERE workspace_id = %(workspace_id)s AND jsonb_exists(metadata, %(mark)s)
 UNION SELECT name FROM unnest(%(names)s::text[]) AS known(name) WHERE NOT EXISTS (
@@ -246,6 +252,11 @@ async def find(session: Session, run_id: str) -> Run | None:
     """Returns a run, if it is stored."""
     row = await session.row(FIND, {"run_id": run_id})
     return None if row is None else run_of(row)
+
+
+async def unjudged_of_all(session: Session, *, limit: int) -> list[Row]:
+    """Returns the `workspace_id` and `run_id` of judged runs whose judgement is not among the judgements."""
+    return await session.rows(UNJUDGED_OF_ALL, {"limit": limit})
 
 
 async def marked(session: Session, mark: str, names: Sequence[str]) -> list[str]:

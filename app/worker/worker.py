@@ -27,6 +27,7 @@ from app.operations.maintenance import drop_retired, empty_trash
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_pending
+from app.runs.record import read_judgements
 from app.wiring import Services
 from app.workspaces.resolve import resolve_id
 
@@ -210,6 +211,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await drop_retired(across)
     await queue_lacking(across)
     await ask_again(database, across)
+    await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
     for task in (EMBED, INDEX, LINK):
         await _ask(services, task)

@@ -32,7 +32,7 @@ from app.runs.judgements.store import cases as cases_of
 from app.runs.judgements.told import score_lines
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation
-from app.runs.record import record_run
+from app.runs.record import read_judgements, record_run
 from app.runs.run import NewRun
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import Workspace
@@ -216,6 +216,18 @@ async def test_reports_that_were_ingested_before_are_read_at_the_next_ingestion(
         await session.execute("UPDATE sources SET content_hash = 'old' WHERE workspace_id = %(workspace_id)s")
     await bads.ingest()
     assert len((await bads.case("bads-russia")).versions) == 7
+
+
+async def test_runs_that_were_stored_before_are_read_by_the_worker(store: Store) -> None:
+    await read_judgements(store.database, store.database.across)
+    run = NewRun(run_id="r1", final_score=6, metadata={"case": "kiosks", "version": "v2"}, finished_at=MAY)
+    await record_run(store.database, workspace=store.workspace, run=run)
+    before = await store.case("kiosks")
+    async with store.database.session(store.workspace) as session:
+        await session.execute("DELETE FROM judgements WHERE workspace_id = %(workspace_id)s")
+    assert await read_judgements(store.database, store.database.across) == 1
+    assert (await store.case("kiosks")).versions == before.versions
+    assert await read_judgements(store.database, store.database.across) == 0
 
 
 async def test_the_list_counts_the_versions_that_the_history_shows(store: Store, repository: Path) -> None:
