@@ -15,7 +15,7 @@ from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
 from app.context.history import history
 from app.errors import DatabaseUnavailable
-from app.memories.browse import LARGEST_PAGE
+from app.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.memories.filters import GLOB_LIMIT, Filters
 from app.memories.gate import NAME_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
@@ -110,6 +110,10 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     now: Now = None
     rerank: Rerank = None
     trial: Trial = False
+    around: Annotated[
+        int,
+        Meta(ge=0, le=NEIGHBOURHOOD, description="show the memories up to so many places before and after each hit"),
+    ] = 0
 
 
 class HistoryInput(Struct, forbid_unknown_fields=True):
@@ -262,16 +266,22 @@ class RetrievalController(Controller):
     async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
         services, query = call.services, query_of(data, "search")
+        tenant = await tenant_of(call, query)
         recall = await search(
             services.database,
             services.provider,
-            workspace=await tenant_of(call, query),
+            workspace=tenant,
             query=query,
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
         call.metrics.note_recall(recall, query.purpose)
-        return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
+        if not data.around:
+            return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
+        ids = [hit.memory.memory_id for hit in recall.hits]
+        beside = await surroundings(call.database, workspace=tenant, ids=ids, distance=data.around)
+        hits = [hit_view(hit, beside[hit.memory.memory_id]) for hit in recall.hits]
+        return converted(recall, SearchView, hits=hits)
 
     @post("/history", status_code=200, responses=PROBLEMS)
     async def history(self, call: ThisCall, data: JSONBody[HistoryInput]) -> HistoryView:

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct, defstruct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec.structs import replace
 
 from app.errors import InvalidInput
 from app.memories.filters import as_real
@@ -202,6 +203,8 @@ class HitView(Struct, frozen=True):
     explain: Explanation
     mended: Sequence[MendedIssue]
     """The issues that it states as open, and that a later version of its case mended."""
+    around: Sequence[MemoryView] | UnsetType = UNSET
+    """The memories before and after it in its source, where they were asked for."""
 
 
 def memory_view(memory: Memory) -> MemoryView:
@@ -209,10 +212,11 @@ def memory_view(memory: Memory) -> MemoryView:
     return converted(memory, MemoryView, source=_source_of(memory))
 
 
-def hit_view(hit: Hit) -> HitView:
-    """Returns the view of a hit."""
+def hit_view(hit: Hit, around: Sequence[Memory] | None = None) -> HitView:
+    """Returns the view of a hit, with the memories around it where they were asked for."""
     given = {"score": hit.score, "explain": hit.explanation, "mended": hit.mended}
-    return converted(hit.memory, HitView, source=_source_of(hit.memory), **given)
+    view = converted(hit.memory, HitView, source=_source_of(hit.memory), **given)
+    return view if around is None else replace(view, around=[memory_view(memory) for memory in around])
 
 
 def _source_of(memory: Memory) -> Memory | None:

@@ -5,6 +5,7 @@ import os
 import sys
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +13,10 @@ import typer
 from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
+    from app.memories.memory import Memory
     from app.retrieval.recall import Hit, Query, Recall, Reuse
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
@@ -36,6 +39,7 @@ SHOWN = {
 """The components of a score, with the headings of their columns."""
 NARROW = frozenset({"similarity", "bm25", "relevance", "qual_weight", "recency"})
 """The components that a narrow terminal shows."""
+NOTHING_BESIDE: "Mapping[UUID, Sequence[Memory]]" = MappingProxyType({})
 PIPED_WIDTH = 140
 TITLE_WIDTH, PART_WIDTH = 32, 6
 """Least width of a title, and width of a component, in characters."""
@@ -159,6 +163,9 @@ def search(
     asker: Asker,
     k: KOption = 10,
     budget: Annotated[int | None, typer.Option("--budget", help="Stop before so many model tokens of text.")] = None,
+    around: Annotated[
+        int, typer.Option("--around", min=0, max=2, help="Show so many turns before and after each hit, too.")
+    ] = 0,
     choice: Choice,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -169,7 +176,9 @@ def search(
     """
 
     async def work(services: "Services", target: "Workspace") -> None:
-        from app.retrieval.search import search as recall_search  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
+        # SQLAlchemy and numpy: see `app.cli`.
+        from app.memories.browse import surroundings  # noqa: PLC0415
+        from app.retrieval.search import search as recall_search  # noqa: PLC0415
 
         recall = await recall_search(
             services.database,
@@ -180,10 +189,12 @@ def search(
             reranker=services.reranker,
         )
         hits = _within(recall.hits, budget)
+        ids = [hit.memory.memory_id for hit in hits]
+        beside = await surroundings(services.database, workspace=target, ids=ids, distance=around) if around else {}
         if as_json:
-            _print(_recall(recall, hits))
+            _print(_recall(recall, hits, beside))
         else:
-            _table(hits)
+            _table(hits, beside)
             _warn(recall)
 
     in_workspace(workspace, work)
@@ -217,12 +228,14 @@ def _print(value: dict[str, Any]) -> None:
     typer.echo(json.dumps(msgspec.to_builtins(value)))
 
 
-def _recall(recall: "Recall", hits: "Sequence[Hit]") -> dict[str, Any]:
+def _recall(
+    recall: "Recall", hits: "Sequence[Hit]", beside: "Mapping[UUID, Sequence[Memory]]" = NOTHING_BESIDE
+) -> dict[str, Any]:
     # It is loaded with the verbs: see `app.cli`.
     from app.api.schemas import DegradedView, converted, hit_view  # noqa: PLC0415
 
     return {
-        "hits": [hit_view(hit) for hit in hits],
+        "hits": [hit_view(hit, beside.get(hit.memory.memory_id)) for hit in hits],
         "mode": recall.mode,
         "degraded": converted(recall.degraded, list[DegradedView]),
         "recall_id": recall.recall_id,
@@ -236,7 +249,7 @@ def _parts(hits: "list[Hit]", room: int) -> list[str]:
     return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
 
-def _table(hits: "list[Hit]") -> None:
+def _table(hits: "list[Hit]", beside: "Mapping[UUID, Sequence[Memory]]") -> None:
     # rich: see `app.cli`.
     from rich import box  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -256,4 +269,13 @@ def _table(hits: "list[Hit]") -> None:
         source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
         # Stored text is not markup: its brackets are shown as they are.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
+        for memory in _in_order(hit.memory, beside.get(hit.memory.memory_id, ())):
+            said = " ".join((memory.title or memory.body)[:200].split())
+            mark = ">" if memory.memory_id == hit.memory.memory_id else " "
+            table.add_row("", *("" for _ in parts), Text(f"  {mark} {memory.metadata.get('role', '')} {said}"))
     console.print(table if hits else "Nothing in the store is relevant to that.")
+
+
+def _in_order(memory: "Memory", beside: "Sequence[Memory]") -> "list[Memory]":
+    """Returns a memory among those around it; nothing where there are none."""
+    return sorted([memory, *beside], key=lambda item: item.ordinal or 0) if beside else []

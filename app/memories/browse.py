@@ -1,6 +1,6 @@
 """The verbs that show stored memories and their sources."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -125,7 +125,17 @@ async def neighbours_of(database: Database, *, workspace: Workspace, memory_id: 
         NotFound: the workspace has no such memory.
     """
     async with with_memory(database, workspace, memory_id) as (session, _):
-        return await neighbours(session, memory_id, distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS)
+        return (await neighbours(session, [memory_id], distance=NEIGHBOURHOOD, limit=MOST_NEIGHBOURS))[memory_id]
+
+
+async def surroundings(
+    database: Database, *, workspace: Workspace, ids: Sequence[UUID], distance: int
+) -> Mapping[UUID, Sequence[Memory]]:
+    """Returns, for each of these memories, the live ones up to `distance` places before and after it in its source."""
+    if not ids or not distance:
+        return dict.fromkeys(ids, ())
+    async with database.session(workspace, transaction=False) as session:
+        return await neighbours(session, ids, distance=distance, limit=MOST_NEIGHBOURS)
 
 
 async def links_of(database: Database, *, workspace: Workspace, memory_id: UUID) -> Sequence[Linked]:

@@ -85,8 +85,9 @@ SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, plac
 """
 
 NEIGHBOURS = f"""
-SELECT {SHOWN_COLUMNS} FROM {SHOWN} JOIN memories c ON c.workspace_id = m.workspace_id AND c.source_id = m.source_id
-WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(memory_id)s AND m.memory_id <> c.memory_id
+SELECT c.memory_id AS center, {SHOWN_COLUMNS}
+FROM {SHOWN} JOIN memories c ON c.workspace_id = m.workspace_id AND c.source_id = m.source_id
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND m.memory_id <> c.memory_id
     AND m.valid_until IS NULL
     AND m.ordinal BETWEEN c.ordinal::bigint - %(distance)s AND c.ordinal::bigint + %(distance)s
 ORDER BY m.ordinal, m.memory_id LIMIT %(limit)s
@@ -262,10 +263,13 @@ async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, i
     return found
 
 
-async def neighbours(session: Session, memory_id: UUID, *, distance: int, limit: int) -> list[Memory]:
-    """Returns the live memories around one in its source, in their order."""
-    values = {"memory_id": memory_id, "distance": distance, "limit": limit}
-    return [memory_of(row) for row in await session.rows(NEIGHBOURS, values)]
+async def neighbours(session: Session, ids: Sequence[UUID], *, distance: int, limit: int) -> dict[UUID, list[Memory]]:
+    """Returns, for each of these memories, the live memories around it in its source, in their order."""
+    found: dict[UUID, list[Memory]] = {memory_id: [] for memory_id in ids}
+    values = {"ids": list(ids), "distance": distance, "limit": limit * len(found)}
+    for row in await session.rows(NEIGHBOURS, values):
+        found[row.center].append(memory_of(row))
+    return found
 
 
 async def retired_as(session: Session, reason: str, *, limit: int, offset: int) -> list[Memory]:

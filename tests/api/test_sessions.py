@@ -55,6 +55,18 @@ async def test_a_session_is_stored_turn_by_turn(client: httpx.AsyncClient) -> No
     assert found["hits"][0]["occurred_at"] == STARTED
 
 
+async def test_a_search_shows_the_turns_around_each_hit(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/sessions?wait=embedded", DROP)
+    asked = {"query": "never drop a column in one step", "k": 1, "around": 1, "filters": {"kinds": ["message"]}}
+    (hit,) = (await post(client, "/api/search", asked))["hits"]
+    assert [memory["ordinal"] for memory in hit["around"]] == [1, 3]
+    assert hit["around"][0]["body"] == DROP["messages"][1]["text"]
+    (bare,) = (await post(client, "/api/search", {**asked, "around": 0}))["hits"]
+    assert "around" not in bare
+    late = {**asked, "filters": {"since": "2026-03-03T00:00:00Z"}}
+    assert (await post(client, "/api/search", late))["hits"] == []
+
+
 async def test_only_what_is_new_is_stored_again(client: httpx.AsyncClient) -> None:
     await post(client, "/api/sessions", DROP)
     before = [item["id"] for item in (await get(client, "/api/sessions/s1"))["messages"]]

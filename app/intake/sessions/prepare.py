@@ -107,10 +107,10 @@ def body_of(turn: Turn) -> str:
         return turn.text[:TOOL_BODY]
     if turn.text.strip():
         return cut(turn.text, BODY_LIMIT)
-    return "\n".join(dict.fromkeys(_act(tool) for tool in turn.tools))[:TOOL_BODY]
+    return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:TOOL_BODY]
 
 
-def _act(tool: ToolUse) -> str:
+def act(tool: ToolUse) -> str:
     """Returns a line that says what a tool did: `Edit app/db.py`."""
     said = next((str(value) for key in ACT_KEYS if (value := tool.input.get(key))), "")
     return f"{tool.name} {' '.join(said.split())[:100]}".strip()
