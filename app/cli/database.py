@@ -135,7 +135,7 @@ def examples(
     remove: Annotated[bool, typer.Option("--remove", help="Take the examples away for good.")] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Take away the example reports and runs that the first `priors run` stored.
+    """Take away the example reports, sessions and runs that the first `priors run` stored.
 
     Changes: destroys them with their ratings and recalls, and nothing else. Running it again changes nothing.
     """

@@ -31,7 +31,7 @@ def run(*, stop_with_parent: StopWithParent = False) -> None:
     """Bring everything up and serve in the foreground.
 
     Changes: starts the embedded database if none is configured, applies migrations, writes the model files, and
-    stores the example reports and runs if the store is empty, unless PRIORS_EXAMPLES=false.
+    stores the example reports, sessions and runs if the store is empty, unless PRIORS_EXAMPLES=false.
     """
     _serve(_bring_up, _welcome, stop_with_parent=stop_with_parent)
 
@@ -159,7 +159,7 @@ async def _welcome(services: "Services", where: str) -> None:
     workspace = await workspace_of(services)
     if lacking:
         stored = await examples.begin(services, workspace)
-        typer.echo(f"{len(stored.outcomes)} example reports, {stored.chunks} chunks in {stored.seconds:.1f} s\n")
+        typer.echo(f"{len(stored.outcomes)} example files, {stored.chunks} memories in {stored.seconds:.1f} s\n")
     await _show_example(services, where)
     if lacking:
         played = await examples.play(services, workspace)

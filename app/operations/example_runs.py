@@ -1,4 +1,4 @@
-"""The content of the examples: the runs behind the reports, as their files have them."""
+"""The content of the examples: sessions, and the runs behind the reports, as their files have them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import msgspec
 from app.runs.run import NewRun
 
 FOLDER = Path(__file__).parents[2] / "examples"
-REPORTS, HISTORY = FOLDER / "reports", FOLDER / "history.json"
+REPORTS, SESSIONS, HISTORY = FOLDER / "reports", FOLDER / "sessions", FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
 STARTS_AT = timedelta(hours=9)

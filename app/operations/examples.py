@@ -1,4 +1,4 @@
-"""The verbs that store the example reports and runs in an empty store, continue after a kill, and take them away."""
+"""The verbs that store the examples in an empty store, continue after a kill, and take them away."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +13,7 @@ from app.insight.map import store as maps
 from app.intake.reports import store as reports
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Ingestion
+from app.intake.sessions import store as sessions
 from app.memories import changes, sources
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
@@ -20,6 +21,7 @@ from app.operations.example_runs import (
     EXAMPLE,
     HISTORY,
     REPORTS,
+    SESSIONS,
     ExampleHistory,
     ExampleRating,
     ExampleRun,
@@ -72,7 +74,7 @@ async def are_lacking(database: Database) -> bool:
 
 
 async def begin(services: Services, workspace: Workspace) -> Ingestion:
-    """Stores the example reports, and the beginnings of the example runs. A second call stores what is missing.
+    """Stores the example reports and sessions, and the beginnings of the runs. A second call stores what is missing.
 
     Raises:
         DatabaseUnavailable: another call stores the rest.
@@ -80,7 +82,7 @@ async def begin(services: Services, workspace: Workspace) -> Ingestion:
     workspace = await made(services.database, workspace)
     for run in runs_of(example_history()):
         await record_run(services.database, workspace=workspace, run=run.begun)
-    return await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS])
+    return await ingest(replace(services.intake(workspace), tags=(EXAMPLE,)), [REPORTS, SESSIONS])
 
 
 async def play(services: Services, workspace: Workspace) -> int:
@@ -189,9 +191,17 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         idle = await judgements.idle(session)
         gone = [*(row.memory_id for row in rows), *await changes.destroy_case_notes(session, idle)]
         await sources.forget_empty(session, idle)
+        logs = await sessions.paths_of(session, tagged)
         files = await sources.forget_empty(session, tagged)
-        await reports.forget_ingestions(session, files)
+        await sessions.forget_untouched(session)
+        await reports.forget_ingestions(session, [*files, *(end for path in logs for end in _ends_of(path))])
         await maps.forget_layouts(session, gone)
         if stored or gone:
             await refresh_statistics(session, stale=-1)
     return Removed(memories=len(gone), files=len(files), runs=stored)
+
+
+def _ends_of(path: str) -> list[str]:
+    """Returns the names that an ingestion may show for a path: its last parts."""
+    parts = path.split("/")
+    return ["/".join(parts[place:]) for place in range(len(parts))]

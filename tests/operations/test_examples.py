@@ -17,7 +17,7 @@ from app.memories.lifecycle import delete_memories, prune_candidates, retired
 from app.memories.memory import QUARANTINED, Memory, NewMemory, SourceReference
 from app.memories.remember import Door, remember
 from app.operations import examples
-from app.operations.example_runs import EXAMPLE, REPORTS
+from app.operations.example_runs import EXAMPLE, REPORTS, SESSIONS
 from app.operations.examples import are_lacking, begin, play, remove
 from app.retrieval.recall import Query
 from app.retrieval.search import search
@@ -145,12 +145,14 @@ async def test_removing_takes_everything_of_the_examples_and_nothing_else(own_se
     await delete_memories(database, workspace=workspace, ids=[examples_of[0].memory_id])
 
     gone = await remove(database, workspace=workspace)
-    files = [path for path in REPORTS.rglob("*") if path.is_file()]
+    files = [path for folder in (REPORTS, SESSIONS) for path in folder.rglob("*") if path.is_file()]
     notes = 2 * len({run.parts[-3] for run in REPORTS.glob("*/v*/report.md")})
     assert (gone.runs, gone.memories, gone.files) == (VERSIONS, len(examples_of) + 1 + notes, len(files))
     for table in TABLES:
         found = "\n".join(rows(own_services, table))
-        assert not re.search(r"priors-example|bads|brew|insurance", found, re.IGNORECASE), table
+        assert not re.search(
+            r"priors-example|bads|brew|insurance|session-47|deprecated_flag|migrations\.md", found, re.IGNORECASE
+        ), table
         assert table == "recall_hits" or not any(str(memory.memory_id) in found for memory in examples_of), table
     assert [memory.body for memory in await list_memories(database, workspace=workspace)] == [mine.body]
     ratings = await list_ratings(database, workspace=workspace, memory_id=mine.memory_id)

@@ -63,6 +63,15 @@ FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(ids)s
 JOIN artifacts a ON a.workspace_id = %(workspace_id)s AND a.path = given.path AND a.symbol = given.symbol
 ON CONFLICT DO NOTHING
 """
+FORGET_UNTOUCHED = """
+DELETE FROM artifacts a WHERE a.workspace_id = %(workspace_id)s AND NOT EXISTS (
+    SELECT FROM artifact_touches t WHERE t.workspace_id = a.workspace_id AND t.artifact_id = a.artifact_id
+)
+"""
+PATHS = """
+SELECT DISTINCT path FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
+    AND path <> ''
+"""
 
 COLUMNS = """
     s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at
@@ -281,3 +290,13 @@ async def live_turns(session: Session, source_id: UUID) -> list[UUID]:
 async def note_deleted(session: Session, source_id: UUID) -> None:
     """Notes that a person deleted a session."""
     await session.execute(DELETE, {"source_id": source_id})
+
+
+async def forget_untouched(session: Session) -> None:
+    """Removes the artifacts that no stored turn touched, after turns were destroyed."""
+    await session.execute(FORGET_UNTOUCHED)
+
+
+async def paths_of(session: Session, source_ids: Sequence[UUID]) -> list[str]:
+    """Returns the files that these sessions were read from."""
+    return await session.column(PATHS, {"ids": list(source_ids)})
