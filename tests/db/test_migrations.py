@@ -22,13 +22,20 @@ from app.db.migrations import configuration, current, head, state, upgrade
 from app.db.tables import metadata
 from app.index import models
 from app.memories.browse import list_memories
-from app.memories.memory import NewMemory
+from app.memories.filters import Filters
+from app.memories.memory import NewMemory, ObservationDetail
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.postgres.cluster import binary
 from app.postgres.embedded import EmbeddedPostgres
+from app.runs import traces
+from app.runs.feedback.rate import rate
+from app.runs.record import record_run
+from app.runs.run import NewRun
 from tests.conftest import workspace_in
 
+LEARNING = "0003"
+"""The migration that makes runs, observations and ratings."""
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
 
 
@@ -55,6 +62,31 @@ async def fill(url: str, counter: TokenCounter, *bodies: str) -> None:
     async with database.session(workspace) as session:
         await models.register(session, "model", 3)
     await database.close()
+
+
+async def use(url: str, counter: TokenCounter) -> None:
+    """Stores a judged run, an observation, and a person's rating of it in the workspace `w`."""
+    database = Database(url, pool_size=2)
+    place: dict[str, Any] = {"database": database, "workspace": await workspace_in(database, "w")}
+    facts: dict[str, Any] = {"case": "tea", "version": "v3"}
+    run = NewRun(run_id="r", final_score=6, issues=("Old prices",), stages={"scout": {"tokens": 7}}, metadata=facts)
+    await record_run(**place, run=run)
+    told = ObservationDetail(task="Tea in China", queries=("tea prices",))
+    memory = NewMemory(kind="observation", title="Tea", body="observed", run_id="r", observation=told)
+    await remember(Door(database, counter, place["workspace"], runs=traces), [memory])
+    (observed,) = await list_memories(**place, filters=Filters(kinds=("observation",)))
+    await rate(**place, memory_id=observed.memory_id, rating=1, reviewer="ann")
+    await database.close()
+
+
+async def used(url: str) -> list[Any]:
+    """Returns what is left of what `use` stored: scores of runs, tasks of observations, ratings."""
+    database = Database(url, pool_size=1)
+    async with database.session(await workspace_in(database, "w")) as session:
+        columns = ("final_score FROM runs", "task FROM observations", "rating FROM feedback")
+        found = [await session.column(f"SELECT {column} WHERE workspace_id = %(workspace_id)s") for column in columns]
+    await database.close()
+    return found
 
 
 async def bodies(url: str) -> list[str]:
@@ -95,10 +127,13 @@ def test_each_migration_goes_down_and_up_with_rows_in_place(
     own_database_url: str, counter: TokenCounter, revision: str
 ) -> None:
     asyncio.run(fill(own_database_url, counter, "kept"))
+    asyncio.run(use(own_database_url, counter))
     config = configuration(own_database_url)
     command.downgrade(config, REVISIONS[REVISIONS.index(revision) - 1])
     command.upgrade(config, "head")
-    assert asyncio.run(bodies(own_database_url)) == ["kept"]
+    assert asyncio.run(bodies(own_database_url)) == ["observed", "kept"]
+    kept = [[6.0], ["Tea in China"], [1]]
+    assert asyncio.run(used(own_database_url)) == (kept if revision > LEARNING else [[], [], []])
 
 
 async def test_the_state_is_told(empty_database_url: str) -> None:
