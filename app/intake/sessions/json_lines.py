@@ -59,8 +59,13 @@ def _object(line: bytes) -> Mapping[str, Any] | str:
 
 def named(skipped: Sequence[str]) -> tuple[str, ...]:
     """Returns the reasons of the first unreadable lines, and the number of the others."""
-    rest = len(skipped) - MOST_NAMED
+    rest, skipped = len(skipped) - MOST_NAMED, sorted(skipped, key=_number)
     return (*skipped[:MOST_NAMED], *([f"and {rest:,} more lines"] if rest > 0 else []))
+
+
+def _number(reason: str) -> int:
+    """Returns the number of the line or conversation that a reason begins with."""
+    return int(reason.partition(":")[0].rpartition(" ")[2])
 
 
 def is_message(value: Mapping[str, Any]) -> bool:
