@@ -81,6 +81,11 @@ INSERT INTO pending_links (workspace_id, memory_id, step)
 SELECT l.workspace_id, l.memory_id, 'words' FROM lexical l JOIN observations o USING (workspace_id, memory_id)
 ON CONFLICT DO NOTHING
 """
+# A report is read again by the next ingestion after the next upgrade, as if it had changed.
+READ_AGAIN = """
+UPDATE sources s SET content_hash = 'judged' FROM judgements j
+WHERE j.workspace_id = s.workspace_id AND j.source_id = s.source_id
+"""
 EARLIER = "'mentions', 'same_entity', 'similar', 'derived_from', 'supersedes'"
 RELATIONS = "ALTER TABLE links ADD CONSTRAINT links_links_relation_ck_ck CHECK (relation IN ({relations})) NOT VALID"
 
@@ -102,6 +107,7 @@ def downgrade() -> None:
     _relations(EARLIER)
     op.execute("ALTER TABLE workspaces DROP COLUMN roles")
     op.execute("ALTER TABLE observations DROP COLUMN queries")
+    op.execute(READ_AGAIN)
     for table in ("issue_occurrences", "issues", "judgements"):
         op.execute(f"DROP TABLE {table}")
 

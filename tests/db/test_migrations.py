@@ -136,6 +136,28 @@ def test_each_migration_goes_down_and_up_with_rows_in_place(
     assert asyncio.run(used(own_database_url)) == (kept if revision > LEARNING else [[], [], []])
 
 
+def test_reports_whose_judgements_a_downgrade_drops_are_read_again(own_database_url: str) -> None:
+    statements = """
+        INSERT INTO workspaces (name, language, languages) VALUES ('w', 'english', '{english}');
+        INSERT INTO sources (workspace_id, source_id, kind, uri, title, content_hash)
+        SELECT workspace_id, gen_random_uuid(), 'report', uri, uri, 'read'
+        FROM workspaces, unnest(ARRAY['a.md', 'b.md']) AS uri;
+        INSERT INTO judgements (workspace_id, judgement_id, source_id, pointer, case_name, case_title, version, verdict,
+            grade, judge, basis, summary, lists_issues)
+        SELECT workspace_id, source_id, source_id, '', 'c', 'c', '', '', '', '', 'judged', '', false
+        FROM sources WHERE uri = 'a.md'
+    """
+    with connected(own_database_url) as connection:
+        for statement in statements.split(";"):
+            connection.execute(text(statement))
+        connection.commit()
+    command.downgrade(configuration(own_database_url), "0017")
+    command.upgrade(configuration(own_database_url), "head")
+    with connected(own_database_url) as connection:
+        unread = "SELECT uri FROM sources WHERE content_hash <> 'read'"
+        assert list(connection.execute(text(unread)).scalars()) == ["a.md"]
+
+
 async def test_the_state_is_told(empty_database_url: str) -> None:
     database = Database(empty_database_url, pool_size=1)
     assert await current(database) is None
