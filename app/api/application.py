@@ -15,6 +15,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from app.api.cases import CasesController
 from app.api.context import Call, Context, Metrics
+from app.api.cues import CuesController
 from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
 from app.api.insight import GraphController, NoveltyController
@@ -43,6 +44,7 @@ ROUTES = (
     RetrievalController,
     RunsController,
     CasesController,
+    CuesController,
     FeedbackController,
     LifecycleController,
     LinksController,

@@ -1,11 +1,13 @@
 """The values of a cue: given, stored, and the turns that are its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
+
+from app.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
 DECISION, DISCOVERY, NEGATIVE_RESULT = "decision", "discovery", "negative_result"
@@ -117,7 +119,57 @@ class Cue:
     superseded_by: UUID | None
     disputed_by: tuple[UUID, ...]
     """Cues that contradict it where it is not clear which one holds."""
+    quality: int
+    """The ratings, applied in order, -3 to 3."""
     suspect: bool
     """True if the injection scan has a finding in it that no person has released."""
     created_at: datetime
     updated_at: datetime
+
+
+TEXT_LIMIT = 2_000
+"""Most characters of a trigger, a lesson or a quote: a cue is a sentence, its turn has the rest."""
+LIST_LIMIT = 50
+"""Most pieces of evidence, files, action types, steps or alternatives."""
+
+
+def reasons(cue: NewCue) -> Iterator[str]:
+    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
+    for name, allowed in (("kind", CUE_KINDS), ("scope", SCOPES), ("trust", TRUSTS), ("origin", ORIGINS)):
+        if getattr(cue, name) not in allowed:
+            yield f"{name}: must be one of {', '.join(allowed)}"
+    yield from _text_reasons(cue)
+    for name in ("confidence", "consequence"):
+        if not 0 <= getattr(cue, name) <= 1:
+            yield f"{name}: must be from 0 to 1"
+    if cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
+        yield "valid_until: must be after valid_from"
+    yield from _detail_reasons(cue)
+
+
+def _text_reasons(cue: NewCue) -> Iterator[str]:
+    for name in ("trigger", "lesson"):
+        if not getattr(cue, name).strip():
+            yield f"{name}: is empty; a cue says when it applies (trigger) and what to do then (lesson)"
+    for name in ("trigger", "lesson", "quote"):
+        if len(getattr(cue, name)) > TEXT_LIMIT:
+            yield f"{name}: has {len(getattr(cue, name)):,} characters; at most {TEXT_LIMIT:,} are taken"
+    for name in ("evidence", "files", "action_types"):
+        if len(getattr(cue, name)) > LIST_LIMIT:
+            yield f"{name}: at most {LIST_LIMIT} are taken"
+
+
+def _detail_reasons(cue: NewCue) -> Iterator[str]:
+    allowed = DETAILS.get(cue.kind, frozenset())
+    for name, value in cue.details.items():
+        texts = value if isinstance(value, list | tuple) else [value]
+        if name not in allowed:
+            known = f"has the fields {', '.join(sorted(allowed))}" if allowed else "has no further fields"
+            yield f"details.{name}: a {cue.kind} {known}"
+        elif len(texts) > LIST_LIMIT or not all(isinstance(text, str) and len(text) <= TEXT_LIMIT for text in texts):
+            yield f"details.{name}: must be a text of {TEXT_LIMIT:,} characters, or a list of {LIST_LIMIT}, at most"
+
+
+def days_of(evidence: Iterable[Evidence]) -> tuple[date, ...]:
+    """Returns the days on which the turns of this evidence were said, in their order."""
+    return tuple(sorted({in_utc(item.at).date() for item in evidence if item.at is not None}))

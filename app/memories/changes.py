@@ -1,8 +1,8 @@
 """The SQL that changes stored memories: judgements, ratings, tags, uses, the trash and restores."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -12,7 +12,7 @@ from app.errors import Forbidden
 from app.index.indexing import OWN, THESE, index_words
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
-from app.memories.store import SUSPECT, lock, retire
+from app.memories.store import SUSPECT, as_json, lock, retire
 
 JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -44,6 +44,16 @@ WITH extended AS (
     UPDATE memories SET body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s WHERE {THIS}
 )
 UPDATE observations SET facts = %(facts)s::text[] WHERE {THIS}
+"""  # noqa: S608 - constants
+
+REWORD = f"""
+UPDATE memories m SET title = %(title)s, body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s,
+    findings = %(findings)s::jsonb, released = false
+WHERE {THIS} AND NOT EXISTS (
+    SELECT FROM memories o WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.kind = m.kind
+        AND o.memory_id <> m.memory_id AND o.content_hash = %(content_hash)s
+        AND o.source_id IS NOT DISTINCT FROM m.source_id AND o.ordinal IS NOT DISTINCT FROM m.ordinal
+)
 """  # noqa: S608 - constants
 
 SUPERSEDE = f"UPDATE observations SET superseded_by = %(newer)s WHERE {THIS}"  # noqa: S608 - constants
@@ -172,6 +182,15 @@ async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts
     """Gives an observation this body and these facts; the caller indexes it afterwards."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
     await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
+
+
+async def reword(
+    session: Session, memory: Memory, *, content_hash: bytes, findings: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Gives a memory this title and body; the caller indexes it afterwards. Returns False if another one says it."""
+    values = {"title": memory.title, "body": memory.body, "tokens": memory.tokens, "content_hash": content_hash}
+    found = as_json(findings) if findings else None
+    return bool(await session.execute(REWORD, {**values, "findings": found, "memory_id": memory.memory_id}))
 
 
 async def supersede(session: Session, older: UUID, newer: UUID) -> None:

@@ -176,6 +176,8 @@ def _boilerplate(apologies: Sequence[str], phrases: Sequence[str]) -> re.Pattern
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
+SAID = frozenset({"message", "cue"})
+"""Kinds that are stored even with a finding, which only keeps them out of histories."""
 BARE_NUMBER = re.compile(r"[\W_]*\d+(?:[.,]\d+)*[\W_]*")
 WORTHLESS = tomllib.loads(files("app.memories").joinpath("worthless.toml").read_text(encoding="utf-8"))
 BOILERPLATE = _boilerplate(**WORTHLESS["boilerplate"])
@@ -230,8 +232,8 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
     found = list(_found(clean))
-    if memory.kind == "message":
-        # What somebody said is kept; it does not stand in a history.
+    if memory.kind in SAID:
+        # What somebody said, and what was learnt from it, is kept; it does not stand in a history.
         found = [(field, softened(finding)) for field, finding in found]
     details = tuple(
         {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found

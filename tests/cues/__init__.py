@@ -1,0 +1,1 @@
+"""Tests of cues and activation."""

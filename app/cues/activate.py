@@ -1,0 +1,288 @@
+"""The verb that tells an agent, before it acts, what was learnt about what it is about to do."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from app.cues import log, say, store
+from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
+from app.cues.cue import CUE_KINDS, Cue
+from app.cues.keep import FORMS
+from app.cues.match import CueIndex, Known, Match, Plan, indexed, matched, renewed
+from app.cues.taxonomy import types_of
+from app.db.database import Database
+from app.db.session import Row
+from app.errors import EmbeddingUnavailable, InvalidInput
+from app.memories.memory import in_utc, new_id
+from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
+from app.safety.secrets import masked_values
+from app.workspaces.workspace import Workspace
+
+PLAN_LIMIT = 20_000
+"""Most characters of a plan."""
+LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
+"""Limits of the budget, in tokens."""
+MOST_SHOWN = 20
+"""Most cues that are named as nearly told."""
+MOST_INDEXES = 16
+"""Workspaces whose cues are kept in memory: 150 MB for 50,000 cues, 0.8 MB for 270."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAsked:
+    """A question for what was learnt about a plan or an action."""
+
+    plan: str
+    files: tuple[str, ...] = ()
+    agent: str | None = None
+    run_id: str | None = None
+    budget_tokens: int = 400
+    slots: Mapping[str, int] = field(default_factory=lambda: SLOTS)
+    """Places of the budget that each kind has for its own."""
+    as_of: datetime | None = None
+    """The moment whose cues are asked for; None for the present."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCue:
+    """A cue that an activation tells."""
+
+    cue_id: UUID
+    kind: str
+    trigger: str
+    lesson: str
+    imperative: str
+    reason: str
+    checkpoint: str
+    """A step to take first; empty unless the cue is severe."""
+    conflict_with: tuple[UUID, ...]
+    """Cues that say otherwise, where it is not clear which one holds."""
+    score: float
+    explain: Mapping[str, float]
+    action_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradicted:
+    """Something in the plan that a cue rejects."""
+
+    cue_id: UUID
+    rejected: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearly:
+    """A cue that matched and is not told."""
+
+    cue_id: UUID
+    kind: str
+    lesson: str
+    score: float
+    reason: str
+    """`trust`, `suspect`, `alike` or `budget`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """The cues that a plan fires, and the section that tells them."""
+
+    activation_id: UUID
+    markdown: str
+    tokens: int
+    cues: tuple[ToldCue, ...]
+    contradictions: tuple[Contradicted, ...]
+    nearly: tuple[Nearly, ...]
+    action_types: tuple[str, ...]
+    """What the plan is about to do."""
+    degraded: str
+    """The reason why meaning was not compared; empty if it was."""
+    took_ms: float
+
+
+class _Cached(NamedTuple):
+    revision: int
+    cues: CueIndex
+
+
+_INDEXES: WeakKeyDictionary[Database, OrderedDict[tuple[int, str], _Cached]] = WeakKeyDictionary()
+
+
+async def activate(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: Workspace,
+    asked: PlanAsked,
+    mask: bool = True,
+) -> Activation:
+    """Returns what was learnt about a plan, as a section of at most `budget_tokens` model tokens, and logs it.
+
+    Raises:
+        InvalidInput: the plan, a slot or the budget is not valid.
+        DatabaseUnavailable: the database does not answer.
+    """
+    _check(asked)
+    started = time.perf_counter()
+    (vector, degraded), index = await asyncio.gather(
+        _vector(provider, asked.plan), _index(database, provider, workspace)
+    )
+    now = datetime.now(UTC)
+    moment = now if asked.as_of is None else in_utc(asked.as_of)
+    plan = Plan(asked.plan, asked.files, vector)
+    matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
+    cues = await _read(database, workspace, matches, past=asked.as_of is not None)
+    told, withheld = chosen(
+        ranked(matches, cues, now=moment),
+        plan=asked.plan,
+        budget=asked.budget_tokens,
+        counter=counter,
+        slots={kind: asked.slots.get(kind, places) for kind, places in {**SLOTS, **asked.slots}.items()},
+    )
+    markdown = _markdown(told)
+    tokens = counter.count(markdown)
+    activation_id, took = new_id(), (time.perf_counter() - started) * 1_000
+    if workspace.workspace_id:
+        plain = masked_values(asked) if mask else asked
+        async with database.session(workspace, transaction=False) as session:
+            values = {"activation_id": activation_id, "plan": plain.plan, "files": list(plain.files)}
+            values |= {name: getattr(plain, name) for name in ("agent", "run_id", "budget_tokens")}
+            values |= {"tokens": tokens, "degraded": degraded, "took_ms": took}
+            await log.add(session, values, [_logged(rank, item) for rank, item in enumerate(told, start=1)])
+    return Activation(
+        activation_id=activation_id,
+        markdown=markdown,
+        tokens=tokens,
+        cues=tuple(map(_told, told)),
+        contradictions=tuple(found for item in told for found in _contradicted(item)),
+        nearly=tuple(map(_nearly, withheld[:MOST_SHOWN])),
+        action_types=index.types.names(asked.plan, vector),
+        degraded=degraded,
+        took_ms=round(took, 3),
+    )
+
+
+def _check(asked: PlanAsked) -> None:
+    if not asked.plan.strip():
+        raise InvalidInput("plan", "is empty; say what you are about to do")
+    if len(asked.plan) > PLAN_LIMIT:
+        raise InvalidInput("plan", f"has {len(asked.plan):,} characters; at most {PLAN_LIMIT:,} are taken")
+    if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
+        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+    for kind, places in asked.slots.items():
+        if kind not in CUE_KINDS:
+            raise InvalidInput(f"slots.{kind}", f"is no kind of cue; they are {', '.join(CUE_KINDS)}")
+        if places < 0:
+            raise InvalidInput(f"slots.{kind}", "must be 0 or more")
+
+
+async def _vector(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str]:
+    """Returns the vector of a plan, or the reason why there is none."""
+    if not provider.enabled:
+        return None, "no embedding model is configured: words alone were compared"
+    try:
+        return await provider.embed_query(text), ""
+    except EmbeddingUnavailable as error:
+        return None, str(error)
+
+
+async def _index(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
+    """Returns the index of the workspace's cues, brought up to date."""
+    kept = _INDEXES.setdefault(database, OrderedDict())
+    key = workspace.workspace_id, provider.model_id if provider.enabled else ""
+    cached = kept.get(key)
+    async with database.session(workspace, transaction=False) as session:
+        revision = await store.revision_of(session)
+        if cached is not None and cached.revision == revision:
+            kept.move_to_end(key)
+            return cached.cues
+        rows = await store.newer(session, 0 if cached is None else cached.revision)
+    types = await types_of(database, provider, workspace=workspace)
+    known = await asyncio.to_thread(lambda: [_known(row, key[1]) for row in rows])
+    if cached is None or cached.cues.types.types != types.types:
+        items = {**({} if cached is None else {item.cue_id: item for item in cached.cues.known})}
+        items |= {item.cue_id: item for item in known}
+        index = await asyncio.to_thread(indexed, items.values(), types)
+    else:
+        index = await asyncio.to_thread(renewed, cached.cues, known, types)
+    kept[key] = _Cached(revision, index)
+    while len(kept) > MOST_INDEXES:
+        kept.popitem(last=False)
+    return index
+
+
+def _known(row: Row, model: str) -> Known:
+    vectors = None
+    if row.vectors is not None and row.model == model:
+        vectors = np.frombuffer(row.vectors, dtype="<f2").reshape(len(FORMS), -1)
+    return Known(
+        cue_id=row.memory_id,
+        trigger=row.title,
+        lesson=row.body,
+        consequence=row.consequence,
+        state=row.state,
+        action_types=tuple(row.action_types),
+        files=tuple(row.files),
+        vectors=vectors,
+        valid_from=row.valid_from,
+        valid_until=row.valid_until,
+    )
+
+
+async def _read(
+    database: Database, workspace: Workspace, matches: Sequence[Match], *, past: bool
+) -> Mapping[UUID, Cue]:
+    """Reads the matched cues; one whose memory is in the trash by now is left out."""
+    if not matches:
+        return {}
+    async with database.session(workspace, transaction=False) as session:
+        found = await store.read(session, [item.cue_id for item in matches])
+    return {cue_id: cue for cue_id, cue in found.items() if past or cue.state == "active"}
+
+
+def _markdown(told: Sequence[Told]) -> str:
+    warnings = [item.contradiction.statement for item in told if item.contradiction is not None]
+    return say.markdown_of(warnings, [item.line for item in told])
+
+
+def _logged(rank: int, item: Told) -> Mapping[str, object]:
+    fired = item.fired
+    return {"rank": rank, "memory_id": fired.cue.cue_id, "score": fired.score, "explain": dict(fired.explain)}
+
+
+def _told(item: Told) -> ToldCue:
+    cue = item.fired.cue
+    return ToldCue(
+        cue_id=cue.cue_id,
+        kind=cue.kind,
+        trigger=cue.trigger,
+        lesson=cue.lesson,
+        imperative=say.imperative(cue),
+        reason=say.reason(cue),
+        checkpoint=say.checkpoint(cue),
+        conflict_with=cue.disputed_by,
+        score=item.fired.score,
+        explain=item.fired.explain,
+        action_types=cue.action_types,
+    )
+
+
+def _contradicted(item: Told) -> Sequence[Contradicted]:
+    if item.contradiction is None:
+        return ()
+    found = item.contradiction
+    return (Contradicted(cue_id=item.fired.cue.cue_id, rejected=found.rejected, statement=found.statement),)
+
+
+def _nearly(item: Withheld) -> Nearly:
+    cue = item.fired.cue
+    return Nearly(cue_id=cue.cue_id, kind=cue.kind, lesson=cue.lesson, score=item.fired.score, reason=item.reason)

@@ -1,0 +1,159 @@
+"""The verbs that edit cues, merge them, and take them away and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from app.cues import store
+from app.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue, NewCue, reasons
+from app.cues.keep import as_bytes, embedded, found
+from app.cues.store import CueRow
+from app.db.database import Database
+from app.db.session import Session
+from app.errors import InvalidInput, NotFound, check
+from app.index.indexing import index_memories, reindex_memories
+from app.index.vectors import embedded_text
+from app.links import store as links
+from app.links.relations import Link
+from app.memories import changes
+from app.memories import store as memories
+from app.memories.gate import screened
+from app.memories.memory import DELETED, NewMemory, content_hash
+from app.memories.memory import SUPERSEDED as REPLACED
+from app.memories.remember import Door
+from app.safety.secrets import masked_values
+from app.workspaces.workspace import Workspace
+
+MOST_MERGED = 100
+EDITABLE = tuple(name for name in NewCue.__slots__ if name not in {"evidence", "origin", "language", "tags"})
+"""The fields of a cue that a person may change."""
+
+
+async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any]) -> Cue:
+    """Gives a cue new values of some fields; it keeps its id, its evidence and its counts.
+
+    Raises:
+        InvalidInput: a value is not valid, or the cue would say something that another memory says already.
+        NotFound: the workspace has no such cue.
+    """
+    async with door.database.session(door.workspace, transaction=False) as session:
+        before = await found(session, door.workspace, cue_id)
+    new = _edited(before, changed)
+    check(reasons(new))
+    clean = masked_values(new) if door.mask else new
+    vectors = await embedded(door.provider, [clean])
+    row = CueRow(
+        memory_id=cue_id,
+        cue=clean,
+        model=vectors.model,
+        vectors=None if vectors.matrix is None else as_bytes(vectors.matrix[0]),
+        now=datetime.now(UTC),
+    )
+    async with door.database.session(door.workspace) as session:
+        await store.edit(session, row, await store.revised(session))
+        if (clean.trigger, clean.lesson) != (before.trigger, before.lesson):
+            await _reword(session, door, cue_id, clean)
+        return await found(session, door.workspace, cue_id)
+
+
+def _edited(before: Cue, changed: Mapping[str, Any]) -> NewCue:
+    known = {name: getattr(before, name) for name in EDITABLE}
+    new = NewCue(**{**known, **changed}, evidence=before.evidence, origin=before.origin)
+    if new.kind != before.kind and "details" not in changed:
+        return replace(new, details={})
+    return new
+
+
+async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> None:
+    """Gives the memory of a cue its new text; the injection scan reads it as it reads a new one."""
+    memory = await memories.get(session, cue_id)
+    assert memory is not None, "a cue is deleted with its memory"  # noqa: S101
+    new = NewMemory(kind="cue", title=cue.trigger, body=cue.lesson)
+    passed = screened(new, mask=door.mask)
+    if passed.objection is not None:
+        raise InvalidInput("lesson", passed.objection.message)
+    digest = content_hash(new, memory.language)
+    tokens = door.counter.count(embedded_text(new.title, new.body))
+    reworded = replace(memory, title=new.title, body=new.body, tokens=tokens)
+    if not await changes.reword(session, reworded, content_hash=digest, findings=passed.findings):
+        raise InvalidInput("lesson", "another cue has this trigger and lesson already; merge the two")
+    if memory.valid_until is None:
+        await reindex_memories(session, [cue_id])
+        await links.forget_found(session, [cue_id])
+
+
+async def retire_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:
+    """Takes a cue away: it fires no more and is not found; it can be restored.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+    """
+    async with database.session(workspace) as session:
+        await found(session, workspace, cue_id)
+        await store.set_state(session, [cue_id], RETIRED, await store.revised(session))
+        await memories.retire(session, [cue_id], reason=DELETED)
+        return await found(session, workspace, cue_id)
+
+
+async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID, release: bool = True) -> Cue:
+    """Makes a retired, superseded or proposed cue active: the person who restores it stands behind it.
+
+    Raises:
+        NotFound: the workspace has no such cue.
+        InvalidInput: another cue with its text is active.
+        Forbidden: the injection scan suspects it, and the caller may not `release` it.
+    """
+    async with database.session(workspace) as session:
+        before = await found(session, workspace, cue_id)
+        memory = await memories.get(session, cue_id)
+        if memory is not None and (memory.valid_until is not None or before.suspect):
+            live, caught = await changes.restore(session, [cue_id], release=release)
+            if cue_id not in (*live, *caught):
+                raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
+            await index_memories(session, live)
+        await store.set_state(session, [cue_id], ACTIVE, await store.revised(session))
+        return await found(session, workspace, cue_id)
+
+
+async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[UUID], into: UUID) -> Cue:
+    """Merges cues into one that says the same better: it gets their evidence, days, counts and confidence.
+
+    The merged ones are superseded by it; restoring one makes it active again.
+
+    Raises:
+        InvalidInput: there are none or too many, or one is the cue that they go into.
+        NotFound: the workspace lacks one of them.
+    """
+    if not 1 <= len(ids) <= MOST_MERGED:
+        raise InvalidInput("ids", f"1 to {MOST_MERGED} cues are merged at once")
+    if into in ids:
+        raise InvalidInput("into", "is one of the cues that go into it")
+    async with database.session(workspace) as session:
+        known = await store.read(session, [*ids, into])
+        if missing := [str(cue_id) for cue_id in (*ids, into) if cue_id not in known]:
+            raise NotFound(f"there is no cue {missing[0]} in workspace {workspace.name}")
+        revision = await store.revised(session)
+        await store.merge(session, ids, into, revision)
+        await supersede(session, ids, into, datetime.now(UTC), revision)
+        return await found(session, workspace, into)
+
+
+async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
+    """Lets a cue hold in place of others from a moment on."""
+    await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
+    await memories.retire(session, ids, reason=REPLACED)
+    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
+
+
+async def drop_session(session: Session, source_id: UUID, ordinals: Sequence[int] | None = None) -> int:
+    """Takes the evidence of a session, or of some turns, from its cues, in the transaction that deletes the session.
+
+    Extracted cues that no other turn supports are retired; returns their number.
+    """
+    unsupported = await store.drop_evidence(session, source_id, ordinals)
+    if unsupported:
+        await store.set_state(session, unsupported, RETIRED, await store.revised(session))
+        await memories.retire(session, unsupported)
+    return len(unsupported)

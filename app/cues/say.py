@@ -1,0 +1,128 @@
+"""Says cues so that they are done: imperative sentences, checkpoints, contradictions outright. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
+from app.text.words import content_words
+
+HEADING = "## Before you act"
+REFERS_BACK = re.compile(r"^(?:\W*\w+\W+){0,3}?(?:it|its|them|they|this|that|these|those|there)\b", re.IGNORECASE)
+"""A lesson that cannot be understood without its trigger."""
+QUOTED = 90
+"""Most characters of a quote in a reason."""
+FORBIDDEN = re.compile(
+    r"\b(?:never|do not|don['’]t|must not|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
+    re.IGNORECASE,
+)
+LEAST_SHARED, LEAST_WORDS = 0.6, 2
+"""Share of the words of a rejected way that a plan must have to contain it, and their least number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """A plan that contains what was rejected or has failed."""
+
+    rejected: str
+    statement: str
+
+
+def in_one_line(text: str) -> str:
+    """Returns a text without line breaks."""
+    return " ".join(text.split())
+
+
+def imperative(cue: Cue) -> str:
+    """Returns the sentence that tells when to do what."""
+    trigger, lesson = in_one_line(cue.trigger).rstrip(".:;"), in_one_line(cue.lesson)
+    first = trigger.partition(" ")[0].lower()
+    when = "BEFORE" if first.endswith("ing") else "WHEN"
+    return f"{when} {_small(trigger)}: {lesson}"
+
+
+def _small(text: str) -> str:
+    """Returns a text whose first letter is small, unless its first word is a name or an abbreviation."""
+    first = text.partition(" ")[0]
+    return text if first[1:] != first[1:].lower() or len(first) == 1 else text[:1].lower() + text[1:]
+
+
+def reason(cue: Cue) -> str:
+    """Returns why the lesson holds, and where it was learnt; empty if that is unknown."""
+    given = cue.details.get("failure_reason") or cue.details.get("reasoning") or cue.details.get("outcome")
+    where = _where(cue)
+    if given:
+        return f"because {in_one_line(str(given)).rstrip('.')}{where}"
+    if cue.quote:
+        return f"because “{_cut(in_one_line(cue.quote), QUOTED)}” was said{where}"
+    return f"learnt{where}" if where else ""
+
+
+def _where(cue: Cue) -> str:
+    first = cue.evidence[0] if cue.evidence else None
+    if first is None:
+        return ""
+    if first.session:
+        return f" in session {in_one_line(first.session)}"
+    return f" on {first.at.date().isoformat()}" if first.at else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
+
+
+def checkpoint(cue: Cue) -> str:
+    """Returns the step that a severe cue asks for; empty for others."""
+    if cue.consequence < SEVERE:
+        return ""
+    clause = re.split(r"(?<=[.;])\s", in_one_line(cue.lesson))[0].rstrip(".;")
+    return f"STOP and check first: {clause}."
+
+
+def line(cue: Cue, *, detailed: bool) -> str:
+    """Returns a cue as a line of the section; a detailed one with its trigger, its reason and its checkpoint."""
+    if not detailed:
+        return f"- {imperative(cue) if REFERS_BACK.match(cue.lesson) else in_one_line(cue.lesson)}"
+    because, step = reason(cue), checkpoint(cue)
+    told = f"- {imperative(cue)}"
+    if because and cue.consequence >= SEVERE:
+        told += f" ({because})"
+    return f"{told}\n  - [ ] {step}" if step else told
+
+
+def contradiction(cue: Cue, plan: str) -> Contradiction | None:
+    """Returns what a plan contains that the cue rejects; None if it contains nothing of it."""
+    words = content_words(plan)
+    for rejected in _rejected(cue):
+        wanted = content_words(rejected)
+        if len(wanted & words) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
+            return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
+    return None
+
+
+def _rejected(cue: Cue) -> Sequence[str]:
+    """Returns the ways that a cue speaks against."""
+    details = cue.details
+    found: list[str] = []
+    if cue.kind == NEGATIVE_RESULT:
+        found.append(str(details.get("attempted") or ""))
+    if cue.kind == DECISION:
+        given = details.get("alternatives") or ()
+        found += [given] if isinstance(given, str) else list(given)
+    if cue.kind == PREFERENCE:
+        found.append(str(details.get("preferred_over") or ""))
+    found += [match["what"] for match in FORBIDDEN.finditer(cue.lesson)]
+    return [text for text in map(in_one_line, found) if text]
+
+
+def _statement(cue: Cue, rejected: str) -> str:
+    failed = cue.details.get("failure_reason")
+    because = f"it failed because {in_one_line(str(failed)).rstrip('.')}" if failed else f"it was rejected{_where(cue)}"
+    way = in_one_line(str(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)).rstrip(".")
+    return f"You are about to {_small(rejected).rstrip('.')}; {because}; the established way is: {way}."
+
+
+def markdown_of(warnings: Sequence[str], lines: Sequence[str]) -> str:
+    """Returns the section of these lines, contradictions first; empty without any."""
+    told = [*(f"- **{warning}**" for warning in warnings), *lines]
+    return "\n".join([HEADING, "", *told]) + "\n" if told else ""

@@ -1,0 +1,386 @@
+"""The SQL of cues and their evidence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from app.cues.cue import ACTIVE, SUPERSEDED, Cue, Evidence, NewCue, days_of
+from app.db.session import Row, Session
+from app.memories.memory import as_bytea, in_utc
+from app.memories.store import SUSPECT, as_json
+
+BUMP = """
+INSERT INTO cue_revisions AS r (workspace_id, revision) VALUES (%(workspace_id)s, 1)
+ON CONFLICT (workspace_id) DO UPDATE SET revision = r.revision + 1 RETURNING revision
+"""
+REVISION = "SELECT coalesce(max(revision), 0) FROM cue_revisions WHERE workspace_id = %(workspace_id)s"
+
+GIVEN = """memory_id, cue_kind, details, confidence, consequence, scope, quote, trust, origin, state, action_types,
+    files, seen_on, model, vectors, valid_from, valid_until"""
+UNITED = """ARRAY(SELECT DISTINCT unnest(c.{name} || EXCLUDED.{name}) ORDER BY 1)"""
+# A known text that is given again: its evidence is united, and what a person decided about it stays.
+INSERT = f"""
+INSERT INTO cues AS c (workspace_id, {GIVEN}, revision)
+SELECT %(workspace_id)s, {GIVEN}, %(revision)s FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb)
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
+    confidence = greatest(c.confidence, EXCLUDED.confidence),
+    consequence = greatest(c.consequence, EXCLUDED.consequence),
+    details = EXCLUDED.details || c.details, quote = coalesce(nullif(c.quote, ''), EXCLUDED.quote),
+    trust = CASE WHEN EXCLUDED.trust = 'person' THEN 'person' ELSE c.trust END,
+    state = CASE WHEN c.state = 'proposed' THEN EXCLUDED.state ELSE c.state END,
+    action_types = {UNITED.format(name="action_types")}, files = {UNITED.format(name="files")},
+    seen_on = {UNITED.format(name="seen_on")}, valid_from = least(c.valid_from, EXCLUDED.valid_from),
+    model = CASE WHEN EXCLUDED.vectors IS NULL THEN c.model ELSE EXCLUDED.model END,
+    vectors = coalesce(EXCLUDED.vectors, c.vectors), revision = EXCLUDED.revision, updated_at = now()
+"""  # noqa: S608 - constants
+ADD_EVIDENCE = """
+INSERT INTO cue_evidence (workspace_id, memory_id, place, source_id, turn_id, session, ordinal, quote, at)
+SELECT %(workspace_id)s, given.memory_id, coalesce(known.last, 0) + row_number() OVER (PARTITION BY given.memory_id),
+    given.source_id, given.turn_id, given.session, given.ordinal, given.quote, given.at
+FROM (
+    SELECT DISTINCT memory_id, source_id, turn_id, session, ordinal, quote, at
+    FROM jsonb_populate_recordset(NULL::cue_evidence, %(rows)s::jsonb)
+) AS given
+LEFT JOIN LATERAL (
+    SELECT max(place) AS last FROM cue_evidence e
+    WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = given.memory_id
+) AS known ON true
+WHERE NOT EXISTS (
+    SELECT FROM cue_evidence e
+    WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = given.memory_id AND e.session = given.session
+        AND e.source_id IS NOT DISTINCT FROM given.source_id AND e.ordinal IS NOT DISTINCT FROM given.ordinal
+        AND e.quote = given.quote
+)
+"""
+
+EVIDENCE = """(
+    SELECT coalesce(jsonb_agg(jsonb_build_object('source_id', e.source_id, 'memory_id', e.turn_id,
+        'session', coalesce(nullif(e.session, ''), s.uri, ''), 'ordinal', e.ordinal, 'quote', e.quote, 'at', e.at)
+        ORDER BY e.place), '[]')
+    FROM cue_evidence e
+    LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = e.source_id
+    WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
+)"""
+STATE = "CASE WHEN m.valid_until IS NOT NULL AND c.state = 'active' THEN 'retired' ELSE c.state END"
+"""The state of a cue; one whose memory is in the trash or in quarantine is retired."""
+COLUMNS = f"""c.memory_id AS cue_id, c.cue_kind AS kind, m.title AS trigger, m.body AS lesson, c.details, c.confidence,
+    c.consequence, c.scope, c.quote, c.trust, c.origin, {STATE} AS state, c.action_types, c.files, m.tags,
+    {EVIDENCE} AS evidence, c.seen_on, c.fired, c.heeded, c.ignored, c.last_fired_at, c.valid_from, c.valid_until,
+    c.superseded_by, c.disputed_by, m.quality,
+    coalesce({SUSPECT}, false) AS suspect, m.created_at, c.updated_at"""
+JOINED = "cues c JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id"
+THESE = "c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])"
+READ = f"SELECT {COLUMNS} FROM {JOINED} WHERE {THESE}"  # noqa: S608 - constants
+OF_SOURCE = f"""
+SELECT {COLUMNS} FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND c.memory_id IN (
+    SELECT memory_id FROM cue_evidence WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+) ORDER BY m.created_at, c.memory_id
+"""  # noqa: S608 - constants
+CONDITIONS: Mapping[str, str] = {
+    "kinds": "c.cue_kind = ANY(%(kinds)s::text[])",
+    "states": f"{STATE} = ANY(%(states)s::text[])",
+    "action_type": """EXISTS (
+        SELECT FROM unnest(c.action_types) AS t WHERE t = %(action_type)s OR starts_with(t, %(action_type)s || ':')
+    )""",
+    "session": """EXISTS (
+        SELECT FROM cue_evidence e LEFT JOIN sources s USING (workspace_id, source_id)
+        WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
+            AND %(session)s IN (e.session, s.uri, e.source_id::text)
+    )""",
+    "text": "strpos(lower(m.title || E'\n' || m.body), lower(%(text)s)) > 0",
+    "after": "(m.created_at, c.memory_id) < (%(after)s::timestamptz, %(after_id)s::uuid)",
+}
+"""The condition of each filter that is given."""
+PAGE = f"""
+SELECT {COLUMNS} FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND {{where}}
+ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s
+"""  # noqa: S608 - constants
+
+NEWER = f"""
+SELECT c.memory_id, m.title, m.body, c.cue_kind, c.quote, c.consequence, c.trust, c.state, c.action_types, c.files,
+    c.model, c.vectors, c.valid_from, c.valid_until
+FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND c.revision > %(revision)s ORDER BY c.revision, c.memory_id
+"""  # noqa: S608 - constants
+LACKING = f"""
+SELECT c.memory_id, m.title, m.body, c.quote FROM {JOINED}
+WHERE c.workspace_id = %(workspace_id)s AND c.model <> %(model)s ORDER BY c.memory_id LIMIT %(limit)s
+"""  # noqa: S608 - constants
+SET_VECTORS = """
+UPDATE cues c SET model = %(model)s, vectors = given.vectors, revision = %(revision)s
+FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
+"""
+EDITED = ("cue_kind", "details", "confidence", "consequence", "scope", "quote", "trust", "action_types", "files",
+          "model", "vectors", "valid_from", "valid_until")  # fmt: skip
+EDIT = f"""
+UPDATE cues c SET {", ".join(f"{name} = given.{name}" for name in EDITED)}, revision = %(revision)s, updated_at = now()
+FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
+"""  # noqa: S608 - constants
+SET_STATE = f"""
+UPDATE cues c SET state = %(state)s, superseded_by = %(superseded_by)s, valid_until = %(valid_until)s,
+    revision = %(revision)s, updated_at = now()
+WHERE {THESE}
+"""  # noqa: S608 - constants
+DISPUTE = f"""
+UPDATE cues c SET disputed_by = ARRAY(SELECT DISTINCT unnest(c.disputed_by || %(others)s::uuid[])), updated_at = now()
+WHERE {THESE}
+"""  # noqa: S608 - constants
+UNSUPPORTED = """
+SELECT c.memory_id FROM cues c
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND c.origin = 'extracted'
+    AND NOT EXISTS (SELECT FROM cue_evidence e WHERE e.workspace_id = c.workspace_id AND e.memory_id = c.memory_id)
+"""
+DROP_SOURCE = """
+DELETE FROM cue_evidence WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+    AND (%(ordinals)s::int[] IS NULL OR ordinal = ANY(%(ordinals)s::int[]))
+RETURNING memory_id
+"""
+MOVE_EVIDENCE = """
+INSERT INTO cue_evidence (workspace_id, memory_id, place, source_id, turn_id, session, ordinal, quote, at)
+SELECT e.workspace_id, %(newer)s, known.last + row_number() OVER (), e.source_id, e.turn_id, e.session, e.ordinal,
+    e.quote, e.at
+FROM cue_evidence e, (
+    SELECT coalesce(max(place), 0) AS last FROM cue_evidence
+    WHERE workspace_id = %(workspace_id)s AND memory_id = %(newer)s
+) AS known
+WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = ANY(%(ids)s::uuid[])
+"""
+SUM_UP = """
+UPDATE cues c SET seen_on = ARRAY(SELECT DISTINCT unnest(c.seen_on || o.days) ORDER BY 1),
+    confidence = 1 - (1 - c.confidence) * o.doubt, consequence = greatest(c.consequence, o.consequence),
+    fired = c.fired + o.fired, heeded = c.heeded + o.heeded, ignored = c.ignored + o.ignored, revision = %(revision)s,
+    updated_at = now()
+FROM (
+    SELECT array_agg(DISTINCT day) FILTER (WHERE day IS NOT NULL) AS days, max(consequence) AS consequence,
+        exp(sum(DISTINCT ln(greatest(1 - confidence, 1e-6)))) AS doubt, max(fired) AS fired, max(heeded) AS heeded,
+        max(ignored) AS ignored
+    FROM cues LEFT JOIN LATERAL unnest(seen_on) AS day ON true
+    WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+) AS o
+WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(newer)s
+"""
+LOCATE = """
+SELECT s.uri, s.source_id, m.ordinal, m.memory_id, m.occurred_at
+FROM sources s LEFT JOIN memories m ON m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    AND m.kind = 'message' AND m.valid_until IS NULL AND m.ordinal = ANY(%(ordinals)s::int[])
+WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
+    AND s.uri = ANY(%(sessions)s::text[])
+"""
+
+
+class Located(NamedTuple):
+    """The stored sessions and turns that evidence names."""
+
+    sessions: Mapping[str, UUID]
+    turns: Mapping[tuple[str, int], tuple[UUID, datetime | None]]
+
+    def of(self, cue: NewCue) -> tuple[Evidence, ...]:
+        """Returns the evidence of a cue with the ids of its sources and turns."""
+        return tuple(self._of(item) for item in cue.evidence)
+
+    def _of(self, item: Evidence) -> Evidence:
+        turn_id, at = self.turns.get((item.session, -1 if item.ordinal is None else item.ordinal), (None, None))
+        return replace(
+            item,
+            source_id=item.source_id or self.sessions.get(item.session),
+            memory_id=item.memory_id or turn_id,
+            at=item.at or at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The conditions of a list of cues; an empty one is none."""
+
+    kinds: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    action_type: str = ""
+    """A type, or the first level of several."""
+    session: str = ""
+    """The id of a session, as its writer names it or as it is stored."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CueRow:
+    """A cue that is ready to be written beside its memory."""
+
+    memory_id: UUID
+    cue: NewCue
+    model: str
+    """The name of the model of its vectors; empty without any."""
+    vectors: bytes | None
+    now: datetime
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The row in the form that `jsonb_populate_recordset` reads."""
+        cue = self.cue
+        days = days_of(cue.evidence)
+        first = min((item.at for item in cue.evidence if item.at), default=self.now)
+        return {
+            **{name: getattr(cue, name) for name in ("confidence", "consequence", "scope", "quote", "trust", "origin")},
+            "memory_id": self.memory_id,
+            "cue_kind": cue.kind,
+            "details": dict(cue.details),
+            "state": cue.origin if cue.origin == "proposed" else ACTIVE,
+            "action_types": cue.action_types,
+            "files": cue.files,
+            "seen_on": days,
+            "model": self.model,
+            "vectors": None if self.vectors is None else as_bytea(self.vectors),
+            "valid_from": in_utc(cue.valid_from or first),
+            "valid_until": None if cue.valid_until is None else in_utc(cue.valid_until),
+        }
+
+
+async def revised(session: Session) -> int:
+    """Counts up the revision of the workspace's cues; other writers of them wait for this transaction."""
+    return int(await session.value(BUMP))
+
+
+async def revision_of(session: Session) -> int:
+    """Returns the revision of the workspace's cues; 0 without any."""
+    return int(await session.value(REVISION))
+
+
+async def located(session: Session, cues: Sequence[NewCue]) -> Located:
+    """Returns the stored sessions and turns that the evidence of these cues names."""
+    items = [item for cue in cues for item in cue.evidence if item.session]
+    ordinals = {item.ordinal for item in items if item.ordinal is not None}
+    values = {"sessions": sorted({item.session for item in items}), "ordinals": sorted(ordinals)}
+    rows = await session.rows(LOCATE, values) if items else []
+    turns = {(row.uri, row.ordinal): (row.memory_id, row.occurred_at) for row in rows if row.memory_id is not None}
+    return Located({row.uri: row.source_id for row in rows}, turns)
+
+
+async def insert(session: Session, rows: Sequence[CueRow], revision: int) -> None:
+    """Writes cues beside their memories, or unites them with the known ones; adds their evidence."""
+    await session.execute(INSERT, {"rows": as_json([row.json for row in _each_once(rows)]), "revision": revision})
+    evidence = [
+        {**asdict(item), "memory_id": row.memory_id, "turn_id": item.memory_id}
+        for row in rows
+        for item in row.cue.evidence
+    ]
+    if evidence:
+        await session.execute(ADD_EVIDENCE, {"rows": as_json(evidence)})
+
+
+def _each_once(rows: Sequence[CueRow]) -> Sequence[CueRow]:
+    return list({row.memory_id: row for row in rows}.values())
+
+
+async def edit(session: Session, row: CueRow, revision: int) -> None:
+    """Gives a stored cue new values beside those of its memory."""
+    await session.execute(EDIT, {"rows": as_json([row.json]), "revision": revision})
+
+
+async def read(session: Session, ids: Sequence[UUID]) -> dict[UUID, Cue]:
+    """Returns these cues, of any state, by their ids."""
+    return {row.cue_id: cue_of(row) for row in await session.rows(READ, {"ids": list(ids)})} if ids else {}
+
+
+async def of_source(session: Session, source_id: UUID) -> list[Cue]:
+    """Returns the cues that have evidence in this source, the oldest first."""
+    return [cue_of(row) for row in await session.rows(OF_SOURCE, {"source_id": source_id})]
+
+
+async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] | None, limit: int) -> list[Cue]:
+    """Returns the cues that meet every condition, the newest first."""
+    values: dict[str, Any] = {name: getattr(asked, name) for name in Asked.__slots__}
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+    if after is not None:
+        values |= {"after": after[0], "after_id": after[1]}
+    where = " AND ".join(
+        ["c.workspace_id = %(workspace_id)s", *(CONDITIONS[name] for name in values if name in CONDITIONS)]
+    )
+    statement = (
+        f"SELECT {COLUMNS} FROM {JOINED} WHERE {where} ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s"  # noqa: S608 - constants
+    )
+    return [cue_of(row) for row in await session.rows(statement, {**values, "limit": limit})]
+
+
+async def newer(session: Session, revision: int) -> list[Row]:
+    """Returns what activation matches of the cues that were written after this revision."""
+    return await session.rows(NEWER, {"revision": revision})
+
+
+async def lacking(session: Session, model: str, *, limit: int) -> list[Row]:
+    """Returns cues that have no vectors of this model."""
+    return await session.rows(LACKING, {"model": model, "limit": limit})
+
+
+async def set_vectors(session: Session, model: str, vectors: Mapping[UUID, bytes], revision: int) -> None:
+    """Stores the vectors of cues."""
+    rows = [{"memory_id": memory_id, "vectors": as_bytea(value)} for memory_id, value in sorted(vectors.items())]
+    await session.execute(SET_VECTORS, {"rows": as_json(rows), "model": model, "revision": revision})
+
+
+async def set_state(
+    session: Session,
+    ids: Sequence[UUID],
+    state: str,
+    revision: int,
+    *,
+    superseded_by: UUID | None = None,
+    valid_until: datetime | None = None,
+) -> int:
+    """Gives cues a state; one that is superseded names its successor, and the moment until which it held."""
+    if state == SUPERSEDED and superseded_by is None:
+        raise ValueError("a superseded cue names its successor")
+    values = {"ids": list(ids), "state": state, "superseded_by": superseded_by, "valid_until": valid_until}
+    return await session.execute(SET_STATE, {**values, "revision": revision})
+
+
+async def dispute(session: Session, one: UUID, other: UUID) -> None:
+    """Notes that two cues contradict each other, and that it is not clear which one holds."""
+    for memory_id, opposed in ((one, other), (other, one)):
+        await session.execute(DISPUTE, {"ids": [memory_id], "others": [opposed]})
+
+
+async def merge(session: Session, ids: Sequence[UUID], newer_id: UUID, revision: int) -> None:
+    """Gives a cue the evidence, the days and the confidence of others."""
+    await session.execute(MOVE_EVIDENCE, {"ids": list(ids), "newer": newer_id})
+    await session.execute(SUM_UP, {"ids": list(ids), "newer": newer_id, "revision": revision})
+
+
+async def drop_evidence(session: Session, source_id: UUID, ordinals: Sequence[int] | None = None) -> list[UUID]:
+    """Deletes the evidence in a source, or in these turns of it; returns the extracted cues that have none left."""
+    values = {"source_id": source_id, "ordinals": None if ordinals is None else list(ordinals)}
+    touched = sorted(set(await session.column(DROP_SOURCE, values)))
+    return await session.column(UNSUPPORTED, {"ids": touched}) if touched else []
+
+
+def cue_of(row: Row) -> Cue:
+    """Returns the cue of a row with COLUMNS."""
+    values = {name: getattr(row, name) for name in Cue.__slots__}
+    lists = {name: tuple(values[name]) for name in ("action_types", "files", "tags", "seen_on", "disputed_by")}
+    return Cue(**{**values, **lists, "evidence": msgspec.convert(row.evidence, tuple[Evidence, ...])})
+
+
+OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
+SAVE_TYPE = """
+INSERT INTO action_types (workspace_id, name, examples) VALUES (%(workspace_id)s, %(name)s, %(examples)s::text[])
+ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = now()
+"""
+REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
+
+
+async def own_types(session: Session) -> dict[str, tuple[str, ...]]:
+    """Returns the examples of the workspace's own action types, by name."""
+    return {row.name: tuple(row.examples) for row in await session.rows(OWN_TYPES)}
+
+
+async def save_type(session: Session, name: str, examples: Sequence[str]) -> None:
+    """Stores an action type of the workspace."""
+    await session.execute(SAVE_TYPE, {"name": name, "examples": list(examples)})
+
+
+async def remove_type(session: Session, name: str) -> bool:
+    """Removes an action type of the workspace; returns False if it has none of this name."""
+    return bool(await session.execute(REMOVE_TYPE, {"name": name}))
