@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from app.cues.outcomes import infer_outcomes
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound, check
@@ -78,6 +79,7 @@ async def save_run(session: Session, run: NewRun, *, known_first: bool = False) 
         await memories.lock(session, held)
         await store.judge(session, held, known_first=known_first)
     await judgements.note_run(session, run.run_id, in_run(run.run_id, saved))
+    await infer_outcomes(session, run.run_id, output=saved.output, score=saved.final_score)
     return saved, is_new
 
 

@@ -14,7 +14,7 @@ DROP = {
         {"session": "session-47", "message": 12, "quote": "never drop columns directly", "at": "2026-03-01T10:00:00Z"}
     ],
 }
-OTHERS = [
+OTHERS: list[dict[str, Any]] = [
     {"kind": "preference", "trigger": "writing the README", "lesson": "Use plain sentences.", "consequence": 0.1},
     {"kind": "procedure", "trigger": "publishing a release", "lesson": "Tag it after the tests are green."},
     {
@@ -129,6 +129,25 @@ async def test_an_outcome_changes_the_counts_and_the_score(client: httpx.AsyncCl
         f"/api/activations/{found['activation_id']}/outcome", json={"heeded": [found["activation_id"]]}
     )
     assert (wrong.status_code, "did not tell" in wrong.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("output", "counts"),
+    [
+        ("The column is deprecated first; we remove it one release later, never in production directly.", (1, 0)),
+        ("Done: drop columns directly in production.", (0, 1)),
+        ("I painted the fence.", (0, 0)),
+    ],
+)
+async def test_the_end_of_a_run_shows_what_was_heeded(
+    client: httpx.AsyncClient, output: str, counts: tuple[int, int]
+) -> None:
+    (cue,) = await stored(client, DROP)
+    await fired(client, "drop the column", run_id="run-1")
+    ended = await client.post("/api/runs", json={"run_id": "run-1", "task": "drop it", "output": output})
+    assert ended.status_code < 300, ended.text
+    stands = (await client.get(f"/api/cues/{cue}")).json()
+    assert (stands["heeded"], stands["ignored"]) == counts
 
 
 async def test_an_own_action_type_and_a_file_bring_a_cue_up(client: httpx.AsyncClient) -> None:
