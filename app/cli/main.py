@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import cases, database, ingestion, learning, recalls, serving, sessions
+from app.cli import cases, cues, database, ingestion, learning, recalls, serving, sessions
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -20,8 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for room in (serving, ingestion, sessions, recalls, cases, learning, database):
+for room in (serving, ingestion, sessions, recalls, cases, cues, learning, database):
     app.registered_commands += room.commands.registered_commands
+app.add_typer(cues.cue_commands, name="cue")
 
 
 def _show_version(*, wanted: bool) -> None:

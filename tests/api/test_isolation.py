@@ -11,6 +11,7 @@ PRIVATE = "The zebra protocol was judged and failed."
 OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
 Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
+CUE = {"kind": "correction", "trigger": "feeding the zebra", "lesson": "Give the zebra hay only."}
 ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
     ("GET", "/api/memories/{memory_id}"): lambda client, known: client.get(f"/api/memories/{known['id']}"),
@@ -90,6 +91,27 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/graph"): lambda client, _: client.get("/api/graph"),
     ("GET", "/api/cases"): lambda client, _: client.get("/api/cases"),
     ("GET", "/api/cases/{case}"): lambda client, _: client.get("/api/cases/zebra"),
+    ("POST", "/api/cues"): lambda client, _: client.post("/api/cues", json=CUE),
+    ("GET", "/api/cues"): lambda client, _: client.get("/api/cues"),
+    ("GET", "/api/cues/{cue_id}"): lambda client, known: client.get(f"/api/cues/{known['cue_id']}"),
+    ("PATCH", "/api/cues/{cue_id}"): lambda client, known: client.patch(
+        f"/api/cues/{known['cue_id']}", json={"lesson": "ours"}
+    ),
+    ("DELETE", "/api/cues/{cue_id}"): lambda client, known: client.delete(f"/api/cues/{known['cue_id']}"),
+    ("POST", "/api/cues/{cue_id}/retire"): lambda client, known: client.post(f"/api/cues/{known['cue_id']}/retire"),
+    ("POST", "/api/cues/{cue_id}/restore"): lambda client, known: client.post(f"/api/cues/{known['cue_id']}/restore"),
+    ("POST", "/api/cues:merge"): lambda client, known: client.post(
+        "/api/cues:merge", json={"ids": [known["id"]], "into": known["cue_id"]}
+    ),
+    ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
+    ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
+        f"/api/activations/{known['activation_id']}/outcome", json={}
+    ),
+    ("GET", "/api/action-types"): lambda client, _: client.get("/api/action-types"),
+    ("PUT", "/api/action-types/{name}"): lambda client, _: client.put(
+        "/api/action-types/feeding", json={"examples": ["feed it"]}
+    ),
+    ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
     ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
     ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
     ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
@@ -111,7 +133,11 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace_name
     rated = await client.post(f"/api/memories/{ours['id']}/feedback", json={"rating": -1})
     gone = (await client.post("/api/memories", json={"kind": "note", "body": "Zebra, deleted."})).json()["ids"][0]
     await client.post("/api/memories:delete", json={"ids": [gone]})
+    cue = (await client.post("/api/cues", json=CUE)).json()["id"]
+    fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
     ours |= {
+        "cue_id": cue,
+        "activation_id": fired["activation_id"],
         "observation_id": observed.json()["observation_id"],
         "feedback_id": rated.json()["rating"]["feedback_id"],
         "deleted_id": gone,

@@ -1,0 +1,221 @@
+"""`cue add`, `cue list`, `activate`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.cues.activate import Activation
+    from app.cues.cue import Cue, NewCue
+    from app.cues.keep import Kept
+    from app.wiring import Services
+    from app.workspaces.workspace import Workspace
+
+FilesOption = Annotated[
+    list[str] | None, typer.Option("--file", help="A file that it touches or is about; can be given again.")
+]
+
+commands = typer.Typer()
+cue_commands = typer.Typer(help="Store and list cues: what sessions taught.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CueOptions:
+    """The options of a cue."""
+
+    kind: Annotated[str, typer.Option("--kind", help="correction, preference, precedent, procedure, …")] = "correction"
+    consequence: Annotated[str, typer.Option("--consequence", help="low, medium, high, severe, or 0 to 1.")] = "medium"
+    scope: Annotated[str, typer.Option("--scope", help="project or user.")] = "project"
+    quote: Annotated[str, typer.Option("--quote", help="The words that say so.")] = ""
+    session: Annotated[str, typer.Option("--session", help="The session in which it was said.")] = ""
+    file: Annotated[list[str] | None, typer.Option("--file", help="A file that it is about; can be given again.")] = (
+        None
+    )
+
+
+@cue_commands.command("add")
+@expanded
+def add(
+    trigger: Annotated[str | None, typer.Argument(help="When the lesson applies.")] = None,
+    lesson: Annotated[str | None, typer.Argument(help="What to do then.")] = None,
+    *,
+    options: CueOptions,
+    from_file: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="JSON lines, each as `POST /api/cues` takes it.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Store a cue, or those of a file. Known text is not stored twice.
+
+    Changes: the cues of the workspace.
+    """
+    if (trigger is None or lesson is None) == (from_file is None):
+        raise typer.BadParameter("give TRIGGER and LESSON, or --from FILE", param_hint="TRIGGER")
+    cues = _one(trigger or "", lesson or "", options) if from_file is None else _read(from_file)
+
+    async def work(services: "Services", target: "Workspace") -> "Kept":
+        # SQLAlchemy: see `app.cli`.
+        from app.cues.keep import add_cues  # noqa: PLC0415
+        from app.memories.remember import Door  # noqa: PLC0415
+
+        mask = services.settings.mask_secrets
+        return await add_cues(Door(services.database, services.counter, target, mask, services.provider), cues)
+
+    kept = in_workspace(workspace, work)
+    for item in kept.rejected:
+        typer.echo(f"cue {item.index + 1}: {item.reason}", err=True)
+    for cue_id in kept.ids:
+        if cue_id is not None:
+            typer.echo(str(cue_id))
+    if kept.rejected:
+        raise typer.Exit(1)
+
+
+def _one(trigger: str, lesson: str, options: CueOptions) -> "Sequence[NewCue]":
+    from app.cues.cue import CONSEQUENCES, Evidence, NewCue  # noqa: PLC0415 - see `app.cli`
+
+    try:
+        consequence = CONSEQUENCES.get(options.consequence)
+        consequence = float(options.consequence) if consequence is None else consequence
+    except ValueError:
+        raise typer.BadParameter("is low, medium, high, severe, or 0 to 1", param_hint="--consequence") from None
+    evidence = (Evidence(session=options.session, quote=options.quote),) if options.session or options.quote else ()
+    return [
+        NewCue(
+            kind=options.kind,
+            trigger=trigger,
+            lesson=lesson,
+            consequence=consequence,
+            scope=options.scope,
+            quote=options.quote,
+            evidence=evidence,
+            files=tuple(options.file or ()),
+        )
+    ]
+
+
+def _read(path: Path) -> "Sequence[NewCue]":
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    from app.api.cues import CueInput  # noqa: PLC0415 - the same
+
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error}", param_hint="--from") from error
+    cues = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            cues += [msgspec.json.decode(line, type=CueInput).cue()] if line.strip() else []
+        except msgspec.MsgspecError as error:
+            raise typer.BadParameter(f"line {number} of {path} is no cue: {error}", param_hint="--from") from error
+    return cues
+
+
+@cue_commands.command("list")
+def list_(
+    *,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only this kind; can be given again.")] = None,
+    state: Annotated[list[str] | None, typer.Option("--state", help="active, proposed, retired or superseded.")] = None,
+    action_type: Annotated[str, typer.Option("--action-type", help="Only of this action type, or its area.")] = "",
+    session: Annotated[str, typer.Option("--session", help="Only with evidence in this session.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Only with this in trigger or lesson.")] = "",
+    limit: Annotated[int, typer.Option("--limit", help="Cues at most.")] = 50,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the cues of the workspace, the newest first.
+
+    Changes nothing.
+    """
+
+    async def work(services: "Services", target: "Workspace") -> "Sequence[Cue]":
+        # SQLAlchemy: see `app.cli`.
+        from app.cues.keep import list_cues  # noqa: PLC0415
+        from app.cues.store import Asked  # noqa: PLC0415
+
+        asked = Asked(
+            kinds=tuple(kind or ()), states=tuple(state or ()), action_type=action_type, session=session, text=text
+        )
+        return await list_cues(services.database, workspace=target, asked=asked, limit=limit)
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        _print_json(found)
+        return
+    for cue in found:
+        counts = f"fired {cue.fired}, heeded {cue.heeded}, ignored {cue.ignored}"
+        typer.echo(f"{cue.cue_id}  {cue.kind} ({cue.state}; {counts})\n  {cue.trigger}\n  → {cue.lesson}")
+
+
+@commands.command()
+def activate(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="What you are about to do.")],
+    *,
+    file: Annotated[
+        list[str] | None, typer.Option("--file", help="A file that it touches; can be given again.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Who asks.")] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None,
+    budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 400,
+    as_of: Moment = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print each component of each cue's score.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the `## Before you act` section for a plan: what was learnt about it.
+
+    Changes: nothing but the log of activations and the counts of fired cues.
+    """
+
+    async def work(services: "Services", target: "Workspace") -> "Activation":
+        # SQLAlchemy and numpy: see `app.cli`.
+        from app.cues.activate import PlanAsked, activate  # noqa: PLC0415
+
+        return await activate(
+            services.database,
+            services.provider,
+            services.counter,
+            workspace=target,
+            asked=PlanAsked(
+                plan=plan,
+                files=tuple(file or ()),
+                agent=agent,
+                run_id=run_id,
+                budget_tokens=budget,
+                as_of=in_utc(as_of),
+            ),
+            mask=services.settings.mask_secrets,
+        )
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        _print_json(found)
+        return
+    typer.echo(found.markdown or "nothing that was learnt applies", nl=not found.markdown)
+    if explain:
+        for cue in found.cues:
+            parts = ", ".join(f"{name} {value:+.2f}" for name, value in cue.explain.items())
+            typer.echo(f"\n{cue.score:.3f}  {cue.lesson}\n       {parts}")
+    if found.degraded:
+        typer.echo(f"priors: by words alone: {found.degraded}", err=True)
+
+
+def _print_json(found: object) -> None:
+    """Prints cues or an activation as the HTTP interface answers them."""
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    from app.api.cues import ActivationView, CueView  # noqa: PLC0415 - the same
+    from app.api.schemas import converted  # noqa: PLC0415 - the same
+    from app.cues.activate import Activation  # noqa: PLC0415 - the same
+
+    shown: object = (
+        converted(found, ActivationView) if isinstance(found, Activation) else converted(found, list[CueView])
+    )
+    typer.echo(msgspec.json.encode(shown).decode())
