@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from app.api.server import address, bound_socket, serve
 from app.cli.running import configure_log
@@ -27,22 +27,30 @@ REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "screenshots"
 IMAGES = REPOSITORY / "docs" / "images"
 SHOWN = {"search-light-1280": "panel-memories.png", "ask-dark-1280": "panel-ask.png"}
-MAP_PATIENCE = 900.0
-"""Seconds that the first map may take on a busy machine."""
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
+UNLIMITED = httpx.Timeout(None)
+"""A busy machine takes as long as it takes."""
+QUIET = """() => {
+    const map = document.querySelector('.map canvas');
+    const drawn = map === null || map.width === map.clientWidth;
+    return drawn && document.querySelector('.loading, .working, .stale, [aria-busy=true]') === null;
+}"""
+"""Tells that nothing is loading any more and that the map is drawn."""
+PANE = ".pane-detail h2"
 VIEWS = {
-    "memories": "/",
-    "memory": "/?memory={memory}",
-    "search": "/?q=which+sources+count+for+the+judge&memory={memory}&min_score=4",
-    "review": "/review",
-    "quarantine": "/review?tab=quarantined",
-    "graph": "/graph",
-    "runs": "/runs",
-    "run": "/runs?run=run-024",
-    "recalls": "/recalls",
-    "ask": "/ask?q=scout+actors+results+BADs+Russia&agent=director",
-    "health": "/status",
+    "memories": ("/", ".row"),
+    "memory": ("/?memory={memory}", PANE),
+    "search": ("/?q=which+sources+count+for+the+judge&memory={memory}&min_score=4", PANE),
+    "review": ("/review", ".case"),
+    "quarantine": ("/review?tab=quarantined", ".case"),
+    "graph": ("/graph", ".member"),
+    "runs": ("/runs", ".run"),
+    "run": ("/runs?run=run-024", PANE),
+    "recalls": ("/recalls", ".row"),
+    "ask": ("/ask?q=scout+actors+results+BADs+Russia&agent=director", ".hits li"),
+    "health": ("/status", ".ingestions li"),
 }
+"""The address of each view, and what is on the page once its content is there."""
 
 
 @asynccontextmanager
@@ -57,7 +65,7 @@ async def seeded_service() -> AsyncIterator[str]:
             listening = bound_socket(settings)
             serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
             await ready.wait()
-            async with httpx.AsyncClient(base_url=address(listening), timeout=120) as client:
+            async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED) as client:
                 await seed(client, examples(REPOSITORY))
             yield address(listening)
             stop.set()
@@ -66,7 +74,7 @@ async def seeded_service() -> AsyncIterator[str]:
 
 async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
-    async with httpx.AsyncClient(base_url=where, timeout=MAP_PATIENCE) as client:
+    async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED) as client:
         given = (await client.get("/api/runs/run-024")).json()["given"]
         (await client.get("/api/graph")).raise_for_status()
     for theme in ("light", "dark"):
@@ -74,16 +82,15 @@ async def shoot(browser: Browser, where: str) -> None:
             context = await browser.new_context(
                 viewport={"width": width, "height": height}, color_scheme=theme, device_scale_factor=1
             )  # fmt: skip
+            context.set_default_timeout(0)  # none
             tab = await context.new_page()
-            for name, path in VIEWS.items():
-                await _shoot(tab, where + path.format(memory=given[0]["id"]), f"{name}-{theme}-{size}")
+            for name, (path, there) in VIEWS.items():
+                await tab.goto(where + path.format(memory=given[0]["id"]))
+                await tab.locator(there).first.wait_for()
+                await tab.wait_for_load_state("networkidle")
+                await tab.wait_for_function(QUIET)
+                await tab.screenshot(path=FOLDER / f"{name}-{theme}-{size}.png")
             await context.close()
-
-
-async def _shoot(tab: Page, url: str, name: str) -> None:
-    await tab.goto(url)
-    await tab.wait_for_load_state("networkidle")
-    await tab.screenshot(path=FOLDER / f"{name}.png")
 
 
 def keep_for_the_documents() -> None:

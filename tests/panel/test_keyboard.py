@@ -76,7 +76,9 @@ async def test_the_focus_goes_to_what_is_opened_and_back(
     await stored(api, *NOTES)
     for run in ("first", "second"):
         await api.post("/api/runs", json={"run_id": run, "task": f"The {run} task"})
-    for path, title in (("/", "Lesson B"), ("/graph", "Lesson B"), ("/runs", "The first task")):
+        await api.post("/api/search", json={"query": f"The {run} query"})
+    titles = {"/": "Lesson B", "/graph": "Lesson B", "/runs": "The first task", "/recalls": "The first query"}
+    for path, title in titles.items():
         page = await open_panel(path, size=size)
         line = page.locator("a.row, .member a, a.run-link", has_text=title)
         await line.focus()

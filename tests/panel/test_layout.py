@@ -13,12 +13,13 @@ from tests.panel.test_memories import stored
 from tests.panel.test_review import disliked
 
 VIEWS = ("/", "/?q=sources", "/review", "/review?tab=quarantined", "/graph", "/runs", "/runs?run=run-024",
-         "/ask?q=sources+and+method", "/status")  # fmt: skip
+         "/recalls", "/ask?q=sources+and+method", "/status")  # fmt: skip
 READY = {
     "/": ".row",
     "/review": ".case",
     "/graph": ".member",
     "/runs": ".run",
+    "/recalls": ".row",
     "/ask": ".hits li",
     "/status": ".ingestions li",
 }
@@ -52,8 +53,9 @@ async def filled(open_panel: Open, view: str, within: str, **options: Any) -> Pa
 
 
 @pytest.mark.parametrize("view", VIEWS)
-async def test_no_view_scrolls_away(open_panel: Open, mapped: str, view: str) -> None:
+async def test_no_view_scrolls_away_and_pointers_hit_every_target(open_panel: Open, mapped: str, view: str) -> None:
     page = await filled(open_panel, view, mapped)
+    assert await page.evaluate(TARGETS, LEAST_TARGET) == []
     for size in (WIDE, NARROW):
         await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
         heights = await page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
@@ -80,24 +82,31 @@ async def test_the_navigation_breaks_no_word(open_panel: Open, width: int) -> No
     assert width <= 760 or nav["x"] + nav["width"] <= workspace["x"]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: str, view: str) -> None:
+async def test_nothing_is_cut_off_on_a_narrow_page(open_panel: Open, mapped: str) -> None:
+    page = await filled(open_panel, "/status", mapped)
+    times = page.get_by_role("region", name="Response times")
+    for width in (1101, 800, 390):
+        await page.set_viewport_size({"width": width, "height": 800})
+        sizes = await times.evaluate("element => [element.scrollWidth - element.clientWidth, element.clientWidth]")
+        assert sizes[0] == 0, (width, sizes)
+    page = await filled(open_panel, "/review", mapped, size=NARROW)
+    for tab in await page.get_by_role("navigation", name="Lists to review").get_by_role("link").all():
+        assert await tab.evaluate(LINES) == 1
+    said = page.get_by_label("Comments").locator("time").first
+    await expect(said).to_have_text(re.compile("2026"))
+    await expect(said).to_be_visible()
+
+
+async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: str) -> None:
     context = await browser.new_context(viewport=NARROW, has_touch=True, is_mobile=True)  # type: ignore[arg-type] # a mapping with the two that it takes
     page = await context.new_page()
-    path, _ = parted(view)
-    await page.goto(f"{server}{view}{'&' if '?' in view else '?'}workspace={mapped}")
-    await expect(page.locator(READY[path] if "run=" not in view else ".pane-detail h2").first).to_be_visible(
-        timeout=60_000
-    )
-    assert await page.evaluate(TARGETS, LEAST_TARGET) == []
-    await context.close()
-
-
-async def test_pointers_hit_every_target(open_panel: Open, mapped: str) -> None:
     for view in VIEWS:
-        page = await filled(open_panel, view, mapped)
+        path, _ = parted(view)
+        await page.goto(f"{server}{view}{'&' if '?' in view else '?'}workspace={mapped}")
+        there = READY[path] if "run=" not in view else ".pane-detail h2"
+        await expect(page.locator(there).first).to_be_visible(timeout=60_000)
         assert await page.evaluate(TARGETS, LEAST_TARGET) == [], view
-        await page.close()
+    await context.close()
 
 
 async def test_titles_are_told_to_fingers(browser: Browser, server: str, mapped: str) -> None:
@@ -165,6 +174,13 @@ async def test_the_empty_pane_has_an_overview(open_panel: Open, mapped: str) -> 
     await page.go_back()
     await overview.locator(".point").first.click()
     await expect(page.get_by_label("Run", exact=True).locator("h2")).to_be_visible()
+
+
+async def test_the_overview_of_an_empty_workspace_counts_nothing(open_panel: Open) -> None:
+    page = await open_panel()
+    await expect(page.get_by_role("heading", name="This workspace has no memories yet")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    await expect(page.get_by_label("Overview")).to_have_text("")
 
 
 async def test_the_overview_says_how_to_remove_the_examples(open_panel: Open, api: httpx.AsyncClient) -> None:

@@ -1,10 +1,14 @@
 """The log of recalls in the panel, and the way from it to Ask and back to runs."""
 
 import re
+from uuid import UUID
 
 import httpx
 from playwright.async_api import expect
 
+from app.retrieval.log import log_imported
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from tests.panel.conftest import Open
 from tests.panel.test_memories import asked, stored
 
@@ -51,6 +55,40 @@ async def test_a_run_says_which_recalls_found_nothing(open_panel: Open, api: htt
     await expect(page.locator(".row")).to_have_count(1)
     page = await open_panel("/runs", {"run": "r2"})
     await expect(page.get_by_text("No recall names this run.")).to_be_visible()
+
+
+async def test_keys_walk_the_log(open_panel: Open, api: httpx.AsyncClient) -> None:
+    for query in ("pumps", "violins"):
+        (await api.post("/api/search", json={"query": query})).raise_for_status()
+    page = await open_panel("/recalls")
+    await expect(page.locator(".row")).to_have_count(2)
+    heading = page.locator(".pane-detail h2")
+    for key, query in (("j", "violins"), ("j", "pumps"), ("j", "pumps"), ("k", "violins")):
+        await page.keyboard.press(key)
+        await expect(heading).to_have_text(query)
+        await expect(page.locator(".row", has_text=query)).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(heading).to_have_count(0)
+    await expect(page.locator(".row", has_text="violins")).to_be_focused()
+    await page.keyboard.press("/")
+    await page.keyboard.type("pumps")
+    await expect(page.locator(".row")).to_have_count(1)
+
+
+async def test_an_imported_recall_has_no_score(
+    open_panel: Open, api: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    ids = [UUID(memory_id) for memory_id in await stored(api, NOTE)]
+    async with services.database.session(workspace) as session:
+        await log_imported(session, "old-1", task="Market of 2024", agent="scout", ids=ids)
+    page = await open_panel("/runs", {"run": "old-1"})
+    hit = page.locator(".pane-detail .hits > li")
+    await expect(hit).to_have_text("Register")
+    await page.get_by_role("link", name="Recalls", exact=True).click()
+    await page.locator(".row", has_text="Market of 2024").click()
+    await expect(hit).to_have_text("Register")
+    await expect(page.locator(".pane-detail .row-facts")).to_have_text(re.compile(r"^importscoutold-1\d+ \w+ 2026"))
+    await expect(page.get_by_role("heading", name="Parameters")).to_have_count(0)
 
 
 async def test_ask_says_how_large_the_budget_must_be(open_panel: Open, api: httpx.AsyncClient) -> None:

@@ -1,10 +1,11 @@
 """Text from memories is never run; the key stays where it belongs; everybody can read the page."""
 
 import asyncio
-import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -27,11 +28,16 @@ RUN = "javascript:window.broken=1"
 VIEWS = [
     ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
     ("/review", {}), ("/review", {"tab": "quarantined"}), ("/graph", {}), ("/graph", {"colour": "quality"}),
-    ("/graph", {"memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}),
+    ("/graph", {"memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}), ("/recalls", {}),
     ("/ask", {"q": "which sources count for the judge"}), ("/status", {}),
 ]  # fmt: skip
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+COLOURS = {"type": "rule", "values": ["color-contrast"]}
+PASSES: tuple[tuple[Any, Literal["light", "dark"], Any], ...] = (
+    (WIDE, "light", RULES), (WIDE, "dark", COLOURS), (NARROW, "dark", RULES),
+)  # fmt: skip
+FOLLOWED = """async (rules) =>
+    (await axe.run(document, {runOnly: rules, resultTypes: ['violations']})).violations"""
 
 
 async def hostile_elsewhere(api: httpx.AsyncClient) -> None:
@@ -49,7 +55,9 @@ async def hostile_elsewhere(api: httpx.AsyncClient) -> None:
     (await api.post("/api/memories:delete", json={"ids": [trash]})).raise_for_status()
 
 
-async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient) -> None:
+async def test_stored_text_is_never_run(
+    open_panel: Open, api: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
     observation = {"narrative": ATTACK + LINKS, "facts": [ATTACK, LINKS, f"[wiggum] {ATTACK}"], "verdict": ATTACK[:90]}
     hostile = {
         "kind": "observation", "title": ATTACK, "tags": [ATTACK[:60]], "observation": observation,
@@ -62,6 +70,7 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
     await api.post(f"/api/memories/{ids[0]}/feedback", json={"rating": -1, "comment": LINKS})
     await hostile_elsewhere(api)
     requests: list[str] = []
+    page = await open_panel("/status", requests=requests)
     for path, params, there in (
         ("/", {"memory": ids[0]}, ".pane-detail h2"),
         ("/", {"memory": ids[1]}, ".pane-detail h2"),
@@ -73,12 +82,12 @@ async def test_stored_text_is_never_run(open_panel: Open, api: httpx.AsyncClient
         ("/ask", {"q": f"window broken {ATTACK}"}, ".hits > li"),
         ("/status", {}, ".ingestions > li"),
     ):
-        page = await open_panel(path, params, requests=requests)
+        await page.goto(f"{server}{path}?{urlencode({**params, 'workspace': workspace_name})}")
         await expect(page.locator(there).first).to_be_visible()
         await page.wait_for_load_state("networkidle")
-        for link in await page.locator("main a").all():
-            href = await link.get_attribute("href")
-            assert href is not None
+        for href in await page.locator("main a").evaluate_all(
+            "links => links.map((link) => link.getAttribute('href'))"
+        ):
             assert href.startswith(("/", "https://example.org/"))
             assert not href.startswith("//")
         assert (
@@ -115,14 +124,16 @@ async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api:
 
 
 async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
-    open_panel: Open, services: Services, settings: Settings, seeded: str, complaints: list[str]
+    open_panel: Open, services: Services, settings: Settings, api: httpx.AsyncClient, complaints: list[str]
 ) -> None:
-    guarded = replace(services, settings=replace(settings, api_key="s3cret", embedded_worker=False))
+    (await api.post("/api/reports", json={"path": "notes/a.md", "content": INJECTION})).raise_for_status()
+    keys = replace(settings, api_key="s3cret", admin_key="adm1n", embedded_worker=False)
+    guarded = replace(services, settings=keys)
     stop, ready = asyncio.Event(), asyncio.Event()
     listening = bound_socket(settings)
     serving = asyncio.create_task(serve(guarded, listening, stop=stop, on_ready=lambda _: ready.set()))
     await ready.wait()
-    page = await open_panel(within=seeded, where=address(listening))
+    page = await open_panel("/review", {"tab": "quarantined"}, where=address(listening))
     heading = page.get_by_role("heading", name="This service needs an API key")
     await expect(heading).to_be_visible()
     await page.get_by_label("API key").fill("wrong")
@@ -130,15 +141,28 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     await expect(page.get_by_text("That key was refused.")).to_be_visible()
     await page.get_by_label("API key").fill("s3cret")
     await page.keyboard.press("Enter")
-    await expect(page.locator(".row").first).to_be_visible()
+    cases, release = page.locator(".case"), page.get_by_role("button", name="Release")
+    await expect(cases).to_have_count(1)
     assert await page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
     await page.reload()
-    await expect(page.locator(".row").first).to_be_visible()
+    await page.get_by_label("Select all 1").check()
+    await release.click()
+    await expect(page.locator(".notice", has_text="Nothing was released")).to_contain_text("PRIORS_ADMIN_KEY")
+    await expect(cases).to_have_count(1)
+    await page.get_by_role("button", name="Settings").click()
+    await page.get_by_role("button", name="Enter another API key").click()
+    await page.get_by_label("API key").fill("adm1n")
+    await page.keyboard.press("Enter")
+    await page.get_by_label("Select all 1").check()
+    await release.click()
+    await expect(page.get_by_role("heading", name="Nothing is quarantined")).to_be_visible()
+    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    await expect(cases).to_have_count(1)
     await page.context.close()
     stop.set()
     await serving
     listening.close()
-    assert all("401" in complaint for complaint in complaints)
+    assert {re.findall(r"status of (\d+)", complaint)[0] for complaint in complaints} == {"401", "403"}
     complaints.clear()
 
 
@@ -151,10 +175,16 @@ def axe(repository: Path) -> str:
     return path.read_text()
 
 
-async def violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:
+async def violations(page: Page, axe: str) -> list[tuple[Any, ...]]:
+    """What breaks a rule at both widths and in both themes; a theme changes colours alone."""
     await page.evaluate(axe)
-    found = await page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    return [(item["id"], [node["html"] for node in item["nodes"][:3]]) for item in found["violations"]]
+    found: list[tuple[Any, ...]] = []
+    for size, theme, rules in PASSES:
+        await page.set_viewport_size(size)
+        await page.emulate_media(color_scheme=theme)
+        broken = await page.evaluate(FOLLOWED, rules)
+        found += [(size, theme, item["id"], [node["html"] for node in item["nodes"][:3]]) for item in broken]
+    return found
 
 
 @pytest.mark.parametrize(("path", "params"), VIEWS, ids=[f"{path}{'&'.join(params)}" for path, params in VIEWS])
@@ -167,10 +197,7 @@ async def test_everybody_can_use_it(
         params = {"memory": found["memories"][0]["id"]}
     page = await open_panel(path, params, within=mapped)
     await page.wait_for_load_state("networkidle")
-    for size, theme in itertools.product((WIDE, NARROW), THEMES):
-        await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
-        await page.emulate_media(color_scheme=theme)
-        assert await violations(page, axe) == [], (size, theme)
+    assert await violations(page, axe) == []
 
 
 async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient, axe: str) -> None:
@@ -182,7 +209,4 @@ async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient,
     ):
         page = await open_panel(path, params)
         await expect(page.locator(there).first).to_be_visible()
-        for size, theme in itertools.product((WIDE, NARROW), THEMES):
-            await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
-            await page.emulate_media(color_scheme=theme)
-            assert await violations(page, axe) == [], (path, size, theme)
+        assert await violations(page, axe) == [], path

@@ -1,5 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { capitalised } from "./format";
 import { Icon } from "./Icon";
 import { Failure, Loading } from "./states";
 
@@ -32,7 +33,7 @@ interface OpenedProps<T> {
 /** The pane with what was opened, once it is loaded. */
 export function OpenedPane<T>({ name, query, onClose, children }: OpenedProps<T>) {
   return (
-    <DetailPane label={name[0]?.toUpperCase() + name.slice(1)} onClose={onClose}>
+    <DetailPane label={capitalised(name)} onClose={onClose}>
       {query.data !== undefined ? (
         children(query.data)
       ) : query.isError ? (

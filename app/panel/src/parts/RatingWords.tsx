@@ -12,7 +12,7 @@ export function RatingWords({ rating: { rating, comment, reviewer, created_at } 
         <Icon name={up ? "up" : "down"} label={up ? "Up" : "Down"} />
       </span>
       <span className="said">{comment ? <OneLine text={comment} /> : <span className="muted">No comment</span>}</span>
-      <span className="muted">
+      <span className="muted by">
         {reviewer && (
           <>
             <OneLine text={reviewer} />

@@ -86,20 +86,21 @@ const NUMBERS = [
   ["recency", "× Recency"],
 ] as const;
 
-function shown(value: number | null): string {
-  return value === null ? "–" : decimal(value, 3);
-}
-
-/** The same in numbers. */
+/** The same in numbers, as far as they are known. */
 export function ScoreNumbers({ explain }: { readonly explain: Explain }) {
   return (
     <dl className="numbers">
-      {NUMBERS.map(([name, label]) => (
-        <div key={name}>
-          <dt>{label}</dt>
-          <dd>{shown(component(explain, name))}</dd>
-        </div>
-      ))}
+      {NUMBERS.map(([name, label]) => {
+        const value = component(explain, name);
+        return (
+          value !== null && (
+            <div key={name}>
+              <dt>{label}</dt>
+              <dd>{decimal(value, 3)}</dd>
+            </div>
+          )
+        );
+      })}
     </dl>
   );
 }

@@ -1,16 +1,22 @@
 import { type FormEvent, type RefObject, useEffect, useState } from "react";
 import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
+import { apiKey, changeKey, useKeyAsked } from "../state/session";
 import { Icon } from "./Icon";
 
 /** Settings of this browser. */
 export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElement | null> }) {
   const kept = useReviewer();
+  useKeyAsked();
   const [name, setName] = useState(kept);
   useEffect(() => setName(kept), [kept]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     keepReviewer(name);
     dialog.current?.close();
+  };
+  const enterKey = () => {
+    dialog.current?.close();
+    changeKey();
   };
   return (
     <dialog ref={dialog} aria-labelledby="settings-title" closedby="any">
@@ -29,6 +35,11 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
         <button type="submit" className="primary">
           Save
         </button>
+        {apiKey() !== null && (
+          <button type="button" onClick={enterKey}>
+            Enter another API key
+          </button>
+        )}
       </form>
     </dialog>
   );

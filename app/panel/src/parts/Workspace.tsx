@@ -14,7 +14,7 @@ export function Workspace() {
       <label htmlFor="workspace">Workspace</label>
       <select id="workspace" aria-label="Workspace" value={named} aria-invalid={unknown} onChange={(event) => choose(event.target.value)}>
         <option value="">Default</option>
-        {named !== "" && !names.includes(named) && <option value={named}>{unknown ? `${named} (unknown)` : named}</option>}
+        {named !== "" && !names.includes(named) && <option value={named}>{unknown ? `Unknown: ${named}` : named}</option>}
         {names.map((name) => (
           <option key={name} value={name}>
             {name}

@@ -27,6 +27,12 @@ export function askForKey(): void {
   changed();
 }
 
+/** Drops the key, so that the reader can enter another. */
+export function changeKey(): void {
+  window.sessionStorage.removeItem(NAME);
+  askForKey();
+}
+
 export function useKeyAsked(): boolean {
   return useSyncExternalStore(
     (listener) => {

@@ -15,10 +15,6 @@ export function Overview() {
   return (
     <aside className="overview" aria-label="Overview">
       <article>
-        <p className="muted">
-          Select a memory to read and rate it. Press <kbd>j</kbd> or <kbd>k</kbd> to move, <kbd>u</kbd> or <kbd>d</kbd> to
-          rate.
-        </p>
         <Stored />
         <ToReview />
         <Asked />
@@ -38,36 +34,48 @@ function Stored() {
   const status = useStatus().data;
   if (!status || status.live === 0) return null;
   return (
-    <section>
-      <h2>Stored</h2>
-      <ul className="tiles">
-        {kinds.map(({ value, count }) => (
-          <Tile key={value} count={count} name={count === 1 ? value : `${value}s`} href={linkTo("/", { kind: value })} />
-        ))}
-        <Tile count={status.runs} name={status.runs === 1 ? "run" : "runs"} href={linkTo("/runs")} />
-      </ul>
-      {examples > 0 && (
-        <p className="muted">
-          <Link href={linkTo("/", { tag: EXAMPLE })}>{whole(examples)} of the memories</Link> and their runs are invented
-          examples. <code>priors examples --remove</code> takes them away.
-        </p>
-      )}
-      {status.waiting > 0 && <p className="muted">{whole(status.waiting)} memories are waiting for a vector.</p>}
-    </section>
+    <>
+      <p className="muted">
+        Select a memory to read and rate it. Press <kbd>j</kbd> or <kbd>k</kbd> to move, <kbd>u</kbd> or <kbd>d</kbd> to
+        rate.
+      </p>
+      <section>
+        <h2>Stored</h2>
+        <ul className="tiles">
+          {kinds.map(({ value, count }) => (
+            <Tile key={value} count={count} name={count === 1 ? value : `${value}s`} href={linkTo("/", { kind: value })} />
+          ))}
+          {status.runs > 0 && <Tile count={status.runs} name={status.runs === 1 ? "run" : "runs"} href={linkTo("/runs")} />}
+        </ul>
+        {examples > 0 && (
+          <p className="muted">
+            <Link href={linkTo("/", { tag: EXAMPLE })}>{whole(examples)} of the memories</Link> and their runs are invented
+            examples. <code>priors examples --remove</code> takes them away.
+          </p>
+        )}
+        {status.waiting > 0 && <p className="muted">{whole(status.waiting)} memories are waiting for a vector.</p>}
+      </section>
+    </>
   );
 }
 
 function ToReview() {
   const counts = useReviewCounts().data;
   if (!counts) return null;
+  const tiles = [
+    { count: counts.prune_candidates, name: counts.prune_candidates === 1 ? "prune candidate" : "prune candidates", tab: null },
+    { count: counts.quarantined, name: "quarantined", tab: "quarantined" },
+    { count: counts.suspect, name: "suspect", tab: "suspect" },
+    { count: counts.deleted, name: "in the trash", tab: "deleted" },
+  ].filter(({ count }) => count > 0);
+  if (tiles.length === 0) return null;
   return (
     <section>
       <h2>To review</h2>
       <ul className="tiles">
-        <Tile count={counts.prune_candidates} name="prune candidates" href={linkTo("/review")} />
-        <Tile count={counts.quarantined} name="quarantined" href={linkTo("/review", { tab: "quarantined" })} />
-        <Tile count={counts.suspect} name="suspect" href={linkTo("/review", { tab: "suspect" })} />
-        <Tile count={counts.deleted} name="in the trash" href={linkTo("/review", { tab: "deleted" })} />
+        {tiles.map(({ tab, ...tile }) => (
+          <Tile key={tile.name} {...tile} href={linkTo("/review", { tab })} />
+        ))}
       </ul>
     </section>
   );

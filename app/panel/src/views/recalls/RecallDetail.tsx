@@ -1,13 +1,11 @@
-import { max } from "d3-array";
 import { useRecall } from "../../api/recalls";
 import type { Recall } from "../../api/types";
-import { lengthOf } from "../../parts/components";
 import { OpenedPane } from "../../parts/DetailPane";
+import { GivenHits, isScored } from "../../parts/GivenHits";
 import { Link } from "../../parts/Link";
-import { Title } from "../../parts/Marked";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { ScoreLegend } from "../../parts/ScoreBar";
 import { linkTo } from "../../state/address";
 import { askAgain } from "./asked";
 import { RecallFacts } from "./RecallFacts";
@@ -47,10 +45,12 @@ function Whole({ recall }: { readonly recall: Recall }) {
         </p>
       </header>
       <Hits recall={recall} />
-      <section>
-        <h3>Parameters</h3>
-        <pre tabIndex={0}>{JSON.stringify(recall.parameters, given, 2)}</pre>
-      </section>
+      {Object.keys(recall.parameters).length > 0 && (
+        <section>
+          <h3>Parameters</h3>
+          <pre tabIndex={0}>{JSON.stringify(recall.parameters, given, 2)}</pre>
+        </section>
+      )}
     </article>
   );
 }
@@ -61,7 +61,6 @@ function given(_name: string, value: unknown): unknown {
 }
 
 function Hits({ recall: { hits } }: { readonly recall: Recall }) {
-  const most = max(hits, (hit) => lengthOf(hit.explain)) ?? 1;
   if (hits.length === 0) {
     return (
       <section>
@@ -73,24 +72,8 @@ function Hits({ recall: { hits } }: { readonly recall: Recall }) {
   return (
     <section>
       <h3>Hits</h3>
-      <ScoreLegend />
-      <ol className="hits">
-        {hits.map((hit) => (
-          <li key={hit.rank}>
-            <div className="hit-head">
-              <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-                <Title title={hit.title || "Untitled"} />
-              </Link>
-              <span className="match">{hit.score.toFixed(3)}</span>
-            </div>
-            <ScoreBar explain={hit.explain} most={most} />
-            <details>
-              <summary>Components</summary>
-              <ScoreNumbers explain={hit.explain} />
-            </details>
-          </li>
-        ))}
-      </ol>
+      {hits.some(isScored) && <ScoreLegend />}
+      <GivenHits hits={hits} />
     </section>
   );
 }

@@ -2,6 +2,9 @@ import type { RecallSummary } from "../../api/types";
 import { exactMoment, milliseconds, whole } from "../../parts/format";
 import { OneLine } from "../../parts/OneLine";
 
+const IMPORTED = "imported";
+/** The purpose and the mode of a recall that another store answered. */
+
 export function Hits({ count }: { readonly count: number }) {
   if (count === 0) return <span className="nothing">nothing</span>;
   return <span className="muted">{count === 1 ? "1 hit" : `${whole(count)} hits`}</span>;
@@ -17,8 +20,12 @@ export function RecallFacts({ recall }: { readonly recall: Omit<RecallSummary, "
           <OneLine text={recall.run_id} />
         </span>
       )}
-      <span className={`mode ${recall.degraded.length ? "degraded" : ""}`}>{recall.mode}</span>
-      <span className="extra">{milliseconds(recall.took_ms)}</span>
+      {recall.mode !== IMPORTED && (
+        <>
+          <span className={`mode ${recall.degraded.length ? "degraded" : ""}`}>{recall.mode}</span>
+          <span className="extra">{milliseconds(recall.took_ms)}</span>
+        </>
+      )}
       {recall.tokens !== null && <span className="extra">{whole(recall.tokens)} tokens</span>}
       <span className="dates">
         <time dateTime={recall.created_at}>{exactMoment(recall.created_at)}</time>

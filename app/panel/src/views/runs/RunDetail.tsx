@@ -1,17 +1,16 @@
-import { max } from "d3-array";
 import { useRecalls } from "../../api/recalls";
 import { useRun } from "../../api/runs";
 import type { Given, Run, RunStory } from "../../api/types";
-import { lengthOf } from "../../parts/components";
 import { OpenedPane } from "../../parts/DetailPane";
 import { duration, exactMoment, money, whole } from "../../parts/format";
+import { GivenHits, isScored } from "../../parts/GivenHits";
 import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { Markdown } from "../../parts/Markdown";
 import { Quality, Score, Verdict } from "../../parts/marks";
 import { OneLine } from "../../parts/OneLine";
 import { PaneTitle } from "../../parts/PaneTitle";
-import { ScoreBar, ScoreLegend, ScoreNumbers } from "../../parts/ScoreBar";
+import { ScoreLegend } from "../../parts/ScoreBar";
 import { linkTo } from "../../state/address";
 import { durationOf } from "./asked";
 import { RunDetails, Stages } from "./Spent";
@@ -100,14 +99,13 @@ function Issues({ issues }: { readonly issues: readonly string[] }) {
 
 function History({ run, given }: { readonly run: string; readonly given: readonly Given[] }) {
   const recalls = Object.values(Object.groupBy(given, (one) => one.recall_id)) as readonly (readonly Given[])[];
-  const most = max(given, (one) => lengthOf(one.explain)) ?? 1;
   return (
     <section>
       <h3>History given to this run</h3>
-      {given.length > 0 && <ScoreLegend />}
+      {given.some(isScored) && <ScoreLegend />}
       <Empty run={run} found={given.length > 0} />
       {recalls.map((hits) => (
-        <Recall key={hits[0]?.recall_id} hits={hits} most={most} />
+        <Recall key={hits[0]?.recall_id} hits={hits} />
       ))}
     </section>
   );
@@ -128,7 +126,7 @@ function Empty({ run, found }: { readonly run: string; readonly found: boolean }
   );
 }
 
-function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most: number }) {
+function Recall({ hits }: { readonly hits: readonly Given[] }) {
   const [first] = hits;
   if (!first) return null;
   return (
@@ -140,27 +138,7 @@ function Recall({ hits, most }: { readonly hits: readonly Given[]; readonly most
           {exactMoment(first.given_at)}
         </span>
       </p>
-      <ol className="hits">
-        {hits.map((hit) => (
-          <li key={hit.rank}>
-            <div className="hit-head">
-              {hit.title === null ? (
-                <span className="muted">No longer stored</span>
-              ) : (
-                <Link className="row-title" href={linkTo("/", { memory: hit.id })}>
-                  <OneLine text={hit.title || "Untitled"} />
-                </Link>
-              )}
-              <span className="match">{hit.score.toFixed(3)}</span>
-            </div>
-            <ScoreBar explain={hit.explain} most={most} />
-            <details>
-              <summary>{hit.used ? "Components · used in the output" : "Components"}</summary>
-              <ScoreNumbers explain={hit.explain} />
-            </details>
-          </li>
-        ))}
-      </ol>
+      <GivenHits hits={hits} />
     </div>
   );
 }

@@ -46,7 +46,7 @@ export function Latencies({ latencies }: { readonly latencies: readonly Latency[
               <td className="number">{whole(latency.recalls)}</td>
               <td className="number">{share(latency.hybrid)}</td>
               <td>
-                <svg className="latency" width={WIDTH} height={HEIGHT} aria-hidden>
+                <svg className="latency" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden>
                   <rect className="half" y={3} height={HEIGHT - 6} width={width(latency.p50)} />
                   <line x1={width(latency.p50)} x2={width(latency.p99)} y1={HEIGHT / 2} y2={HEIGHT / 2} />
                   <line x1={width(latency.p95)} x2={width(latency.p95)} y1={3} y2={HEIGHT - 3} />

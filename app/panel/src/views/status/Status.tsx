@@ -75,13 +75,13 @@ function Whole({ status }: { readonly status: Found }) {
           <Fact name="Recalls">{whole(status.recalls)}</Fact>
         </dl>
       </section>
-      <section>
+      <section className="plots">
         <h2>Response times</h2>
         <Latencies latencies={status.latencies} />
       </section>
-      <section className="wide">
+      <section className="plots">
         <h2>Recalls of the last 30 days</h2>
-        <Trends days={trends} />
+        {trends.some(({ recalls }) => recalls > 0) ? <Trends days={trends} /> : <p className="muted">No recalls of agents yet.</p>}
       </section>
     </>
   );
