@@ -26,6 +26,8 @@ from app.api.retrieval import RetrievalController
 from app.api.runs import RunsController
 from app.api.sessions import SessionsController
 from app.api.status import HealthController, StatusController
+from app.api.tending import TendingController
+from app.api.why import why
 from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
 from app.operations.maintenance import prepare_model
@@ -45,6 +47,8 @@ ROUTES = (
     RunsController,
     CasesController,
     CuesController,
+    TendingController,
+    why,
     FeedbackController,
     LifecycleController,
     LinksController,

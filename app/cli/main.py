@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import cases, cues, database, ingestion, learning, recalls, serving, sessions
+from app.cli import cases, cues, database, ingestion, learning, recalls, serving, sessions, tending, why
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -20,9 +20,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for room in (serving, ingestion, sessions, recalls, cases, cues, learning, database):
+for room in (serving, ingestion, sessions, recalls, cases, cues, why, tending, learning, database):
     app.registered_commands += room.commands.registered_commands
 app.add_typer(cues.cue_commands, name="cue")
+app.add_typer(tending.cues_commands, name="cues")
 
 
 def _show_version(*, wanted: bool) -> None:

@@ -61,6 +61,15 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
+def print_json(found: object, view: type) -> None:
+    """Prints what was found as JSON, as the HTTP interface answers it by this view."""
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    from app.api.schemas import converted  # noqa: PLC0415 - the same
+
+    typer.echo(msgspec.json.encode(converted(found, view)).decode())
+
+
 def run_until_told(work: Coroutine[Any, Any, T]) -> T:
     """Runs `work` as `asyncio.run` does. A SIGTERM ends it as Ctrl-C does, and its resources are closed."""
 

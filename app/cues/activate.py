@@ -28,6 +28,8 @@ from app.workspaces.workspace import Workspace
 
 PLAN_LIMIT = 20_000
 """Most characters of a plan."""
+DEFAULT_BUDGET = 400
+"""Model tokens of the section."""
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
 """Limits of the budget, in tokens."""
 MOST_SHOWN = 20
@@ -44,7 +46,7 @@ class PlanAsked:
     files: tuple[str, ...] = ()
     agent: str | None = None
     run_id: str | None = None
-    budget_tokens: int = 400
+    budget_tokens: int = DEFAULT_BUDGET
     slots: Mapping[str, int] = field(default_factory=lambda: SLOTS)
     """Places of the budget that each kind has for its own."""
     as_of: datetime | None = None
@@ -134,7 +136,7 @@ async def activate(
     _check(asked)
     started = time.perf_counter()
     (vector, degraded), index = await asyncio.gather(
-        _vector(provider, asked.plan), _index(database, provider, workspace)
+        _vector(provider, asked.plan), index_of(database, provider, workspace)
     )
     now = datetime.now(UTC)
     moment = now if asked.as_of is None else in_utc(asked.as_of)
@@ -195,7 +197,7 @@ async def _vector(provider: EmbeddingProvider, text: str) -> tuple[Vector | None
         return None, str(error)
 
 
-async def _index(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
+async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
     """Returns the index of the workspace's cues, brought up to date."""
     kept = _INDEXES.setdefault(database, OrderedDict())
     key = workspace.workspace_id, provider.model_id if provider.enabled else ""

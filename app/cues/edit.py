@@ -106,15 +106,20 @@ async def restore_cue(database: Database, *, workspace: Workspace, cue_id: UUID,
         Forbidden: the injection scan suspects it, and the caller may not `release` it.
     """
     async with database.session(workspace) as session:
-        before = await found(session, workspace, cue_id)
-        memory = await memories.get(session, cue_id)
-        if memory is not None and (memory.valid_until is not None or before.suspect):
-            live, caught = await changes.restore(session, [cue_id], release=release)
-            if cue_id not in (*live, *caught):
-                raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
-            await index_memories(session, live)
-        await store.set_state(session, [cue_id], ACTIVE, await store.revised(session))
-        return await found(session, workspace, cue_id)
+        return await restored(session, workspace, cue_id, release=release)
+
+
+async def restored(session: Session, workspace: Workspace, cue_id: UUID, *, release: bool = False) -> Cue:
+    """Makes a cue active again, as `restore_cue` does, in a session."""
+    before = await found(session, workspace, cue_id)
+    memory = await memories.get(session, cue_id)
+    if memory is not None and (memory.valid_until is not None or before.suspect):
+        live, caught = await changes.restore(session, [cue_id], release=release)
+        if cue_id not in (*live, *caught):
+            raise InvalidInput("", "another cue with this trigger and lesson is active; merge the two")
+        await index_memories(session, live)
+    await store.set_state(session, [cue_id], ACTIVE, await store.revised(session))
+    return await found(session, workspace, cue_id)
 
 
 async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[UUID], into: UUID) -> Cue:

@@ -99,3 +99,22 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         deleted_with("activations", activation_id="activation_id"),
         index("activation_cues_memory_ix", "memory_id"),
     )
+
+    # `before` holds what an undo needs; `key` is the same for the same change, so that it is proposed once.
+    _table(
+        "cue_proposals",
+        *of_workspace(proposal_id=Id),
+        *required(change=sa.Text, key=sa.Text, cue_ids=ARRAY(Id)),
+        *optional(target_id=Id),
+        *required(relation=sa.Text, reason=sa.Text),
+        *default("open", state=sa.Text),
+        *default("{}", before=JSONB),
+        *moments("created_at", now=True),
+        *moments("decided_at", nullable=True),
+        sa.UniqueConstraint("workspace_id", "change", "key", name="cue_proposals_key_uq"),
+        sa.CheckConstraint(
+            "change IN ('merge', 'broaden', 'graduate', 'retire', 'stale', 'note')",
+            name="change",
+        ),
+        sa.CheckConstraint("state IN ('open', 'accepted', 'declined', 'undone')", name="state"),
+    )

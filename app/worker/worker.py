@@ -14,6 +14,7 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
+from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, EMBED, INDEX, LINK, MATCH, STATISTICS
@@ -23,6 +24,7 @@ from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_sta
 from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
 from app.links.linking import link_slice, many_pending
+from app.memories.remember import Door
 from app.operations.maintenance import drop_retired, empty_trash
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
@@ -218,6 +220,18 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     for workspace_id in await workspaces_to_match(across):
         await _ask(services, MATCH, lock=f"{MATCH}:{workspace_id}", workspace_id=workspace_id)
     await refresh_all_statistics(database, across=across)
+
+
+@tasks.periodic(cron="17 3 * * *")
+@tasks.task(name="tend_cues", pass_context=True, queueing_lock="tend_cues", queue="default")
+async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
+    """Looks through the cues of each workspace: merges near-duplicates, and proposes other changes."""
+    services = _services(context)
+    database = services.database
+    for workspace_id in await workspaces_with_cues(database.across):
+        workspace = await resolve_id(database, workspace_id)
+        mask = services.settings.mask_secrets
+        await tend(Door(database, services.counter, workspace, mask, services.provider))
 
 
 async def _follow(services: Services) -> None:

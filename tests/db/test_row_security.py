@@ -94,6 +94,10 @@ FILL = {
     "activation_cues": (
         "(workspace_id, activation_id, rank, memory_id, score, explain) VALUES (%(w)s, %(a)s, 1, %(a)s, 1, '{}')"
     ),
+    "cue_proposals": (
+        "(workspace_id, proposal_id, change, key, cue_ids, relation, reason)"
+        " VALUES (%(w)s, %(a)s, 'merge', 'k', '{}', '', '')"
+    ),
 }
 """A row for each table, in an order that foreign keys allow."""
 TABLES = ["workspaces", *FILL]

@@ -1,0 +1,107 @@
+"""`/api/proposals`, `POST /api/cues:tend`, `POST /api/probes:run`: what keeps a store of cues sound."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from uuid import UUID
+
+from litestar import Controller, get, post
+from litestar.params import FromPath, JSONBody, QueryParameter
+from msgspec import Meta, Struct
+
+from app.api.context import ThisCall
+from app.api.intake import door_of
+from app.api.problems import PROBLEMS
+from app.api.schemas import converted, view_of
+from app.cues.tending import tend
+from app.cues.tending.probe import MOST_PROBED, run_probes
+from app.cues.tending.probes import ProbedCue, ProbeReport
+from app.cues.tending.store import StoredProposal
+from app.cues.tending.tend import PATH_LIMIT, Tended
+
+
+@view_of(StoredProposal, without=["before"], proposal_id="id")
+class ProposalView(Struct):
+    """A change to cues that was proposed, with the decision on it."""
+
+
+@view_of(Tended)
+class TendedView(Struct):
+    """The outcome of looking through a store of cues."""
+
+    proposals: Sequence[ProposalView]
+
+
+class DecisionInput(Struct, forbid_unknown_fields=True):
+    """A person's decision."""
+
+    accept: bool
+    artifact: Annotated[
+        str, Meta(max_length=PATH_LIMIT, description="the file that holds the convention that a cue becomes")
+    ] = ""
+
+
+@view_of(ProbedCue, cue_id="id")
+class ProbedCueView(Struct):
+    """A cue that needs a better trigger."""
+
+
+@view_of(ProbeReport)
+class ProbeReportView(Struct):
+    """How well the cues of a store fire."""
+
+    weak: Sequence[ProbedCueView]
+
+
+class TendingController(Controller):
+    """Finds what should change in a store of cues, and takes decisions."""
+
+    path = "/api"
+    tags = ("cues",)
+
+    @post("/cues:tend", status_code=200, responses=PROBLEMS)
+    async def tend(self, call: ThisCall) -> TendedView:
+        """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
+        return converted(await tend.tend(await door_of(call)), TendedView)
+
+    @get("/proposals", responses=PROBLEMS)
+    async def proposals(
+        self,
+        call: ThisCall,
+        in_state: Annotated[
+            Literal["open", "accepted", "declined", "undone", ""], QueryParameter(name="state")
+        ] = "open",
+        limit: Annotated[int, QueryParameter(ge=1, le=1_000)] = 100,
+    ) -> Sequence[ProposalView]:
+        """The changes to cues that were proposed, the newest first."""
+        workspace = await call.tenant()
+        found = await tend.list_proposals(call.database, workspace=workspace, state=in_state, limit=limit)
+        return converted(found, list[ProposalView])
+
+    @post("/proposals/{proposal_id:uuid}/decision", status_code=200, responses=PROBLEMS)
+    async def decide(self, proposal_id: FromPath[UUID], call: ThisCall, data: JSONBody[DecisionInput]) -> ProposalView:
+        """Accept a proposal, which changes its cues, or decline it."""
+        found = await tend.decide(
+            call.database,
+            workspace=await call.tenant(),
+            proposal_id=proposal_id,
+            accept=data.accept,
+            artifact=data.artifact,
+        )
+        return converted(found, ProposalView)
+
+    @post("/proposals/{proposal_id:uuid}/undo", status_code=200, responses=PROBLEMS)
+    async def undo(self, proposal_id: FromPath[UUID], call: ThisCall) -> ProposalView:
+        """Take back what an accepted proposal has changed."""
+        found = await tend.undo(call.database, workspace=await call.tenant(), proposal_id=proposal_id)
+        return converted(found, ProposalView)
+
+    @post("/probes:run", status_code=200, responses=PROBLEMS)
+    async def probe(
+        self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
+    ) -> ProbeReportView:
+        """How well the newest cues fire for plans made of their triggers, and which need a better trigger."""
+        services, workspace = call.services, await call.tenant()
+        found = await run_probes(
+            services.database, services.provider, services.counter, workspace=workspace, limit=limit
+        )
+        return converted(found, ProbeReportView)

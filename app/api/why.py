@@ -1,0 +1,57 @@
+"""`/api/why`: what was decided, with its reasons and alternatives, what failed, and the turns that say so."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from litestar import get
+from litestar.params import QueryParameter
+from msgspec import Struct
+
+from app.api.context import ThisCall
+from app.api.cues import CueView
+from app.api.problems import PROBLEMS
+from app.api.schemas import converted, view_of
+from app.cues.why.backlinks import Touch
+from app.cues.why.threads import Thread
+from app.cues.why.why import Why, ask_why
+
+
+@view_of(Touch, memory_id="message_id")
+class TouchView(Struct):
+    """A turn that created, changed or deleted the file or symbol."""
+
+
+@view_of(Thread)
+class ThreadView(Struct):
+    """Decisions on one subject in sessions near in time, and what was tried around them."""
+
+    decisions: Sequence[CueView]
+    around: Sequence[CueView]
+
+
+@view_of(Why)
+class WhyView(Struct):
+    """What was decided, and the turns that say so; `known` is false where nothing says why."""
+
+    threads: Sequence[ThreadView]
+    others: Sequence[CueView]
+    shaped_by: Sequence[TouchView]
+
+
+@get("/api/why", responses=PROBLEMS, tags=["cues"])
+async def why(
+    call: ThisCall,
+    subject: Annotated[str, QueryParameter(description="such as `API versioning`")] = "",
+    path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
+    symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
+) -> WhyView:
+    """Why something is as it is: the decisions on a subject, or the sessions that shaped a file or function."""
+    found = await ask_why(
+        call.database,
+        call.services.provider,
+        workspace=await call.tenant(),
+        subject=subject,
+        path=path,
+        symbol=symbol,
+    )
+    return converted(found, WhyView)

@@ -1,0 +1,44 @@
+"""`why`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.running import JsonOption, WorkspaceOption, in_workspace, print_json
+
+if TYPE_CHECKING:
+    from app.cues.why.why import Why
+    from app.wiring import Services
+    from app.workspaces.workspace import Workspace
+
+commands = typer.Typer()
+
+
+@commands.command()
+def why(
+    subject: Annotated[str, typer.Argument(help="What was decided on, such as “API versioning”.")] = "",
+    *,
+    path: Annotated[str, typer.Option("--path", help="A file, or the end of its path.")] = "",
+    symbol: Annotated[str, typer.Option("--symbol", help="A function or section.")] = "",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print why something is as it is: decisions, alternatives, reasons, what failed, and the turns that say so.
+
+    Changes nothing. Says so where nothing that is stored says why.
+    """
+
+    async def work(services: "Services", target: "Workspace") -> "Why":
+        from app.cues.why.why import ask_why  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+        return await ask_why(
+            services.database, services.provider, workspace=target, subject=subject, path=path, symbol=symbol
+        )
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        from app.api.why import WhyView  # noqa: PLC0415 - see `app.cli`
+
+        print_json(found, WhyView)
+    else:
+        typer.echo(found.markdown)

@@ -1,0 +1,152 @@
+"""What keeps a store of cues sound, over HTTP: merges, proposals, decisions, and taking them back."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.index.backfill import embed_all_pending
+from app.links.linking import link_pending
+from app.wiring import Services
+from tests.api.calls import get, post
+
+COLUMN = {
+    "kind": "correction",
+    "trigger": "dropping a column in a production migration",
+    "lesson": "Never drop a column directly; stop reading it first.",
+    "confidence": 0.6,
+    "evidence": [{"session": "s47", "message": 3, "quote": "never drop it directly", "at": "2026-05-01T10:00:00Z"}],
+}
+AGAIN = {
+    **COLUMN,
+    "trigger": "dropping columns in a production migration",
+    "evidence": [{"session": "s52", "message": 8, "quote": "not directly!", "at": "2026-05-09T10:00:00Z"}],
+}
+
+
+async def tended(client: httpx.AsyncClient, services: Services, *cues: dict[str, Any]) -> dict[str, Any]:
+    """Stores cues, links them as a worker does, and looks through them."""
+    if cues:
+        assert not (await post(client, "/api/cues", list(cues)))["rejected"]
+    database = services.database
+    await embed_all_pending(database, services.provider, across=database.across, seconds=30)
+    await link_pending(database, across=database.across)
+    return await post(client, "/api/cues:tend", None)
+
+
+async def cues_of(client: httpx.AsyncClient, **query: str) -> list[dict[str, Any]]:
+    return list((await client.get("/api/cues", params=query)).json()["cues"])
+
+
+async def test_near_duplicates_become_one_and_are_parted_again(client: httpx.AsyncClient, services: Services) -> None:
+    found = await tended(client, services, COLUMN, AGAIN)
+    (proposal,) = found["proposals"]
+    assert (proposal["change"], proposal["state"]) == ("merge", "accepted")
+    (one,) = await cues_of(client, state="active")
+    assert {item["session"] for item in one["evidence"]} == {"s47", "s52"}
+    assert one["confidence"] == pytest.approx(0.84)
+    undone = await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert undone["state"] == "undone"
+    both = await cues_of(client, state="active")
+    assert [(len(item["evidence"]), item["confidence"]) for item in both] == [(1, pytest.approx(0.6))] * 2
+    assert (await tended(client, services))["proposals"] == []
+
+
+async def test_cues_that_differ_in_a_negation_stay_two(client: httpx.AsyncClient, services: Services) -> None:
+    other = {**AGAIN, "lesson": "Drop a column directly; stop reading it first."}
+    assert "merge" not in (await tended(client, services, COLUMN, other))["proposed"]
+
+
+async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    older = {**COLUMN, "kind": "decision", "lesson": "Keep sessions in Redis.", "trigger": "choosing the session store"}
+    older["details"] = {"subject": "session store", "choice": "Redis"}
+    newer = {**older, "lesson": "Keep sessions in Postgres.", "evidence": AGAIN["evidence"]}
+    newer["details"] = {"subject": "session store", "choice": "Postgres", "alternatives": ["Redis for sessions"]}
+    (proposal,) = (await tended(client, services, older, newer))["proposals"]
+    assert (proposal["change"], proposal["state"]) == ("stale", "open")
+    assert len(await cues_of(client, state="active")) == 2
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    assert [item["details"]["choice"] for item in await cues_of(client, state="active")] == ["Postgres"]
+    (gone,) = await cues_of(client, state="superseded")
+    assert gone["superseded_by"] == proposal["target_id"]
+    again = await client.post(f"/api/proposals/{proposal['id']}/decision", json={"accept": False})
+    assert again.status_code == 400
+    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert len(await cues_of(client, state="active")) == 2
+
+
+async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    lessons = ("Write the tests first.", "Ask before pushing to main.", "Name the branch after its task.")
+    cues = [
+        {**COLUMN, "trigger": f"starting on task {number}", "lesson": lesson, "action_types": ["version-control:push"],
+         "evidence": [{"session": f"s{number}", "message": 1, "at": f"2026-05-0{number}T10:00:00Z"}]}
+        for number, lesson in enumerate(lessons, 1)
+    ]  # fmt: skip
+    (proposal,) = (await tended(client, services, *cues))["proposals"]
+    assert (proposal["change"], proposal["state"]) == ("broaden", "open")
+    (proposed,) = await cues_of(client, state="proposed")
+    assert all(lesson in proposed["lesson"] for lesson in lessons)
+    assert {item["session"] for item in proposed["evidence"]} == {"s1", "s2", "s3"}
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "active"
+    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "retired"
+
+
+async def test_a_cue_that_is_heeded_becomes_a_convention_of_a_file(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await tended(client, services, COLUMN)
+    for _ in range(5):
+        asked = await post(client, "/api/activate", {"plan": "drop a column in the migration"})
+        heeded = [item["id"] for item in asked["cues"]]
+        assert heeded
+        await post(client, f"/api/activations/{asked['activation_id']}/outcome", {"heeded": heeded})
+    (proposal,) = (await tended(client, services))["proposals"]
+    assert proposal["change"] == "graduate"
+    where = f"/api/proposals/{proposal['id']}"
+    unnamed = await client.post(f"{where}/decision", json={"accept": True})
+    assert (unnamed.status_code, "artifact" in unnamed.text) == (400, True)
+    await post(client, f"{where}/decision", {"accept": True, "artifact": "docs/conventions.md"})
+    assert (await cues_of(client))[0]["files"] == ["docs/conventions.md"]
+    await post(client, f"{where}/undo", None)
+    assert (await cues_of(client))[0]["files"] == []
+
+
+async def test_a_cue_that_contradicts_a_note_is_flagged(client: httpx.AsyncClient, services: Services) -> None:
+    note = {
+        "kind": "note",
+        "title": "How we drop a column in a production migration",
+        "body": "In a production migration, drop a column directly.",
+        "occurred_at": "2026-01-01T00:00:00Z",
+    }
+    note_id = (await post(client, "/api/memories", note))["ids"][0]
+    cue = {**COLUMN, "lesson": "In a production migration, never drop a column directly."}
+    (proposal,) = (await tended(client, services, cue))["proposals"]
+    assert (proposal["change"], proposal["relation"], proposal["target_id"]) == ("note", "contradicts", note_id)
+    links = f"/api/memories/{note_id}/links"
+    assert "supersedes" not in str(await get(client, links))
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    assert "supersedes" in str(await get(client, links))
+
+
+async def test_a_declined_proposal_is_not_made_again(client: httpx.AsyncClient, services: Services) -> None:
+    note = {"kind": "note", "title": "Dropping a column in production", "occurred_at": "2026-01-01T00:00:00Z",
+            "body": "Never drop a column directly; a column is dropped in the release after."}  # fmt: skip
+    await post(client, "/api/memories", note)
+    (proposal,) = (await tended(client, services, COLUMN))["proposals"]
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
+    assert (await tended(client, services))["proposals"] == []
+    assert [item["id"] for item in await get(client, "/api/proposals?state=declined")] == [proposal["id"]]
+
+
+async def test_probes_tell_the_cues_that_fire_from_those_that_do_not(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await tended(client, services, COLUMN)
+    found = await post(client, "/api/probes:run", None)
+    assert (found["cues"], found["recall"], found["stale"], found["weak"]) == (1, 1.0, 0, [])
