@@ -162,7 +162,9 @@ _table(
     *optional(tokens=sa.Integer),
     *required(took_ms=sa.REAL),
     *moments("created_at", now=True),
+    *default("0", hits=sa.SmallInteger),
     index("recalls_run_ix", "run_id", where="run_id IS NOT NULL"),
+    index("recalls_empty_ix", "recall_id", where="hits = 0"),
 )
 
 # There is no foreign key to memories: its check would write a row lock into every memory that a recall names.

@@ -32,9 +32,9 @@ from app.workspaces.workspace import Workspace
 # A crash of the server may lose the last half second of the log; so no answer waits for a disk.
 RECALL = """recall AS (
     INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
-        took_ms)
+        took_ms, hits)
     SELECT %(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
-        %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s
+        %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb)
     {source}
     RETURNING workspace_id, recall_id
 ), hit AS (
@@ -80,12 +80,10 @@ WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = %(recall_id)s ORDER BY
 """
 
 # Ids of recalls grow with time, so that their order and a range of them need no other index.
-HITS = "FROM recall_hits h WHERE h.workspace_id = r.workspace_id AND h.recall_id = r.recall_id"
-LIST = f"""
-SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at,
-    (SELECT count(*)::int {HITS}) AS hits
-FROM recalls r WHERE r.workspace_id = %(workspace_id)s{{conditions}} ORDER BY recall_id DESC LIMIT %(limit)s
-"""  # noqa: S608 - constants
+LIST = """
+SELECT recall_id, purpose, query, agent, run_id, mode, degraded, tokens, took_ms, created_at, hits
+FROM recalls WHERE workspace_id = %(workspace_id)s{conditions} ORDER BY recall_id DESC LIMIT %(limit)s
+"""
 CONDITIONS = {
     "before": "recall_id < %(before)s",
     "text": "position(lower(%(text)s) IN lower(query)) > 0",
@@ -97,19 +95,16 @@ CONDITIONS = {
     "until": "recall_id < %(until)s",
 }
 """The SQL of each condition of the log, by its name."""
-OUTCOMES: Mapping[Outcome, str] = {"empty": f"NOT (SELECT EXISTS (SELECT {HITS}))", "degraded": "degraded <> '[]'"}
+OUTCOMES: Mapping[Outcome, str] = {"empty": "hits = 0", "degraded": "degraded <> '[]'"}
 
-DAYS = f"""
+DAYS = """
 SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*)::int AS recalls,
-    count(*) FILTER (WHERE NOT found)::int AS empty, count(*) FILTER (WHERE degraded <> '[]')::int AS degraded,
+    count(*) FILTER (WHERE hits = 0)::int AS empty, count(*) FILTER (WHERE degraded <> '[]')::int AS degraded,
     percentile_cont(0.95) WITHIN GROUP (ORDER BY took_ms) AS p95_ms
-FROM (
-    SELECT created_at, degraded, took_ms, EXISTS (SELECT {HITS}) AS found
-    FROM recalls r
-    WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> ALL(%(others)s::text[])
-) AS asked
+FROM recalls
+WHERE workspace_id = %(workspace_id)s AND recall_id >= %(first)s AND purpose <> ALL(%(others)s::text[])
 GROUP BY 1
-"""  # noqa: S608 - constants
+"""
 
 FORGET_RUNS = """
 WITH sections AS (

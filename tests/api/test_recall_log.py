@@ -38,13 +38,15 @@ async def test_the_log_is_narrowed_and_goes_on(client: httpx.AsyncClient) -> Non
         assert [recall["query"][:5] for recall in found] == expected, params
 
 
-async def test_a_time_is_a_range_of_the_key(database: Database, workspace: Workspace) -> None:
+async def test_times_and_empty_recalls_are_found_by_indexes(database: Database, workspace: Workspace) -> None:
     asked = RecallFilters(since=datetime(2026, 2, 1, tzinfo=UTC), until=datetime(2026, 2, 2, tzinfo=UTC))
     values = {"since": first_id(datetime(2026, 2, 1, tzinfo=UTC)), "until": first_id(datetime(2026, 2, 2, tzinfo=UTC))}
     async with database.session(workspace) as session:
         await session.execute("SELECT set_config('enable_seqscan', 'off', true)")
         plan = await session.column("EXPLAIN " + list_statement(asked, None), {**values, "limit": 50})
+        empty = await session.column("EXPLAIN " + list_statement(RecallFilters(outcome="empty"), None), {"limit": 50})
     assert any("Index Cond" in line and "recall_id >=" in line and "recall_id <" in line for line in plan)
+    assert "recalls_empty_ix" in "".join(empty)
 
 
 async def test_bad_conditions_are_refused(client: httpx.AsyncClient) -> None:

@@ -34,6 +34,15 @@ from app.runs.record import record_run
 from app.runs.run import NewRun
 from tests.conftest import workspace_in
 
+RECALL = """
+WITH asked AS (
+    INSERT INTO recalls (workspace_id, recall_id, purpose, query, parameters, mode, degraded, took_ms)
+    VALUES (%(workspace_id)s, gen_random_uuid(), 'search', 'tea', '{}', 'hybrid', '[]', 1)
+    RETURNING workspace_id, recall_id
+)
+INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
+SELECT workspace_id, recall_id, 1, gen_random_uuid(), 1, '{}' FROM asked
+"""
 LEARNING = "0003"
 """The migration that makes runs, observations and ratings."""
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
@@ -76,14 +85,16 @@ async def use(url: str, counter: TokenCounter) -> None:
     await remember(Door(database, counter, place["workspace"], runs=traces), [memory])
     (observed,) = await list_memories(**place, filters=Filters(kinds=("observation",)))
     await rate(**place, memory_id=observed.memory_id, rating=1, reviewer="ann")
+    async with database.session(place["workspace"]) as session:
+        await session.execute(RECALL)
     await database.close()
 
 
 async def used(url: str) -> list[Any]:
-    """Returns what is left of what `use` stored: scores of runs, tasks of observations, ratings."""
+    """Returns what is left of what `use` stored: hits of recalls, scores of runs, tasks of observations, ratings."""
     database = Database(url, pool_size=1)
     async with database.session(await workspace_in(database, "w")) as session:
-        columns = ("final_score FROM runs", "task FROM observations", "rating FROM feedback")
+        columns = ("hits FROM recalls", "final_score FROM runs", "task FROM observations", "rating FROM feedback")
         found = [await session.column(f"SELECT {column} WHERE workspace_id = %(workspace_id)s") for column in columns]
     await database.close()
     return found
@@ -132,8 +143,8 @@ def test_each_migration_goes_down_and_up_with_rows_in_place(
     command.downgrade(config, REVISIONS[REVISIONS.index(revision) - 1])
     command.upgrade(config, "head")
     assert asyncio.run(bodies(own_database_url)) == ["observed", "kept"]
-    kept = [[6.0], ["Tea in China"], [1]]
-    assert asyncio.run(used(own_database_url)) == (kept if revision > LEARNING else [[], [], []])
+    kept = [[6.0], ["Tea in China"], [1]] if revision > LEARNING else [[], [], []]
+    assert asyncio.run(used(own_database_url)) == [[1], *kept]
 
 
 def test_reports_whose_judgements_a_downgrade_drops_are_read_again(own_database_url: str) -> None:
