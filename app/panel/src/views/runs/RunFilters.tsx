@@ -1,7 +1,8 @@
 import type { RunSummary } from "../../api/types";
+import { anyOf, Choice, withChosen } from "../../parts/Choice";
 import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";
-import { type Asked, type Filter, FILTERS, NAMES, valuesOf } from "./asked";
+import { type Asked, FILTERS, NAMES, valuesOf } from "./asked";
 
 const PAUSE_MILLISECONDS = 200;
 /** After the last key, before the table is searched. */
@@ -17,36 +18,16 @@ export function RunFilters({ runs, asked }: Props) {
   return (
     <div className="run-filters" role="group" aria-label="Filters">
       <SearchField text={asked.text} label="Search runs" placeholder="Task, ID or issue" pause={PAUSE_MILLISECONDS} />
-      {FILTERS.map((name) => (
-        <Choice key={name} name={name} values={valuesOf(runs, name)} chosen={asked.filters[name]} />
-      ))}
+      {FILTERS.map((name) => {
+        const [label, chosen] = [NAMES[name], asked.filters[name]];
+        const values = withChosen(valuesOf(runs, name), chosen);
+        return values.length > 0 && <Choice key={name} name={name} label={label} chosen={chosen} options={anyOf(label.toLowerCase(), values)} />;
+      })}
       {narrowed && (
         <button type="button" className="quiet" onClick={() => changeAddress({ q: null, task_type: null, verdict: null, agent: null })}>
           Clear filters
         </button>
       )}
     </div>
-  );
-}
-
-interface ChoiceProps {
-  readonly name: Filter;
-  readonly values: readonly string[];
-  readonly chosen: string;
-}
-
-function Choice({ name, values, chosen }: ChoiceProps) {
-  const all = chosen && !values.includes(chosen) ? [...values, chosen] : values;
-  if (all.length === 0) return null;
-  return (
-    <label>
-      <span className="visually-hidden">{NAMES[name]}</span>
-      <select value={chosen} onChange={(event) => changeAddress({ [name]: event.target.value })}>
-        <option value="">Any {NAMES[name].toLowerCase()}</option>
-        {all.map((value) => (
-          <option key={value}>{value}</option>
-        ))}
-      </select>
-    </label>
   );
 }
