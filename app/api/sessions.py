@@ -175,7 +175,7 @@ class SessionsController(Controller):
             raise InvalidInput("messages", "none of them says anything; a session needs a turn with text")
         door = await door_of(call)
         taken = await take_in(door, data.transcript(), language=data.language, revive=True)
-        call.metrics.reports.labels(taken.status).inc()
+        call.metrics.sessions.labels(taken.status).inc()
         view = converted(taken, TakenInView)
         if wait == "stored":
             return view

@@ -172,10 +172,14 @@ async def _missing(state: IngestionState, found: Discovery) -> list[KnownFile]:
 
 async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
     """Returns the prepared file; None if there is nothing to write, after it has noted the outcome."""
+    most, stamp = state.intake.max_file_bytes, _stamp(file.path)
+    if state.intake.read_logs.get(file.path) == stamp:
+        state.note(FileOutcome(path=str(file.shown), status=UNCHANGED))
+        return None
     try:
-        most = state.intake.max_file_bytes
         content = await asyncio.to_thread(read, file.path, max_bytes=LOG_TIMES * most)
         if await _took_log(state, file, content):
+            state.intake.read_logs[file.path] = stamp
             return None
         check_size(content, max_bytes=most)
         digest = file_hash(content, state.language, file.shown, state.dates.get(file.path))
@@ -215,6 +219,15 @@ async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> 
     if suffix not in SUFFIXES and file.path in state.named:
         raise UnreadableFile("is no log of a session: no line of it has a role and a text, or is a record of an agent")
     return suffix not in SUFFIXES
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Returns the size of a file and the time of its last change; nothing of a file that is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
 
 
 def _log_hash(content: bytes, language: str) -> bytes:

@@ -30,7 +30,7 @@ PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move 
 """The headers of a patch of Codex: a file, and the function in which a hunk is."""
 PATCH_ACTIONS = {"Add": CREATED, "Update": CHANGED, "Delete": DELETED}
 OLD_FILE, NEW_FILE = re.compile(r"^--- (\S.*?)(?:\t.*)?$"), re.compile(r"^\+\+\+ (\S.*?)(?:\t.*)?$")
-HUNK = re.compile(r"^@@+ [-+\d, ]*[-+\d,]+ @@+ ?(.*)$|^@@ (?![-+\d.])(.*?)(?: @@)?$", re.MULTILINE)
+HUNK = re.compile(r"^@@+ [-+\d, ]+@@+ ?(.*)$|^@@ (?![-+\d.])(.*?)(?: @@)?$", re.MULTILINE)
 """A hunk's header; what follows its numbers names the function or the section."""
 NOTHING = "/dev/null"
 SYMBOL = re.compile(
@@ -143,8 +143,8 @@ def _by_diff(text: str) -> Iterator[Touch]:
     """Yields the files of a unified diff, and the functions of their hunks."""
     lines = text.splitlines()
     heads = list(_heads(lines))
-    ends = [place for place, _, _ in heads[1:]] + [len(lines)]
-    for (place, old, new), end in zip(heads, ends, strict=True):
+    ends = [*(place for place, _, _ in heads[1:]), len(lines)]
+    for (place, old, new), end in zip(heads, ends, strict=False):
         path = _unprefixed(old if new == NOTHING else new)
         yield Touch(path, "", DELETED if new == NOTHING else CREATED if old == NOTHING else CHANGED)
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks("\n".join(lines[place + 2 : end]), path))

@@ -7,7 +7,7 @@ from app.intake.sessions.json_lines import named
 from app.intake.sessions.transcript import ASSISTANT, TOOL, USER, Log, ToolUse, Transcript, Turns, title_of
 from app.text.scores import moment_of
 
-THOUGHTS = frozenset({"thoughts", "reasoning_recap", "model_editable_context", "user_editable_context"})
+THOUGHTS = ("thoughts", "reasoning_recap", "model_editable_context", "user_editable_context")
 """Kinds of content that nobody said."""
 
 
@@ -46,7 +46,7 @@ def _transcript(value: Mapping[str, Any], fallback: str) -> Transcript:
 def _branch(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields the messages from the root to the current node: answers that were made again, and edits, leave others."""
     mapping, node = value["mapping"], value.get("current_node")
-    if node not in mapping:
+    if not isinstance(node, str) or node not in mapping:
         node = _newest_leaf(mapping)
     path: dict[str, None] = {}
     while isinstance(node, str) and node in mapping and node not in path:
@@ -78,7 +78,7 @@ def _take(found: Turns, message: Mapping[str, Any]) -> None:
         found.use(ToolUse(name=str(recipient), input={"text": text}), call="last", at=at)
     elif role == TOOL:
         found.answer("last", text)
-    elif role in {USER, ASSISTANT}:
+    elif role in (USER, ASSISTANT):
         found.say(role, text, at)
 
 

@@ -8,16 +8,17 @@ from app.intake.sessions.json_lines import Line, Lines, named, texts_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
 from app.text.scores import moment_of
 
-SPEAKERS = frozenset({USER, ASSISTANT})
-INSERTED = re.compile(
-    r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr"
-    r"|ide_opened_file|ide_selection|ide_diagnostics|user-prompt-submit-hook|task-notification|command-message"
-    r"|command-contents)>.*?</\1>",
-    re.DOTALL,
+SPEAKERS = (USER, ASSISTANT)
+INSERTED = (
+    "system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout",
+    "bash-stderr", "ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook",
+    "task-notification", "command-message", "command-contents",
+)  # fmt: skip
+"""Tags of what the program puts into a user's message: nobody said it."""
+COMMAND = re.compile(
+    r"<command-name>(.{0,300}?)</command-name>(?:\s{0,40}<command-args>(.{0,5000}?)</command-args>)?", re.DOTALL
 )
-"""What the program puts into a user's message: nobody said it."""
-COMMAND = re.compile(r"<command-name>(.*?)</command-name>(?:\s*<command-args>(.*?)</command-args>)?", re.DOTALL)
-SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+SHELL = re.compile(r"<bash-input>(.{0,5000}?)</bash-input>", re.DOTALL)
 NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
 """Marks of records that the program wrote itself."""
 
@@ -44,7 +45,7 @@ def read_records(lines: Lines, session_id: str) -> Log:
         seen.add(str(identity))
         try:
             message = _take(found, line, message)
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
             skipped.append(f"line {line.number}: is a record of another form ({type(error).__name__}: {error})")
     turns = found.made()
     return Log(
@@ -85,13 +86,28 @@ def _take(found: Turns, line: Line, message: str) -> str:
 
 def _said(text: str) -> str:
     """Returns what the user typed."""
-    text = INSERTED.sub("", text)
+    text = _without_inserted(text)
     text = COMMAND.sub(lambda match: f"{match[1]} {match[2] or ''}".strip(), text)
     return SHELL.sub(lambda match: f"! {match[1]}", text)
 
 
 def _result(content: object) -> str:
-    return INSERTED.sub("", "\n".join(texts_of(content, ("text",)))).strip()
+    return _without_inserted("\n".join(texts_of(content, ("text",)))).strip()
+
+
+def _without_inserted(text: str) -> str:
+    for tag in INSERTED if "</" in text else ():
+        before, begun, rest = text.partition(f"<{tag}>")
+        kept = [before]
+        while begun:
+            _, closed, after = rest.partition(f"</{tag}>")
+            if not closed:
+                kept += [begun, rest]
+                break
+            before, begun, rest = after.partition(f"<{tag}>")
+            kept.append(before)
+        text = "".join(kept)
+    return text
 
 
 def _summary(lines: Lines) -> str:

@@ -9,9 +9,11 @@ from app.intake.sessions.json_lines import Line, Lines, named, texts_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
 from app.text.scores import moment_of
 
-ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
-CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
-OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+ITEM = "response_item"
+OTHERS = ("session_meta", "event_msg", "turn_context", "compacted")
+"""Envelopes of what is no item."""
+CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+OUTPUTS = ("function_call_output", "custom_tool_call_output")
 TEXTS = ("input_text", "output_text", "text")
 INSERTED = ("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<INSTRUCTIONS>",
             "# AGENTS.md instructions", "<collaboration_mode>", "<skill>")  # fmt: skip
@@ -20,10 +22,10 @@ INSERTED = ("<environment_context>", "<user_instructions>", "<permissions", "<tu
 
 def is_item(value: Mapping[str, Any]) -> bool:
     """Tells whether an object is a line of a rollout."""
-    if value.get("type") in ENVELOPES:
+    if value.get("type") in (ITEM, *OTHERS):
         return isinstance(value.get("payload"), dict)
     bare = value.get("type") == "message" and isinstance(value.get("content"), list) and "role" in value
-    return bare or value.get("type") in CALLS | OUTPUTS
+    return bare or value.get("type") in (*CALLS, *OUTPUTS)
 
 
 def read_items(lines: Lines, session_id: str) -> Log:
@@ -55,11 +57,11 @@ def read_items(lines: Lines, session_id: str) -> Log:
 
 def _take(found: Turns, line: Line) -> None:
     value = line.value
-    if value.get("type") in ENVELOPES - {"response_item"}:
+    if value.get("type") in OTHERS:
         return
     item, at = value.get("payload", value), moment_of(value.get("timestamp"))
     kind = item.get("type")
-    if kind == "message" and item["role"] in {USER, ASSISTANT}:
+    if kind == "message" and item["role"] in (USER, ASSISTANT):
         text = "\n\n".join(texts_of(item["content"], TEXTS)).strip()
         if text and not (item["role"] == USER and text.startswith(INSERTED)):
             found.say(item["role"], text, at)

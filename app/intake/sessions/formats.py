@@ -41,9 +41,10 @@ def read_log(content: bytes, *, suffix: str, session_id: str) -> Log | None:
 
 def _json_lines(content: bytes, session_id: str) -> Log | None:
     lines = read_lines(content)
-    for tells, reader in READERS:
-        if any(tells(line.value) for line in islice(lines.read, TRIED)):
-            return reader(lines, session_id)
+    for line in islice(lines.read, TRIED):
+        for tells, reader in READERS:
+            if tells(line.value):
+                return reader(lines, session_id)
     return None
 
 

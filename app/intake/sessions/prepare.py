@@ -11,7 +11,7 @@ import msgspec
 from app.index.vectors import embedded_text
 from app.intake.sessions.artifacts import Touch, touches_of
 from app.intake.sessions.transcript import TOOL, ToolUse, Turn
-from app.memories.gate import BODY_LIMIT, screened
+from app.memories.gate import BODY_LIMIT, METADATA_DEPTH, screened
 from app.memories.memory import MemoryRow, NewMemory, in_utc
 from app.models.protocols import TokenCounter
 from app.safety.secrets import masked_values
@@ -143,16 +143,19 @@ def _storable_tool(tool: ToolUse) -> ToolUse:
     return replace(tool, name=_storable(tool.name), input=_storable(tool.input), result=_storable(tool.result))
 
 
-def _storable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Returns a JSON value with a sign in the place of each character that no database holds."""
+def _storable(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value
+    """Returns a JSON value with a sign in the place of each character that no database holds, and of all that is nested
+    too deep."""
+    if depth > METADATA_DEPTH:
+        return "…"
     match value:
         case str():
             clean = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
             return clean if clean.isascii() else clean.encode("utf-8", "replace").decode()
         case Mapping():
-            return {_storable(str(key)): _storable(item) for key, item in value.items()}
+            return {_storable(str(key)): _storable(item, depth + 1) for key, item in value.items()}
         case list() | tuple():
-            return [_storable(item) for item in value]
+            return [_storable(item, depth + 1) for item in value]
     return value
 
 

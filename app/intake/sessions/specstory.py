@@ -18,18 +18,20 @@ WRITTEN_AT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 RULER, EMPTY_SPEAKER = "---", "_****_"
 THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-TOOL = re.compile(r'<tool-use\b[^>]*?data-tool-name="([^"]*)"[^>]*>(.*?)(?:</tool-use>|\Z)', re.DOTALL)
+TOOL = re.compile(
+    r'<tool-use\b[^>]{0,300}?data-tool-name="([^"]{0,100})"[^>]{0,300}>(.*?)(?:</tool-use>|\Z)', re.DOTALL
+)
 OLD_TOOL = re.compile(r"^Tool use: \*\*([\w-]+)\*\*(.*?)(?=^---$|^Tool use: \*\*|\Z)", re.DOTALL | re.MULTILINE)
-DETAILS = re.compile(r"<details>\s*<summary>(.*?)</summary>(.*?)(?:</details>|\Z)", re.DOTALL)
+DETAILS = re.compile(r"<details>\s{0,40}<summary>(.{0,1000}?)</summary>(.*?)(?:</details>|\Z)", re.DOTALL)
 READ_FILE = re.compile(r"^Read file: (.+)$", re.MULTILINE)
-DIFF = re.compile(r"^```diff\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
+DIFF = re.compile(r"^```diff\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 PATH = re.compile(
     r"(?:Edit|Create|Write|Delete|Read) file: (?P<named>[^\n<`]+)"
     r"|(?:The file|created successfully at:?) (?P<told>/\S+)"
     r"|^\s*`(?P<shown>[^`\s]*/[^`\s]*)`\s*$",
     re.MULTILINE,
 )
-COMMAND = re.compile(r"^`([^`\n]+)`$|^```(?:bash|sh|shell|zsh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^`([^`\n]+)`$|^```(?:bash|sh|shell|zsh)\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 
 

@@ -1,5 +1,6 @@
 """Each format of a session log is told by its content, and gives the turns that were spoken, with their tools."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -104,6 +105,7 @@ def test_an_early_specstory_file_takes_its_time_from_its_name() -> None:
     assert (found.session_id, found.started_at) == (PATH, datetime(2026, 3, 4, 12, 30, tzinfo=UTC))
     assert _said(found) == [("user", "which tasks are open?"), ("assistant", "I look them up.\n\nThere are two.")]
     assert {tool.name for tool in found.turns[1].tools} == {"read", "edit"}
+    assert _touched(found) == []
 
 
 def test_aider_has_several_chats_in_one_file() -> None:
@@ -166,6 +168,9 @@ def test_other_files_are_no_sessions(content: str, suffix: str) -> None:
 def test_records_of_another_form_are_named_and_skipped(content: str) -> None:
     lines = content.splitlines()
     broken = [line.replace('"content": [', '"content": 7, "was": [') for line in lines]
+    message = {"content": [{"type": "tool_use", "id": 1, "name": "n", "input": ["x"]}]}
+    other = [{"type": {}}, {"type": "assistant", "sessionId": 1, "message": message}, {"type": [], "payload": None}]
+    broken += [json.dumps(record) for record in other]
     log = _log("\n".join([*lines, *broken, "[1]", '"text"', "{" * 200, ""]), ".jsonl")
     whole = _only(content, ".jsonl")
     assert log.transcripts[0].turns[: len(whole.turns) - 1] == whole.turns[:-1]

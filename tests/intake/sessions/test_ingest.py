@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +103,22 @@ async def test_an_appended_log_adds_its_new_turns_only(intake: Intake, tmp_path:
     shown = await _shown(intake, str(path))
     assert [message.text for message in shown.messages] == ["use tabs", "done"]
     assert shown.messages[0].memory_id == before
+
+
+async def test_a_watch_reads_a_log_again_when_its_size_or_time_is_another(
+    services: Services, intake: Intake, tmp_path: Path
+) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"role": "user", "text": "use tabs"}\n')
+    await _ingested(intake, path)
+    changed_at = path.stat().st_mtime_ns
+    path.write_text('{"role": "user", "text": "use dots"}\n')
+    os.utime(path, ns=(changed_at, changed_at))
+    assert (await _ingested(intake, path))["chat.jsonl"].status == "unchanged"
+    assert (await _ingested(services.intake(intake.workspace), path))["chat.jsonl"].status == "changed"
+    os.utime(path)
+    assert (await _ingested(intake, path))["chat.jsonl"].status == "unchanged"
+    assert await _texts(intake, str(path)) == ["use dots"]
 
 
 async def test_a_session_outlives_its_log(intake: Intake, folder: Path) -> None:
