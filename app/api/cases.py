@@ -95,7 +95,8 @@ class CasesController(Controller):
     async def save(self, name: FromPath[str], call: ThisCall, data: JSONBody[RoleInput]) -> RoleView:
         """Set a role of the workspace, in place of any of this name."""
         role = converted(data, Role, name=name)
-        saved = await save_role(call.database, workspace=await call.tenant(), role=role)
+        mask = call.settings.mask_secrets
+        saved = await save_role(call.database, workspace=await call.tenant(), role=role, mask=mask)
         return converted(saved, RoleView, own=True)
 
     @delete("/roles/{name:str}", responses=PROBLEMS)

@@ -80,7 +80,8 @@ def roles(
         from app.retrieval.roles import remove_role, roles_of, save_role  # noqa: PLC0415
 
         if save is not None and name is not None:
-            await save_role(services.database, workspace=target, role=_read(save, name))
+            mask = services.settings.mask_secrets
+            await save_role(services.database, workspace=target, role=_read(save, name), mask=mask)
         elif remove and name is not None:
             await remove_role(services.database, workspace=target, name=name)
         known = roles_of(await workspace_of(services, workspace))

@@ -9,6 +9,7 @@ from app.db.database import Database
 from app.errors import NotFound, Refused, check
 from app.memories.gate import INJECTION, NAME_LIMIT, instruction_in, unstorable
 from app.retrieval.rank.roles import ROLES, Role
+from app.safety.secrets import masked_values
 from app.workspaces import store
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
@@ -21,8 +22,8 @@ def roles_of(workspace: Workspace) -> dict[str, Role]:
     return {**ROLES, **msgspec.convert(workspace.roles, dict[str, Role])}
 
 
-async def save_role(database: Database, *, workspace: Workspace, role: Role) -> Role:
-    """Gives a workspace a role, in place of any of this name.
+async def save_role(database: Database, *, workspace: Workspace, role: Role, mask: bool = True) -> Role:
+    """Gives a workspace a role, in place of any of this name; secrets in it are masked unless `mask` is off.
 
     Raises:
         InvalidInput: a field cannot be taken, or the workspace has too many roles.
@@ -32,10 +33,11 @@ async def save_role(database: Database, *, workspace: Workspace, role: Role) -> 
     for found in filter(None, (instruction_in(part.title) for part in role.parts)):
         message = f"looks like an instruction to the reader (rule {found.rule})"
         raise Refused("parts.title", message, reason=INJECTION)
+    stored = masked_values(role) if mask else role
     target = await made(database, workspace)
     async with database.session(target) as session:
-        await store.set_role(session, role.name, msgspec.to_builtins(role))
-    return role
+        await store.set_role(session, stored.name, msgspec.to_builtins(stored))
+    return stored
 
 
 async def remove_role(database: Database, *, workspace: Workspace, name: str) -> None:
