@@ -5,7 +5,7 @@ import json
 import sysconfig
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
@@ -24,18 +24,20 @@ ROOT = Path(__file__).parents[1]
 LABELLED = ROOT / "tests" / "safety"
 SETS = ("indirect_", "", "second_", "third_", "fourth_", "reviewed_")
 """Files of labelled texts; only the families of the first are indirect."""
-OLDER, PROSE = 0.5, 0.3
-"""Weights of an attack of an older family, and of a sentence of prose."""
+OLDER, PROSE = 0.5, 0.1
+"""Weights of an attack of an older family, and of a sentence of prose, which is in English: with 0.3, fewer attacks in
+English were caught."""
 STRENGTH = 10.0
 """Inverse of the ridge; 3, 10 and 30 differ by less than a point."""
 SHARE_OF_SIGNS = 0.15
 """Unit of a sign beside that of a text's words: of 0, 0.15 and 0.3 the best."""
-FLAGGED, BLOCKED = 0.1, 0.005
+FLAGGED, BLOCKED = 0.08, 0.005
 """Shares of our own innocent texts, left out, that may be flagged, and blocked. They were written to resemble attacks;
 of the innocent texts of others, a third to a tenth as many are flagged (docs/injection.md)."""
 FEWER = 0.03
 """Share of them at which the figures are stated as well."""
 FOLDS = 6
+LANGUAGES = (*evidence.LANGUAGES, "zh")
 LEAST_PROSE = 40
 """Characters of the shortest text in a JSON file that is taken for prose."""
 PARAGRAPH = range(80, 3_000)
@@ -94,16 +96,18 @@ def rows_of(text: str) -> csr_matrix:
 def read(data: Path = SHARED_DATA) -> list[Labelled]:
     """Reads all labelled texts, and innocent prose and code: the documentation, and half of what others wrote."""
     prose = [path.read_text() for path in sorted(ROOT.glob("docs/*.md")) if path.name != "injection.md"]
-    prose += [text for text in (*_reports(data), *_not_injections(data), *installed()) if known(text)]
+    prose += [text for text in (*_reports(data), *installed()) if known(text)]
+    prompts = [text for text in _not_injections(data) if known(text)]
     return labelled() + [
-        Labelled(text="", family="prose", language="en", place=0, attack=False, weight=PROSE, rows=rows_of(text))
-        for text in prose
+        Labelled(text="", family="prose", language="en", place=0, attack=False, weight=weight, rows=rows_of(text))
+        for texts, weight in ((prose, PROSE), (prompts, 1.0))
+        for text in texts
     ]
 
 
-def labelled() -> list[Labelled]:
-    """Reads the labelled texts of the repository."""
-    return [item for name in SETS for item in _labelled(name)]
+def labelled(languages: Container[str] = LANGUAGES) -> list[Labelled]:
+    """Reads the labelled texts of the repository in these languages."""
+    return [item for name in SETS for item in _labelled(name, languages)]
 
 
 def known(text: str) -> bool:
@@ -141,12 +145,14 @@ def _not_injections(data: Path) -> list[str]:
     return [row["text"] for row in rows if row["label"] == 0]
 
 
-def _labelled(name: str) -> Iterator[Labelled]:
+def _labelled(name: str, languages: Container[str]) -> Iterator[Labelled]:
     for kind in ("attacks", "clean"):
         places: Counter[tuple[str, str]] = Counter()
         for line in (LABELLED / f"{name}{kind}.jsonl").read_text().splitlines():
             row = json.loads(line)
             family, language = row.get("family", ""), row["language"]
+            if language not in languages:
+                continue
             places[family, language] += 1
             yield Labelled(
                 text=row["text"], family=f"{name}{family}", language=language, place=places[family, language],
@@ -213,8 +219,8 @@ def refused(item: Labelled) -> bool:
     return any(finding.rule != WEAK_SIGNS for finding in blocking(scan(item.text)))
 
 
-def left_out(items: Sequence[Labelled], *, families: bool) -> Measured:
-    """Scores each text by a fit without it, its translations and, if asked, all attacks of its family."""
+def left_out(items: Sequence[Labelled], *, families: bool, folds: Iterable[int] = range(FOLDS)) -> Measured:
+    """Scores the texts of folds by fits without them, their translations and, if asked, their families of attacks."""
     names = sorted({item.family for item in items if item.indirect})
     order = sorted({(item.family, item.place) for item in items})
 
@@ -225,12 +231,12 @@ def left_out(items: Sequence[Labelled], *, families: bool) -> Measured:
             return names.index(item.family) % FOLDS
         return order.index((item.family, item.place)) % FOLDS
 
-    folds = [fold(item) for item in items]
+    numbers = [fold(item) for item in items]
     attacks: list[tuple[Labelled, float]] = []
     clean: list[tuple[Labelled, float]] = []
-    for out in range(FOLDS):
-        made = fitted([item for item, number in zip(items, folds, strict=True) if number != out])
-        for item, number in zip(items, folds, strict=True):
+    for out in folds:
+        made = fitted([item for item, number in zip(items, numbers, strict=True) if number != out])
+        for item, number in zip(items, numbers, strict=True):
             if number == out:
                 (attacks if item.attack else clean).append((item, float(made.scores(item).max())))
     return Measured(attacks=attacks, clean=clean)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-BUCKETS_BITS = 17
+BUCKETS_BITS = 18
 BUCKETS = 1 << BUCKETS_BITS
 PARTS = (3, 4, 5)
 """Lengths of the parts of words, in letters: they tell forms and compounds of a word that is known."""
@@ -63,11 +63,12 @@ def features(text: str) -> Features:
     first[1:] = (kinds[1:] != kinds[:-1]) | (kinds[1:] == SINGLE) | (np.diff(places) > 1)
     letters[kinds == DIGIT] = np.where(first[kinds == DIGIT], ord("0"), 0)
     starts = np.flatnonzero(first)
-    within = np.arange(len(places)) - starts[np.cumsum(first) - 1]
+    word = np.cumsum(first) - 1
+    within, size = np.arange(len(places)) - starts[word], np.bincount(word)[word]
     spelled = letters * POWERS[np.minimum(within, len(POWERS) - 1)]
     words = np.add.reduceat(spelled, starts)
     stems = np.add.reduceat(np.where(within < STEM, spelled, 0), starts)
-    parts = [*_sequences(words, stems), *_parts(letters, first, (kinds == LETTER) & (within < LONGEST_WORD))]
+    parts = [*_sequences(words, stems), *_parts(letters, first, (kinds == LETTER) & (size <= LONGEST_WORD))]
     found = [(places[starts[item] if of_words else item], hashes) for of_words, item, hashes in parts]
     return Features(np.concatenate([place for place, _ in found]), np.concatenate([_bucket(item) for _, item in found]))
 

@@ -270,7 +270,7 @@ def test_every_rule_is_compiled_for_linear_time() -> None:
 
 
 def test_indirect_injections_are_told_from_look_alikes() -> None:
-    """Covers 18 families of them, and what they resemble. The weights were fitted to these texts."""
+    """Covers 22 families of them, and what they resemble. The weights were fitted to these texts."""
     attacks, clean = labelled("indirect_attacks.jsonl"), labelled("indirect_clean.jsonl")
     for texts in (attacks, clean):
         assert len(texts) >= 1_000
@@ -284,7 +284,7 @@ def test_indirect_injections_are_told_from_look_alikes() -> None:
 def test_texts_that_nothing_was_fitted_to_are_told_apart() -> None:
     """States what the scan does on texts of another author; docs/injection.md tells how far that is from the aim."""
     attacks, clean = labelled("unseen_attacks.jsonl"), labelled("unseen_clean.jsonl")
-    assert sum(bool(scan(item["text"])) for item in attacks) >= 0.33 * len(attacks)
+    assert sum(bool(scan(item["text"])) for item in attacks) >= 0.5 * len(attacks)
     assert sum(bool(scan(item["text"])) for item in clean) <= 0.03 * len(clean)
 
 
