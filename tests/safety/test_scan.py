@@ -270,8 +270,8 @@ def test_every_rule_is_compiled_for_linear_time() -> None:
 
 
 def test_indirect_injections_are_told_from_look_alikes() -> None:
-    """Covers 22 families of them, and what they resemble. The weights were fitted to these texts."""
-    attacks, clean = labelled("indirect_attacks.jsonl"), labelled("indirect_clean.jsonl")
+    """Covers 22 families of them, and what they resemble. The weights were fitted to these texts; every other one is scanned."""
+    attacks, clean = labelled("indirect_attacks.jsonl")[::2], labelled("indirect_clean.jsonl")[::2]
     for texts in (attacks, clean):
         assert len(texts) >= 1_000
         assert {item["language"] for item in texts} == {"en", "ru", "de", "fr", "es", "zh"}
