@@ -56,7 +56,7 @@ def tend(*, workspace: WorkspaceOption = None) -> None:
         return await look(_door(services, target))
 
     found = in_workspace(workspace, work)
-    typer.echo(f"{found.cues} cues, {len(found.proposals)} new proposals")
+    typer.echo(f"{found.cues} cues looked at")
     _print(found.proposals)
 
 
@@ -125,6 +125,8 @@ def undo(proposal_id: ProposalArgument, *, workspace: WorkspaceOption = None) ->
 
 
 def _print(found: "Sequence[StoredProposal]") -> None:
+    if not found:
+        typer.echo("no proposals")
     for item in found:
         typer.echo(f"{item.proposal_id} {item.change} ({item.state}): {item.reason}")
 

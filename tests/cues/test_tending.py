@@ -5,9 +5,14 @@ from typing import Any
 import httpx
 import pytest
 
+from app.cues.keep import add_cues
+from app.cues.tending.proposals import IDLE_SESSIONS
+from app.cues.tending.starter import starter_cues
 from app.index.backfill import embed_all_pending
 from app.links.linking import link_pending
+from app.memories.remember import Door
 from app.wiring import Services
+from app.workspaces.workspace import Workspace
 from tests.api.calls import get, post
 
 COLUMN = {
@@ -115,6 +120,38 @@ async def test_a_cue_that_is_heeded_becomes_a_convention_of_a_file(
     assert (await cues_of(client))[0]["files"] == ["docs/conventions.md"]
     await post(client, f"{where}/undo", None)
     assert (await cues_of(client))[0]["files"] == []
+
+
+async def test_a_cue_that_never_fires_while_its_files_change_is_flagged(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    edit = {"name": "Edit", "input": {"file_path": "db/migrate.py", "old_string": "a", "new_string": "b"}}
+    turns = [{"role": "user", "text": "Go on."}, {"role": "assistant", "text": "Changed it.", "tools": [edit]}]
+    assert (await tended(client, services, {**COLUMN, "files": ["db/migrate.py"]}))["proposals"] == []
+    for number in range(IDLE_SESSIONS):
+        session = {"id": f"s{number}", "started_at": f"2090-01-{number + 1:02}T10:00:00Z", "messages": turns}
+        await post(client, "/api/sessions?wait=stored", session)
+    (proposal,) = (await tended(client, services))["proposals"]
+    assert (proposal["change"], proposal["state"]) == ("retire", "open")
+    assert proposal["reason"] == "has not fired in 20 sessions, and db/migrate.py changed meanwhile"
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
+    assert await cues_of(client, state="active") == []
+    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert len(await cues_of(client, state="active")) == 1
+
+
+async def test_an_own_cue_takes_the_place_of_one_of_the_first_library(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    door = Door(services.database, services.counter, workspace, provider=services.provider)
+    assert (await add_cues(door, starter_cues())).stored == len(starter_cues())
+    own = {**COLUMN, "trigger": "dropping a column in a database migration"}
+    own["lesson"] = "Do it in two releases: stop reading the column first, then drop it."
+    (proposal,) = (await tended(client, services, own))["proposals"]
+    assert (proposal["change"], proposal["state"]) == ("merge", "accepted")
+    (replaced,) = await cues_of(client, state="superseded")
+    assert replaced["tags"] == ["starter"]
+    assert (await get(client, f"/api/cues/{proposal['target_id']}"))["lesson"] == own["lesson"]
 
 
 async def test_a_cue_that_contradicts_a_note_is_flagged(client: httpx.AsyncClient, services: Services) -> None:
