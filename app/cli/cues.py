@@ -22,7 +22,10 @@ FilesOption = Annotated[
 ]
 
 commands = typer.Typer()
-cue_commands = typer.Typer(help="Store and list cues: what sessions taught.", no_args_is_help=True)
+cue_commands = typer.Typer(
+    help="Store and list cues: what sessions taught.\n\nChanges: the cues of the workspace, with `add`.",
+    no_args_is_help=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 cues_commands = typer.Typer(
-    help="Keep the store of cues sound: a first library, merges, proposals.", no_args_is_help=True
+    help="Keep the cues sound: a first library, merges, proposals. Changes: cues, as each command says.",
+    no_args_is_help=True,
 )
 
 ProposalArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal, as `cues proposals` names it.")]

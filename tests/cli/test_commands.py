@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from app.api.schemas import HitView
 from app.cli import app
+from app.cues.tending.starter import starter_cues
 from app.db.migrations import head
 from app.postgres.embedded import EmbeddedPostgres
 from tests.cli import forked
@@ -205,6 +207,23 @@ def test_a_case_and_roles_are_shown_and_roles_changed(folder: Path, tmp_path: Pa
     assert "no role 'analyst' (known are default, director," in unknown.stderr
     role.write_text("[]")
     assert call(folder, "roles", "analyst", "--set", str(role), "-w", "cases").returncode == 2
+
+
+def test_a_decision_is_asked_why_and_cues_are_tended(folder: Path) -> None:
+    known = call(folder, "cues", "starter", "-w", "why").stdout
+    assert known == f"{len(starter_cues())} cues added, 0 known\n"
+    words = ("choosing the session store", "Keep sessions in Postgres.", "--kind", "decision", "--session", "s118")
+    assert call(folder, "cue", "add", *words, "--quote", "let's take Postgres", "-w", "why").returncode == 0
+    shown = call(folder, "why", "session store", "-w", "why").stdout
+    assert "choosing the session store: Keep sessions in Postgres." in shown
+    assert "session s118: “let's take Postgres”" in shown
+    assert not json.loads(call(folder, "why", "--path", "app/x.py", "-w", "why", "--json").stdout)["known"]
+    assert call(folder, "why", "-w", "why").returncode == 2
+    assert call(folder, "cues", "tend", "-w", "why").stdout.endswith("no proposals\n")
+    unknown = call(folder, "cues", "decide", str(UUID(int=1)), "--accept", "-w", "why")
+    assert (unknown.returncode, "there is no proposal" in unknown.stderr) == (2, True)
+    probed = json.loads(call(folder, "probe", "--limit", "3", "-w", "why", "--json").stdout)
+    assert probed["cues"] == 3
 
 
 def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
