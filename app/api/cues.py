@@ -181,6 +181,7 @@ class ActivateInput(Struct, forbid_unknown_fields=True):
         Meta(description=f"places of the budget that each kind has for its own, in place of {dict(SLOTS)}"),
     ] = {}
     as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
+    trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
 
     def asked(self) -> PlanAsked:
         """Returns the value that the verb takes."""

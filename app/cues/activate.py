@@ -51,6 +51,8 @@ class PlanAsked:
     """Places of the budget that each kind has for its own."""
     as_of: datetime | None = None
     """The moment whose cues are asked for; None for the present."""
+    trial: bool = False
+    """A person's trial: it is not logged, and counts for no cue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class Nearly:
 class Activation:
     """The cues that a plan fires, and the section that tells them."""
 
-    activation_id: UUID
+    activation_id: UUID | None
+    """None for a trial."""
     markdown: str
     tokens: int
     cues: tuple[ToldCue, ...]
@@ -152,8 +155,8 @@ async def activate(
     )
     markdown = _markdown(told)
     tokens = counter.count(markdown)
-    activation_id, took = new_id(), (time.perf_counter() - started) * 1_000
-    if workspace.workspace_id:
+    activation_id, took = None if asked.trial else new_id(), (time.perf_counter() - started) * 1_000
+    if workspace.workspace_id and activation_id is not None:
         plain = masked_values(asked) if mask else asked
         async with database.session(workspace, transaction=False) as session:
             values = {"activation_id": activation_id, "plan": plain.plan, "files": list(plain.files)}

@@ -63,7 +63,8 @@ def _where(cue: Cue) -> str:
     if first is None:
         return ""
     if first.session:
-        return f" in session {in_one_line(first.session)}"
+        name = in_one_line(first.session)
+        return f" in {name}" if name.lower().startswith("session") else f" in session {name}"
     return f" on {first.at.date().isoformat()}" if first.at else ""
 
 

@@ -1,6 +1,5 @@
 """Sessions with their cues and artifacts, the cues, and activation in Ask."""
 
-import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from app.intake.sessions.formats import read_log
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked
-from tests.panel.test_safety import THEMES, axe, violations
+from tests.panel.test_safety import axe, violations
 
 __all__ = ["axe"]
 
@@ -84,9 +83,6 @@ async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught
     await page.keyboard.press("j")
     turns = page.locator(".turn")
     await expect(turns).to_have_count(10)
-    correction = turns.nth(3)
-    await expect(correction.locator("mark")).to_have_text(QUOTE)
-    await expect(correction.locator(".turn-cue")).to_contain_text("A migration drops a column")
     tool = turns.nth(2).locator(".tool").last
     await expect(tool.locator("pre").first).to_be_hidden()
     await tool.locator("summary").click()
@@ -97,11 +93,6 @@ async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught
     assert asked(page) == {"session": ["session-47"], "turn": ["8"]}
     await files.get_by_role("link", name="docs/migrations.md").click()
     await expect(rows.locator(".row-title")).to_have_text(["Remove the old plan from accounts"])
-    await page.go_back()
-    await correction.locator(".turn-cue a").click()
-    await expect(page.get_by_label("Cue", exact=True).locator("h2")).to_have_text(RULE)
-    await page.get_by_role("link", name="session-47, turn 3").click()
-    await expect(turns.nth(3)).to_be_focused()
 
 
 async def test_a_search_finds_the_turn_in_which_it_was_said(open_panel: Open, taught: str) -> None:
@@ -154,6 +145,7 @@ async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Ope
     fired = page.get_by_label("Fired cues").locator("li")
     await expect(fired.first).to_contain_text(RULE)
     await expect(fired.first.locator(".checkpoint")).to_be_visible()
+    await expect(fired.first).to_contain_text("was said in session-47")
     await fired.first.locator("summary").click()
     await expect(fired.first.locator(".signed-parts")).to_contain_text("Kind of action")
     nearly = page.get_by_label("Cues that nearly fired").locator("li")
@@ -182,10 +174,9 @@ async def test_everybody_can_use_them(
         params = {**params, "cue": found[0]["id"]}
     page = await open_panel(path, params, within=taught)
     await page.wait_for_load_state("networkidle")
-    for size, theme in itertools.product((WIDE, NARROW), THEMES):
+    assert await violations(page, axe) == []
+    for size in (WIDE, NARROW):
         await page.set_viewport_size(size)  # type: ignore[arg-type] # a mapping with the two that it takes
-        await page.emulate_media(color_scheme=theme)
-        assert await violations(page, axe) == [], (size, theme)
         assert await page.evaluate(TARGETS, LEAST_TARGET) == []
         heights = await page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert heights[0] == heights[1]

@@ -10,6 +10,8 @@ import { linkTo, useAddress } from "./state/address";
 import { useKeyAsked } from "./state/session";
 import { Memories } from "./views/memories/Memories";
 
+const Sessions = view(() => import("./views/sessions/Sessions").then((loaded) => loaded.Sessions));
+const Cues = view(() => import("./views/cues/Cues").then((loaded) => loaded.Cues));
 const Review = view(() => import("./views/review/Review").then((loaded) => loaded.Review));
 const Graph = view(() => import("./views/graph/Graph").then((loaded) => loaded.Graph));
 const Runs = view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs));
@@ -52,6 +54,10 @@ function viewAt(path: string) {
   switch (path) {
     case "/":
       return <Memories />;
+    case "/sessions":
+      return <Sessions />;
+    case "/cues":
+      return <Cues />;
     case "/review":
       return <Review />;
     case "/graph":

@@ -10,6 +10,7 @@ import "./styles/shell.css";
 import "./styles/memories.css";
 import "./styles/views.css";
 import "./styles/graph.css";
+import "./styles/sessions.css";
 
 const TRIES = 2;
 const FRESH_MILLISECONDS = 10_000;

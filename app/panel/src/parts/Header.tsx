@@ -11,6 +11,8 @@ import { Workspace } from "./Workspace";
 
 const VIEWS = [
   { path: "/", name: "Memories", icon: "memories" },
+  { path: "/sessions", name: "Sessions", icon: "sessions" },
+  { path: "/cues", name: "Cues", icon: "cues" },
   { path: "/review", name: "Review", icon: "review" },
   { path: "/graph", name: "Graph", icon: "graph" },
   { path: "/runs", name: "Runs", icon: "runs" },
@@ -21,7 +23,7 @@ const VIEWS = [
 
 const THEME_NAMES: Record<Theme, string> = { system: "system", light: "light", dark: "dark" };
 
-const OWN_SEARCH = ["/", "/ask", "/graph", "/runs", "/recalls"];
+const OWN_SEARCH = ["/", "/sessions", "/cues", "/ask", "/graph", "/runs", "/recalls"];
 
 export function Header({ path }: { readonly path: string }) {
   // The address is read so that the links follow the workspace.

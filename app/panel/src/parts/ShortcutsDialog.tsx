@@ -1,8 +1,9 @@
 import type { RefObject } from "react";
 import { Icon } from "./Icon";
 
-const LISTS = ["/", "/review", "/graph", "/runs", "/recalls"];
+const LISTS = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls"];
 const JUDGED = ["/", "/review", "/graph"];
+const PICKED = [...JUDGED, "/cues"];
 
 /** Each with the views that have it; without them, all. */
 const KEYS: readonly { readonly key: string; readonly does: string; readonly views?: readonly string[] }[] = [
@@ -12,8 +13,8 @@ const KEYS: readonly { readonly key: string; readonly does: string; readonly vie
   { key: "Enter", does: "Open the current item", views: LISTS },
   { key: "u", does: "Rate the open or current memory up", views: JUDGED },
   { key: "d", does: "Rate the open or current memory down", views: JUDGED },
-  { key: "x", does: "Select or deselect", views: JUDGED },
-  { key: "X", does: "Select all from the last selected memory", views: JUDGED },
+  { key: "x", does: "Select or deselect", views: PICKED },
+  { key: "X", does: "Select all from the last selected item", views: PICKED },
   { key: "n", does: "Write a note", views: ["/"] },
   { key: "v", does: "Move the map", views: ["/graph"] },
   { key: "r", does: "Select with a rectangle", views: ["/graph"] },

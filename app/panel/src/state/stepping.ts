@@ -1,5 +1,5 @@
 import { useRef } from "react";
-import { changeAddress } from "./address";
+import { changeAddress, type Changes } from "./address";
 import { focusLine, useFocusBack } from "./focus";
 import { searchHere } from "./search";
 import { type Shortcuts, useShortcuts } from "./shortcuts";
@@ -26,21 +26,23 @@ interface Listed {
   readonly lineOf: (id: string) => string;
   /** Shows or fetches the lines up to a place, before the keys go there. */
   readonly reach: (place: number) => void;
+  /** What else of the address belongs to the open item; without an id, what it becomes when none is open. */
+  readonly others?: (id: string | null) => Changes;
 }
 
 /** The keys of a list beside which one item is open; returns what closes the item. */
-export function useListKeys({ parameter, ids, open, lineOf, reach }: Listed, others: Shortcuts = {}): () => void {
+export function useListKeys({ parameter, ids, open, lineOf, reach, others }: Listed, more: Shortcuts = {}): () => void {
   const place = useStepping(ids, open);
   const move = (step: Step) => {
     const next = place(step);
     reach(next);
     const id = ids[next];
-    if (id) changeAddress({ [parameter]: id }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
+    if (id) changeAddress({ [parameter]: id, ...others?.(id) }, { replace: open !== null, follow: !focusLine(lineOf(id)) });
   };
   const close = () => {
-    if (open !== null) changeAddress({ [parameter]: null });
+    if (open !== null) changeAddress({ [parameter]: null, ...others?.(null) });
   };
   useFocusBack(open, lineOf, ".list");
-  useShortcuts({ "/": searchHere, j: () => move(1), k: () => move(-1), Escape: close, ...others });
+  useShortcuts({ "/": searchHere, j: () => move(1), k: () => move(-1), Escape: close, ...more });
   return close;
 }

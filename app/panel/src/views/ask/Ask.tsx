@@ -4,23 +4,45 @@ import type { Filters, HistoryInput } from "../../api/types";
 import { DEFAULT_WEIGHTS, lengthOf } from "../../parts/components";
 import { ScoreLegend } from "../../parts/ScoreBar";
 import { Empty } from "../../parts/states";
-import { useAddress } from "../../state/address";
+import { Link } from "../../parts/Link";
+import { linkWith, useAddress } from "../../state/address";
 import { Filtering } from "../memories/FilterBar";
-import { readFilters } from "../memories/filters";
+import { NO_FILTERS, readFilters } from "../memories/filters";
+import { Activation } from "./Activation";
 import { Answer } from "./Answer";
 import { Form } from "./Form";
 import { type Question, readQuestion } from "./question";
 
-/** A query as an agent sends it, answered with one preset or with two side by side. */
+/** What an agent gets: the history for a query, or the cues for a plan. */
 export function Ask() {
   const { params } = useAddress();
-  const asked = readQuestion(params);
+  const planned = params.get("for") === "plan";
+  const standard = { preset: null, k: null, budget: null, relevance: null, quality: null, file: null };
   useEffect(() => {
     document.title = "Ask · Priors";
   }, []);
   return (
-    <div className="ask">
+    <div className="ask" tabIndex={-1}>
       <h1 className="visually-hidden">Ask</h1>
+      <nav className="tabs" aria-label="What to ask for">
+        <Link href={linkWith({ ...standard, for: null })} aria-current={planned ? undefined : "page"}>
+          History
+        </Link>
+        <Link href={linkWith({ ...standard, ...NO_FILTERS, for: "plan" })} aria-current={planned ? "page" : undefined}>
+          Activation
+        </Link>
+      </nav>
+      {planned ? <Activation /> : <History />}
+    </div>
+  );
+}
+
+/** A query as an agent sends it, answered with one preset or with two side by side. */
+function History() {
+  const { params } = useAddress();
+  const asked = readQuestion(params);
+  return (
+    <>
       <Form asked={asked} />
       <Filtering />
       {asked.query === "" ? (
@@ -33,7 +55,7 @@ export function Ask() {
       ) : (
         <Answers asked={asked} filters={readFilters(params)} />
       )}
-    </div>
+    </>
   );
 }
 

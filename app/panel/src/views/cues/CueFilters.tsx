@@ -1,6 +1,6 @@
 import type { CueFilters as Filters } from "../../api/cues";
 import type { Cue } from "../../api/types";
-import { anyOf, Choice, withChosen } from "../../parts/Choice";
+import { anyOf, Choice, withChosen } from "../../parts/FilterChoice";
 import { Icon } from "../../parts/Icon";
 import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";

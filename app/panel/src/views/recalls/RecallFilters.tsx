@@ -1,6 +1,6 @@
 import type { RecallFilters as Filters } from "../../api/recalls";
 import type { RecallSummary } from "../../api/types";
-import { anyOf, Choice, withChosen } from "../../parts/Choice";
+import { anyOf, Choice, withChosen } from "../../parts/FilterChoice";
 import { Icon } from "../../parts/Icon";
 import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";

@@ -1,5 +1,5 @@
 import type { RunSummary } from "../../api/types";
-import { anyOf, Choice, withChosen } from "../../parts/Choice";
+import { anyOf, Choice, withChosen } from "../../parts/FilterChoice";
 import { SearchField } from "../../parts/SearchField";
 import { changeAddress } from "../../state/address";
 import { type Asked, FILTERS, NAMES, valuesOf } from "./asked";
