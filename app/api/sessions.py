@@ -11,10 +11,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from app.api.context import ThisCall, name_in_path
+from app.api.cues import EvidenceView
 from app.api.intake import door_of, embed
 from app.api.memories import Cursor, Limit
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, view_of
+from app.cues.cue import Cue
+from app.cues.keep import cues_of_source
 from app.errors import InvalidInput, check
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
@@ -137,24 +140,40 @@ class ArtifactView(Struct):
     """A file, or a function or section in it, that the session created, changed or deleted."""
 
 
+@view_of(Cue, cue_id="id")
+class SessionCueView(Struct):
+    """A cue that was learnt from the session."""
+
+    message: int | None
+    """The ordinal of the first turn of the session that is its evidence."""
+    evidence: Sequence[EvidenceView]
+
+
 @view_of(StoredSession, session_id="id")
 class SessionDetailView(Struct):
     """A session with its turns, its cues, and the artifacts that it touched."""
 
     messages: Sequence[MessageView]
-    cues: Sequence[dict[str, Any]]
+    cues: Sequence[SessionCueView]
     artifacts: Sequence[ArtifactView]
 
 
-def detail_view(found: SessionDetail) -> SessionDetailView:
-    """Returns the view of a session."""
+def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
+    """Returns the view of a session with its cues, in the order of their turns."""
+    told = [converted(cue, SessionCueView, message=first_turn(cue, found)) for cue in cues]
     return converted(
         found.session,
         SessionDetailView,
         messages=converted(found.messages, tuple[MessageView, ...]),
-        cues=(),
+        cues=sorted(told, key=lambda cue: -1 if cue.message is None else cue.message),
         artifacts=converted(found.artifacts, tuple[ArtifactView, ...]),
     )
+
+
+def first_turn(cue: Cue, found: SessionDetail) -> int | None:
+    """Returns the ordinal of the first turn of a session that is evidence of a cue."""
+    own = (item.ordinal for item in cue.evidence if item.source_id == found.session.source_id)
+    return min((ordinal for ordinal in own if ordinal is not None), default=None)
 
 
 class SessionsController(Controller):
@@ -208,13 +227,15 @@ class SessionsController(Controller):
     @get("/sessions/{session_id:path}", responses=PROBLEMS)
     async def show(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
+        tenant = await call.tenant()
         found = await get_session(
             call.database,
-            workspace=await call.tenant(),
+            workspace=tenant,
             session_id=name_in_path(request, SESSIONS_PATH, session_id),
             masked=call.settings.mask_secrets,
         )
-        return detail_view(found)
+        cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
+        return detail_view(found, cues)
 
     @delete("/sessions/{session_id:path}", status_code=204, responses=PROBLEMS)
     async def remove(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> None:

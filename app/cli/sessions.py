@@ -9,6 +9,7 @@ from app.cli.running import JsonOption, Moment, WorkspaceOption, in_utc, in_work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from app.cues.cue import Cue
     from app.intake.sessions.browse import SessionDetail
     from app.intake.sessions.store import StoredMessage, StoredSession
     from app.wiring import Services
@@ -34,13 +35,18 @@ def session(
     Changes nothing.
     """
 
-    async def work(services: "Services", target: "Workspace") -> "SessionDetail | Sequence[StoredSession]":
+    async def work(
+        services: "Services", target: "Workspace"
+    ) -> "tuple[SessionDetail, Sequence[Cue]] | Sequence[StoredSession]":
         # SQLAlchemy: see `app.cli`.
+        from app.cues.keep import cues_of_source  # noqa: PLC0415
         from app.intake.sessions.browse import SessionFilters, get_session, list_sessions  # noqa: PLC0415
 
         if session_id is not None:
             masked = services.settings.mask_secrets
-            return await get_session(services.database, workspace=target, session_id=session_id, masked=masked)
+            detail = await get_session(services.database, workspace=target, session_id=session_id, masked=masked)
+            of = detail.session.source_id
+            return detail, await cues_of_source(services.database, workspace=target, source_id=of)
         filters = SessionFilters(text=text, path=path, since=in_utc(since), until=in_utc(until))
         return await list_sessions(services.database, workspace=target, filters=filters, limit=limit)
 
@@ -48,14 +54,12 @@ def session(
 
     from app.api.schemas import converted  # noqa: PLC0415 - the same
     from app.api.sessions import SessionView, detail_view  # noqa: PLC0415 - the same
-    from app.intake.sessions.browse import SessionDetail  # noqa: PLC0415 - the same
 
     found = in_workspace(workspace, work)
-    if as_json:
-        shown = detail_view(found) if isinstance(found, SessionDetail) else converted(found, list[SessionView])
-        typer.echo(msgspec.json.encode(shown).decode())
-    elif isinstance(found, SessionDetail):
-        _show(found)
+    if isinstance(found, tuple):
+        typer.echo(msgspec.json.encode(detail_view(*found)).decode() if as_json else "\n".join(_told(*found)))
+    elif as_json:
+        typer.echo(msgspec.json.encode(converted(found, list[SessionView])).decode())
     else:
         for item in found:
             typer.echo(f"{_moment(item)}  {item.session_id}  {item.turns} turns  {item.title}")
@@ -65,18 +69,21 @@ def _moment(item: "StoredSession") -> str:
     return (item.started_at or item.created_at).strftime("%Y-%m-%d %H:%M")
 
 
-def _show(found: "SessionDetail") -> None:
+def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
+    from app.api.sessions import first_turn  # noqa: PLC0415 - see `app.cli`
+
     item = found.session
     told = [item.title or item.session_id, f"{item.session_id}, {item.format}, {_moment(item)} UTC, {item.turns} turns"]
     if found.artifacts:
         told += ["", "created or changed:"]
-        for artifact in found.artifacts:
-            name = f"{artifact.path} › {artifact.symbol}" if artifact.symbol else artifact.path
-            turns = ", ".join(f"#{ordinal}" for ordinal in artifact.messages)
-            told.append(f"  {name} ({', '.join(artifact.actions)}; {turns})")
+    for artifact in found.artifacts:
+        name = f"{artifact.path} › {artifact.symbol}" if artifact.symbol else artifact.path
+        turns = ", ".join(f"#{ordinal}" for ordinal in artifact.messages)
+        told.append(f"  {name} ({', '.join(artifact.actions)}; {turns})")
     for message in found.messages:
-        told += ["", *_lines(message)]
-    typer.echo("\n".join(told))
+        learnt = [f"  → {cue.kind}: {cue.lesson}" for cue in cues if first_turn(cue, found) == message.ordinal]
+        told += ["", *_lines(message), *learnt]
+    return told
 
 
 def _lines(message: "StoredMessage") -> list[str]:

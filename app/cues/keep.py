@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.cues import store
 from app.cues.actions import ActionTypes
-from app.cues.cue import Cue, NewCue, reasons
+from app.cues.cue import RETIRED, Cue, NewCue, reasons
 from app.cues.store import Asked, CueRow
 from app.cues.taxonomy import types_of
 from app.db.database import Database, again_after_deadlock
@@ -220,6 +220,12 @@ async def list_cues(
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     async with database.session(workspace, transaction=False) as session:
         return await store.page(session, asked, after=after, limit=limit)
+
+
+async def cues_of_source(database: Database, *, workspace: Workspace, source_id: UUID) -> Sequence[Cue]:
+    """Returns the cues that have evidence in a source and that nobody retired, the oldest first."""
+    async with database.session(workspace, transaction=False) as session:
+        return [cue for cue in await store.of_source(session, source_id) if cue.state != RETIRED]
 
 
 async def embed_lacking(database: Database, provider: EmbeddingProvider, *, workspace: Workspace) -> int:

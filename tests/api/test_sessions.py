@@ -67,6 +67,20 @@ async def test_a_search_shows_the_turns_around_each_hit(client: httpx.AsyncClien
     assert (await post(client, "/api/search", late))["hits"] == []
 
 
+async def test_a_session_shows_the_cues_that_it_taught(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/sessions", DROP)
+    cue = {
+        "kind": "correction",
+        "trigger": "a migration that drops a column",
+        "lesson": "Never drop a column in one step.",
+        "evidence": [{"session": "s1", "message": 2, "quote": "never drop a column in one step"}],
+    }
+    made = await post(client, "/api/cues", cue)
+    (shown,) = (await get(client, "/api/sessions/s1"))["cues"]
+    assert (shown["id"], shown["message"], shown["kind"]) == (made["id"], 2, "correction")
+    assert shown["quote"] == "never drop a column in one step"
+
+
 async def test_only_what_is_new_is_stored_again(client: httpx.AsyncClient) -> None:
     await post(client, "/api/sessions", DROP)
     before = [item["id"] for item in (await get(client, "/api/sessions/s1"))["messages"]]
