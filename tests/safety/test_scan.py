@@ -270,7 +270,7 @@ def test_every_rule_is_compiled_for_linear_time() -> None:
 
 
 def test_indirect_injections_are_told_from_look_alikes() -> None:
-    """Covers 22 families of them, and what they resemble. The weights were fitted to these texts; every other one is scanned."""
+    """Covers 22 families, and what they resemble. The weights were fitted to them; every other one is scanned."""
     attacks, clean = labelled("indirect_attacks.jsonl")[::2], labelled("indirect_clean.jsonl")[::2]
     for texts in (attacks, clean):
         assert len(texts) >= 1_000
