@@ -8,6 +8,7 @@ import pytest
 from app.cues.keep import add_cues
 from app.cues.tending.proposals import IDLE_SESSIONS
 from app.cues.tending.starter import starter_cues
+from app.cues.tending.tend import workspaces_with_cues
 from app.index.backfill import embed_all_pending
 from app.links.linking import link_pending
 from app.memories.remember import Door
@@ -55,6 +56,14 @@ async def test_near_duplicates_become_one_and_are_parted_again(client: httpx.Asy
     both = await cues_of(client, state="active")
     assert [(len(item["evidence"]), item["confidence"]) for item in both] == [(1, pytest.approx(0.6))] * 2
     assert (await tended(client, services))["proposals"] == []
+
+
+async def test_a_worker_tends_the_cues_of_every_workspace_that_has_some(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    assert workspace.workspace_id not in await workspaces_with_cues(services.database.across)
+    await post(client, "/api/cues", COLUMN)
+    assert workspace.workspace_id in await workspaces_with_cues(services.database.across)
 
 
 async def test_cues_that_differ_in_a_negation_stay_two(client: httpx.AsyncClient, services: Services) -> None:

@@ -100,6 +100,7 @@ async def test_a_file_is_answered_by_the_sessions_that_shaped_it(client: httpx.A
     found = await get(client, "/api/why?path=api/routes.py")
     (touch,) = found["shaped_by"]
     assert (touch["session"], touch["ordinal"], touch["action"]) == ("s47", 1, "changed")
+    assert [item["subject"] for item in found["threads"]] == ["API versioning"], "it was decided two turns later"
     unknown = await get(client, "/api/why?path=src/other.py&symbol=run")
     assert unknown["answer"] == "Not known: no decision on “src/other.py:run” is stored."
 
