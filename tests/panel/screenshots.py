@@ -1,32 +1,39 @@
-"""Writes pictures of every view into `screenshots/`: `python -m tests.panel.screenshots [ADDRESS]`.
+"""Writes pictures of every view into `screenshots/`, and those of the README: `python -m tests.panel.screenshots`.
 
-Without an address it starts a service of its own with the data that the tests use.
+The views show the data that the tests use; the README's pictures show the examples of the first start.
 """
 
 import asyncio
-import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import httpx
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page
 
 from app.api.server import address, bound_socket, serve
 from app.cli.running import configure_log
 from app.db.migrations import upgrade
+from app.operations import examples as first_start
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import open_services
+from app.workspaces.resolve import resolve
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "screenshots"
 IMAGES = REPOSITORY / "docs" / "images"
-SHOWN = {"search-light-1280": "panel-memories.png", "ask-dark-1280": "panel-ask.png"}
+PANE = ".pane-detail h2"
+USED = {"X-Workspace": "used"}
+DOCUMENTS: tuple[tuple[str, Literal["light", "dark"], str, str], ...] = (
+    ("panel-memories.png", "light", "/?q=fourteen+actors+with+revenue+from+the+registry&memory={memory}", PANE),
+    ("panel-ask.png", "dark", "/ask?q=scout+actors+results+BADs+Russia&agent=director", ".hits li"),
+)
 SIZES = {"1280": (1280, 800), "390": (390, 844)}
 UNLIMITED = httpx.Timeout(None)
 """A busy machine takes as long as it takes."""
@@ -36,7 +43,6 @@ QUIET = """() => {
     return drawn && document.querySelector('.loading, .working, .stale, [aria-busy=true]') === null;
 }"""
 """Tells that nothing is loading any more and that the map is drawn."""
-PANE = ".pane-detail h2"
 VIEWS = {
     "memories": ("/", ".row"),
     "memory": ("/?memory={memory}", PANE),
@@ -65,7 +71,10 @@ async def seeded_service() -> AsyncIterator[str]:
             listening = bound_socket(settings)
             serving = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
             await ready.wait()
-            async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED) as client:
+            workspace = await resolve(services.database, settings.workspace, language=settings.language)
+            await first_start.begin(services, workspace)
+            await first_start.play(services, workspace)
+            async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED, headers=USED) as client:
                 await seed(client, examples(REPOSITORY))
             yield address(listening)
             stop.set()
@@ -74,7 +83,7 @@ async def seeded_service() -> AsyncIterator[str]:
 
 async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
-    async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED) as client:
+    async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED, headers=USED) as client:
         given = (await client.get("/api/runs/run-024")).json()["given"]
         (await client.get("/api/graph")).raise_for_status()
     for theme in ("light", "dark"):
@@ -85,38 +94,47 @@ async def shoot(browser: Browser, where: str) -> None:
             context.set_default_timeout(0)  # none
             tab = await context.new_page()
             for name, (path, there) in VIEWS.items():
-                await tab.goto(where + path.format(memory=given[0]["id"]))
-                await tab.locator(there).first.wait_for()
-                await tab.wait_for_load_state("networkidle")
-                await tab.wait_for_function(QUIET)
-                await tab.screenshot(path=FOLDER / f"{name}-{theme}-{size}.png")
+                url = where + path.format(memory=given[0]["id"])
+                url += f"{'&' if '?' in url else '?'}workspace={USED['X-Workspace']}"
+                await _shoot(tab, url, there, FOLDER / f"{name}-{theme}-{size}.png")
             await context.close()
 
 
-def keep_for_the_documents() -> None:
-    """Two pictures stand in the README."""
-    IMAGES.mkdir(exist_ok=True)
-    for view, name in SHOWN.items():
-        shutil.copyfile(FOLDER / f"{view}.png", IMAGES / name)
+async def shoot_for_the_documents(browser: Browser, where: str) -> None:
+    """The pictures of the README."""
+    asked = {"query": "fourteen actors with revenue from the registry", "filters": {"kinds": ["observation"]}}
+    async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED) as client:
+        memory = (await client.post("/api/search", json=asked)).json()["hits"][0]["id"]
+        while (await client.get("/api/status")).json()["pending_links"] > 0:  # noqa: ASYNC110 - the service is asked
+            await asyncio.sleep(1)
+    for name, theme, path, there in DOCUMENTS:
+        page = await browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=theme)
+        page.set_default_timeout(0)  # none
+        await _shoot(page, where + path.format(memory=memory), there, IMAGES / name)
+        await page.close()
 
 
-async def main(words: list[str]) -> int:
+async def _shoot(tab: Page, url: str, there: str, file: Path) -> None:
+    await tab.goto(url)
+    await tab.locator(there).first.wait_for()
+    await tab.wait_for_load_state("networkidle")
+    await tab.wait_for_function(QUIET)
+    await tab.screenshot(path=file)
+
+
+async def main() -> int:
     """Take the pictures; 1 where there is no browser."""
     path = chromium()
     if path is None:
         print(MISSING, file=sys.stderr)
         return 1
     FOLDER.mkdir(exist_ok=True)
-    async with launched(path) as browser:
-        if words:
-            await shoot(browser, words[0])
-        else:
-            async with seeded_service() as where:
-                await shoot(browser, where)
-    keep_for_the_documents()
+    async with launched(path) as browser, seeded_service() as where:
+        await shoot_for_the_documents(browser, where)
+        await shoot(browser, where)
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER.name}/")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main(sys.argv[1:])))
+    raise SystemExit(asyncio.run(main()))
