@@ -16,7 +16,8 @@ from app.api.intake import door_of, embed
 from app.api.memories import Cursor, Limit
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, view_of
-from app.cues.cue import Cue
+from app.cues.cue import Cue, Evidence
+from app.cues.extraction.extracting import extract_session
 from app.cues.keep import cues_of_source
 from app.errors import InvalidInput, check
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
@@ -105,6 +106,8 @@ class TakenInView(Struct, frozen=True):
     embedded: int | UnsetType = UNSET
     """With `?wait=embedded`: how many turns got their vector."""
     degraded: Sequence[DegradedView] | UnsetType = UNSET
+    cues: int | UnsetType = UNSET
+    """With `?wait=extracted`: how many cues its turns hold."""
 
 
 @view_of(StoredSession, session_id="id")
@@ -142,10 +145,10 @@ class ArtifactView(Struct):
 
 @view_of(Cue, cue_id="id")
 class SessionCueView(Struct):
-    """A cue that was learnt from the session."""
+    """A cue at a turn of the session. One that several turns say stands at each of them."""
 
     message: int | None
-    """The ordinal of the first turn of the session that is its evidence."""
+    """The turn's ordinal."""
     evidence: Sequence[EvidenceView]
 
 
@@ -160,7 +163,11 @@ class SessionDetailView(Struct):
 
 def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
     """Returns the view of a session with its cues, in the order of their turns."""
-    told = [converted(cue, SessionCueView, message=first_turn(cue, found)) for cue in cues]
+    told = [
+        converted(cue, SessionCueView, message=proof.ordinal, quote=proof.quote or cue.quote)
+        for cue in cues
+        for proof in proofs_in(cue, found)
+    ]
     return converted(
         found.session,
         SessionDetailView,
@@ -170,10 +177,9 @@ def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
     )
 
 
-def first_turn(cue: Cue, found: SessionDetail) -> int | None:
-    """Returns the ordinal of the first turn of a session that is evidence of a cue."""
-    own = (item.ordinal for item in cue.evidence if item.source_id == found.session.source_id)
-    return min((ordinal for ordinal in own if ordinal is not None), default=None)
+def proofs_in(cue: Cue, found: SessionDetail) -> list[Evidence]:
+    """Returns the evidence of a cue in a session."""
+    return [proof for proof in cue.evidence if proof.source_id == found.session.source_id]
 
 
 class SessionsController(Controller):
@@ -198,8 +204,13 @@ class SessionsController(Controller):
         view = converted(taken, TakenInView)
         if wait == "stored":
             return view
-        embedded, degraded = await embed(call.services, await call.tenant(), taken.pending)
-        return replace(view, embedded=embedded, degraded=degraded)
+        tenant = await call.tenant()
+        embedded, degraded = await embed(call.services, tenant, taken.pending)
+        view = replace(view, embedded=embedded, degraded=degraded)
+        if wait == "embedded":
+            return view
+        made = await extract_session(door._replace(workspace=tenant), taken.session_id, call.services.chat)
+        return replace(view, cues=made.cues)
 
     @get("/sessions", responses=PROBLEMS)
     async def sessions(

@@ -70,7 +70,7 @@ def _moment(item: "StoredSession") -> str:
 
 
 def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
-    from app.api.sessions import first_turn  # noqa: PLC0415 - see `app.cli`
+    from app.api.sessions import proofs_in  # noqa: PLC0415 - see `app.cli`
 
     item = found.session
     told = [item.title or item.session_id, f"{item.session_id}, {item.format}, {_moment(item)} UTC, {item.turns} turns"]
@@ -81,7 +81,11 @@ def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
         turns = ", ".join(f"#{ordinal}" for ordinal in artifact.messages)
         told.append(f"  {name} ({', '.join(artifact.actions)}; {turns})")
     for message in found.messages:
-        learnt = [f"  → {cue.kind}: {cue.lesson}" for cue in cues if first_turn(cue, found) == message.ordinal]
+        learnt = [
+            f"  → {cue.kind}: {cue.lesson}"
+            for cue in cues
+            if any(proof.ordinal == message.ordinal for proof in proofs_in(cue, found))
+        ]
         told += ["", *_lines(message), *learnt]
     return told
 

@@ -152,12 +152,12 @@ async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: 
     await links.add(session, [Link(newer, older, "supersedes") for older in ids])
 
 
-async def drop_session(session: Session, source_id: UUID, ordinals: Sequence[int] | None = None) -> int:
-    """Takes the evidence of a session, or of some turns, from its cues, in the transaction that deletes the session.
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, int]]) -> int:
+    """Takes the evidence of a session from extracted cues, but for these cues and turns.
 
-    Extracted cues that no other turn supports are retired; returns their number.
+    Cues that no turn supports any longer are retired; returns their number.
     """
-    unsupported = await store.drop_evidence(session, source_id, ordinals)
+    unsupported = await store.drop_stale(session, source_id, kept)
     if unsupported:
         await store.set_state(session, unsupported, RETIRED, await store.revised(session))
         await memories.retire(session, unsupported)

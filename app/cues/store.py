@@ -135,10 +135,15 @@ SELECT c.memory_id FROM cues c
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND c.origin = 'extracted'
     AND NOT EXISTS (SELECT FROM cue_evidence e WHERE e.workspace_id = c.workspace_id AND e.memory_id = c.memory_id)
 """
-DROP_SOURCE = """
-DELETE FROM cue_evidence WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
-    AND (%(ordinals)s::int[] IS NULL OR ordinal = ANY(%(ordinals)s::int[]))
-RETURNING memory_id
+# What is not found in a session any longer; evidence that a person gave stays.
+DROP_STALE = """
+DELETE FROM cue_evidence e USING cues c
+WHERE e.workspace_id = %(workspace_id)s AND e.source_id = %(source_id)s AND c.workspace_id = e.workspace_id
+    AND c.memory_id = e.memory_id AND c.origin = 'extracted' AND NOT EXISTS (
+        SELECT FROM unnest(%(ids)s::uuid[], %(ordinals)s::int[]) AS kept(memory_id, ordinal)
+        WHERE kept.memory_id = e.memory_id AND kept.ordinal = e.ordinal
+    )
+RETURNING e.memory_id
 """
 MOVE_EVIDENCE = """
 INSERT INTO cue_evidence (workspace_id, memory_id, place, source_id, turn_id, session, ordinal, quote, at)
@@ -349,10 +354,10 @@ async def merge(session: Session, ids: Sequence[UUID], newer_id: UUID, revision:
     await session.execute(SUM_UP, {"ids": list(ids), "newer": newer_id, "revision": revision})
 
 
-async def drop_evidence(session: Session, source_id: UUID, ordinals: Sequence[int] | None = None) -> list[UUID]:
-    """Deletes the evidence in a source, or in these turns of it; returns the extracted cues that have none left."""
-    values = {"source_id": source_id, "ordinals": None if ordinals is None else list(ordinals)}
-    touched = sorted(set(await session.column(DROP_SOURCE, values)))
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, int]]) -> list[UUID]:
+    """Deletes the evidence of extracted cues in a source, but for these turns; returns the cues that have none left."""
+    values = {"source_id": source_id, "ids": [key for key, _ in kept], "ordinals": [ordinal for _, ordinal in kept]}
+    touched = sorted(set(await session.column(DROP_STALE, values)))
     return await session.column(UNSUPPORTED, {"ids": touched}) if touched else []
 
 

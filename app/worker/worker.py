@@ -14,10 +14,11 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
+from app.cues.extraction.extracting import extract_session
 from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
-from app.db.session import COMPRESS, EMBED, INDEX, LINK, MATCH, STATISTICS
+from app.db.session import COMPRESS, EMBED, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
@@ -181,6 +182,24 @@ async def match_issues_task(context: JobContext, workspace_id: int) -> None:
         workspace = await resolve_id(services.database, workspace_id)
         mask = services.settings.mask_secrets
         await match_issues(services.database, services.provider, services.counter, workspace=workspace, mask=mask)
+
+
+@tasks.task(name=EXTRACT, pass_context=True, queue="default")
+async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
+    """Makes cues of a session that has changed, and retires those of one that was deleted."""
+    services = _services(context)
+    lock = f"{EXTRACT}:{workspace_id}:{session_id}"
+    async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
+        await asyncio.sleep(SETTLE_SECONDS)
+        workspace = await resolve_id(services.database, workspace_id)
+        door = Door(
+            services.database,
+            services.counter,
+            workspace,
+            mask=services.settings.mask_secrets,
+            provider=services.provider,
+        )
+        await extract_session(door, session_id, services.chat)
 
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")

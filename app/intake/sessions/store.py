@@ -126,6 +126,12 @@ WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = '
 DELETE = """
 UPDATE sessions SET deleted_at = now() WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
 """
+EXTRACTED = """
+SELECT coalesce(extracted, '') FROM sessions WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+"""
+NOTE_EXTRACTED = """
+UPDATE sessions SET extracted = %(digest)s WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,3 +306,13 @@ async def forget_untouched(session: Session) -> None:
 async def paths_of(session: Session, source_ids: Sequence[UUID]) -> list[str]:
     """Returns the files that these sessions were read from."""
     return await session.column(PATHS, {"ids": list(source_ids)})
+
+
+async def extracted(session: Session, source_id: UUID) -> bytes:
+    """Returns the digest that a session had when cues were last made of it; empty if they never were."""
+    return bytes(await session.value(EXTRACTED, {"source_id": source_id}) or b"")
+
+
+async def note_extracted(session: Session, source_id: UUID, digest: bytes) -> None:
+    """Notes the digest of a session of which cues were made."""
+    await session.execute(NOTE_EXTRACTED, {"source_id": source_id, "digest": digest})

@@ -8,7 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from app.db.database import again_after_deadlock
-from app.db.session import Session
+from app.db.session import EXTRACT, Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
 from app.intake.sessions import store
@@ -196,6 +196,12 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
+            await session.enqueue(
+                EXTRACT,
+                lock=f"{EXTRACT}:{source_id}",
+                workspace_id=workspace.workspace_id,
+                session_id=change.session_id,
+            )
     return TakenIn(
         session_id=change.session_id,
         source_id=source_id,

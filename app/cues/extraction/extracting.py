@@ -1,0 +1,170 @@
+"""The verb that makes cues of a stored session."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from app.cues import store
+from app.cues.cue import EXTRACTED, RETIRED, SUPERSEDED, Evidence, NewCue
+from app.cues.edit import drop_stale
+from app.cues.extraction.extract import Extracted, Vectors, extract, texts_of
+from app.cues.extraction.model import weights
+from app.cues.extraction.proposal import prompts, proposals, united
+from app.cues.keep import MOST_AT_ONCE, add_cues
+from app.db.session import Session
+from app.errors import EmbeddingUnavailable, LLMUnavailable
+from app.intake.sessions import store as sessions
+from app.intake.sessions.store import StoredMessage
+from app.intake.sessions.transcript import Turn
+from app.memories.remember import Door
+from app.models.chat import Chat
+from app.models.protocols import EmbeddingProvider
+
+RULES = 1
+"""Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """The outcome for a session."""
+
+    cues: int = 0
+    """Number of cues in its turns; one at two turns counts twice."""
+    read: bool = False
+    """False if nothing had changed since it was read last, so that its cues stayed as they were."""
+    retired: int = 0
+    """Number of cues that no turn supports any longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """A session as it is stored."""
+
+    source_id: UUID
+    messages: Sequence[StoredMessage]
+    digest: bytes
+    read_last: bytes
+    """The digest that it had when it was read last; empty if it never was."""
+    cues: int
+    """Number of cues in its turns now."""
+    declined: frozenset[tuple[str, str]]
+    """Trigger and lesson of each of its cues that a person took away."""
+
+
+async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
+    """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
+
+    A language model, if there is one, proposes cues; those whose quote is in no turn are dropped. Without one, and
+    without an embedding model, the rules find cues.
+
+    Raises:
+        DatabaseUnavailable: the session is read again by the next job.
+    """
+    async with door.database.session(door.workspace, transaction=False) as session:
+        reading = await _read(session, session_id)
+    if reading is None or reading.digest == reading.read_last:
+        return Extraction(cues=0 if reading is None else reading.cues)
+    found = await _cues_in(reading.messages, door.provider, chat)
+    cues = [_new(cue, session_id, reading) for cue in found]
+    cues = [cue for cue in cues if (cue.trigger, cue.lesson) not in reading.declined]
+    supported: list[tuple[UUID, int]] = []
+    for start in range(0, len(cues), MOST_AT_ONCE):
+        batch = cues[start : start + MOST_AT_ONCE]
+        kept = await add_cues(door, batch)
+        supported += [(key, cue.evidence[0].ordinal or 0) for key, cue in zip(kept.ids, batch, strict=True) if key]
+    async with door.database.session(door.workspace) as session:
+        retired = await drop_stale(session, reading.source_id, supported)
+        await sessions.note_extracted(session, reading.source_id, reading.digest)
+    return Extraction(cues=len(supported), read=True, retired=retired)
+
+
+async def _read(session: Session, session_id: str) -> _Reading | None:
+    """Returns a session and what is known of its cues; one that was deleted has no messages."""
+    known = await sessions.known_session(session, session_id, revive=False)
+    if known is None:
+        return None
+    messages = [] if known.deleted else await sessions.messages(session, known.source_id)
+    cues = await store.of_source(session, known.source_id)
+    gone = [cue for cue in cues if cue.state in {RETIRED, SUPERSEDED}]
+    proofs = [proof for cue in cues if cue not in gone for proof in cue.evidence]
+    return _Reading(
+        source_id=known.source_id,
+        messages=messages,
+        digest=_digest(messages),
+        read_last=await sessions.extracted(session, known.source_id),
+        cues=sum(proof.source_id == known.source_id for proof in proofs),
+        declined=frozenset((cue.trigger, cue.lesson) for cue in gone),
+    )
+
+
+def _digest(messages: Sequence[StoredMessage]) -> bytes:
+    said = "".join(f"{message.ordinal}\0{message.role}\0{message.text}\0" for message in messages)
+    return hashlib.blake2b(f"{RULES}\0{said}".encode("utf-8", "replace"), digest_size=16).digest()
+
+
+async def _cues_in(
+    messages: Sequence[StoredMessage], provider: EmbeddingProvider | None, chat: Chat | None
+) -> list[Extracted]:
+    turns = [Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at) for item in messages]
+    if not turns:
+        return []
+    found = await asyncio.to_thread(extract, turns)
+    vectors = await _vectors(turns, {cue.ordinal for cue in found}, provider)
+    if vectors:
+        found = await asyncio.to_thread(extract, turns, vectors)
+    return united(found, await _proposed(turns, chat)) if chat is not None else found
+
+
+async def _vectors(turns: Sequence[Turn], wanted: set[int], provider: EmbeddingProvider | None) -> Vectors:
+    """Returns the vectors of the turns that hold cues, if the model is the one that the weights were fitted to."""
+    texts = {ordinal: text for ordinal, text in texts_of(turns).items() if ordinal in wanted}
+    if not texts or provider is None or not provider.enabled or provider.model_id != weights().model_id:
+        return {}
+    try:
+        rows = await provider.embed_documents(list(texts.values()))
+    except EmbeddingUnavailable:
+        return {}
+    return dict(zip(texts, rows, strict=True))
+
+
+async def _proposed(turns: Sequence[Turn], chat: Chat) -> list[Extracted]:
+    found: list[Extracted] = []
+    for prompt in prompts(turns):
+        try:
+            found += proposals(await chat.complete(prompt), turns)
+        except LLMUnavailable as error:
+            logger.warning("the rules alone find cues", reason=str(error))
+            break
+    return found
+
+
+def _new(cue: Extracted, session_id: str, reading: _Reading) -> NewCue:
+    turn = next(message for message in reading.messages if message.ordinal == cue.ordinal)
+    proof = Evidence(
+        source_id=reading.source_id,
+        memory_id=turn.memory_id,
+        session=session_id,
+        ordinal=cue.ordinal,
+        quote=cue.quote,
+        at=turn.at,
+    )
+    return NewCue(
+        kind=cue.kind,
+        trigger=cue.trigger,
+        lesson=cue.lesson,
+        details=cue.details,
+        confidence=cue.confidence,
+        consequence=cue.consequence,
+        scope=cue.scope,
+        quote=cue.quote,
+        evidence=(proof,),
+        trust=cue.trust,
+        valid_from=turn.at,
+        origin=EXTRACTED,
+    )

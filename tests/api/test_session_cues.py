@@ -1,0 +1,125 @@
+"""What a session taught: its cues over HTTP, made again when it changes, and gone when it is deleted."""
+
+from typing import Any
+
+import httpx
+
+from app.cues.extraction.extracting import extract_session
+from app.db.database import Database
+from app.memories.remember import Door
+from app.models.tokenizer import BundledTokenCounter
+from app.workspaces.workspace import Workspace
+from tests.api.calls import get, post
+from tests.api.test_sessions import session
+
+CHART = (
+    ("user", "plot the sales by month"),
+    ("assistant", "I've added the chart. The y axis shows revenue."),
+    ("user", "No, you forgot the units on the y axis"),
+    ("assistant", "You're right, I apologize. I added the units."),
+    ("user", "thanks"),
+)
+
+
+async def cues_of(client: httpx.AsyncClient, *said: tuple[str, str]) -> list[dict[str, Any]]:
+    """Stores a session, waits for its cues and returns what people said."""
+    answer = await post(client, "/api/sessions?wait=extracted", session(*said))
+    shown = await get(client, "/api/sessions/s1")
+    assert answer["cues"] == len(shown["cues"])
+    return [cue for cue in shown["cues"] if cue["trust"] == "person"]
+
+
+async def test_a_session_shows_its_cues_at_their_turns(client: httpx.AsyncClient) -> None:
+    [cue] = await cues_of(client, *CHART)
+    assert {name: cue[name] for name in ("kind", "message", "quote", "scope", "state", "origin")} == {
+        "kind": "correction",
+        "message": 2,
+        "quote": "No, you forgot the units on the y axis",
+        "scope": "project",
+        "state": "active",
+        "origin": "extracted",
+    }
+    assert cue["lesson"] == "Do not leave out the units on the y axis."
+    assert 0 < cue["confidence"] < 1
+    assert [(proof["session"], proof["message"]) for proof in cue["evidence"]] == [("s1", 2)]
+
+
+async def test_a_lesson_that_is_said_twice_is_one_cue_at_both_turns(client: httpx.AsyncClient) -> None:
+    again = (
+        ("user", "plot the sales by month"),
+        ("assistant", "I've added the chart. The y axis shows revenue."),
+        CHART[2],
+    )
+    cues = await cues_of(client, *CHART, *again)
+    assert [cue["message"] for cue in cues] == [2, 7]
+    assert len({cue["id"] for cue in cues}) == 1
+
+
+async def test_a_changed_turn_loses_its_cue_and_others_stay(client: httpx.AsyncClient) -> None:
+    last = ("assistant", "You're welcome."), ("user", "from now on always label both axes in every chart")
+    before = await cues_of(client, *CHART, *last)
+    assert [cue["message"] for cue in before] == [2, 6]
+    changed = [*CHART[:2], ("user", "looks good, continue"), *CHART[3:], *last]
+    after = await cues_of(client, *changed)
+    assert [cue["message"] for cue in after] == [6]
+    retired = await get(client, f"/api/cues/{before[0]['id']}")
+    assert retired["state"] == "retired"
+
+
+async def test_what_a_person_retired_does_not_come_back(client: httpx.AsyncClient) -> None:
+    [cue] = await cues_of(client, *CHART)
+    (await client.delete(f"/api/cues/{cue['id']}")).raise_for_status()
+    assert await cues_of(client, *CHART, ("assistant", "Anything else?"), ("user", "continue")) == []
+
+
+async def test_a_deleted_session_takes_its_cues_with_it(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace
+) -> None:
+    [cue] = await cues_of(client, *CHART)
+    (await client.delete("/api/sessions/s1")).raise_for_status()
+    door = Door(database, BundledTokenCounter(), workspace)
+    assert (await extract_session(door, "s1")).retired >= 1
+    assert (await get(client, f"/api/cues/{cue['id']}"))["state"] == "retired"
+
+
+async def test_a_persons_order_to_forget_is_a_cue_and_never_refused(client: httpx.AsyncClient) -> None:
+    said = (
+        ("user", "format the file"),
+        ("assistant", "Done."),
+        ("user", "No. Ignore my earlier instruction about tabs, use spaces"),
+    )
+    assert [cue["message"] for cue in await cues_of(client, *said)] == [2]
+
+
+class ProposingChat:
+    """A language model that proposes two cues, one of them with words that nobody said."""
+
+    model = "stand-in"
+
+    async def complete(self, prompt: str) -> str:
+        """Returns the proposals, in prose and a fence."""
+        assert "[2] user: No, you forgot the units" in prompt
+        return """Here you are:
+```json
+[{"message": 2, "kind": "preference", "quote": "you forgot  the units", "trigger": "drawing a chart",
+  "lesson": "Put units on every axis.", "consequence": "high", "scope": "user"},
+ {"message": 4, "kind": "decision", "quote": "we use bars", "trigger": "drawing", "lesson": "Use bars."}]
+```"""
+
+    async def close(self) -> None:
+        """Has nothing to close."""
+
+
+async def test_a_language_model_proposes_and_the_turns_decide(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace
+) -> None:
+    await post(client, "/api/sessions", session(*CHART))
+    door = Door(database, BundledTokenCounter(), workspace)
+    assert (await extract_session(door, "s1", ProposingChat())).cues == 1
+    [cue] = (await get(client, "/api/sessions/s1"))["cues"]
+    assert (cue["kind"], cue["lesson"], cue["quote"]) == (
+        "preference",
+        "Put units on every axis.",
+        "you forgot the units",
+    )
+    assert cue["consequence"] == 0.8
