@@ -1,4 +1,4 @@
-"""The tables of cues and activations, with named constraints."""
+"""The tables of sessions, of cues and of activations, with named constraints."""
 
 from collections.abc import Callable
 
@@ -17,6 +17,52 @@ from app.db.columns import (
     optional,
     required,
 )
+
+
+def add_session_tables(_table: Callable[..., None]) -> None:
+    """Adds the tables of sessions to the schema by its `_table`."""
+    # `path` is of the file that the session was read from, `log_hash` of its content then; `extracted` is of the turns
+    # that cues were made of last. A session that a person deleted is not taken in again from its file.
+    _table(
+        "sessions",
+        *keyed(source_id=Id),
+        *required(format=sa.Text),
+        *default("", path=sa.Text),
+        *optional(log_hash=sa.LargeBinary, extracted=sa.LargeBinary),
+        *moments("started_at", "ended_at", "deleted_at", nullable=True),
+        *moments("updated_at", now=True),
+        deleted_with("sources", source_id="source_id"),
+        index("sessions_path_ix", "path", where="path <> ''"),
+        index("sessions_started_ix", "started_at", "source_id"),
+    )
+
+    # `spoken` is what was said, where the memory's body is something else; `digest` tells whether the turn has changed.
+    _table(
+        "messages",
+        *of_memory(),
+        *required(role=sa.Text),
+        *optional(spoken=sa.Text),
+        *default("[]", tools=JSONB),
+        *required(digest=sa.LargeBinary),
+        sa.CheckConstraint("role IN ('user', 'assistant', 'tool', 'system')", name="role"),
+    )
+
+    _table(
+        "artifacts",
+        *of_workspace(artifact_id=Id),
+        *required(path=sa.Text),
+        *default("", symbol=sa.Text),
+        sa.UniqueConstraint("workspace_id", "path", "symbol", name="artifacts_path_uq"),
+    )
+
+    _table(
+        "artifact_touches",
+        *keyed(artifact_id=Id, memory_id=Id, action=sa.Text),
+        deleted_with("artifacts", artifact_id="artifact_id"),
+        deleted_with("memories", memory_id="memory_id"),
+        sa.CheckConstraint("action IN ('created', 'changed', 'deleted')", name="action"),
+        index("artifact_touches_memory_ix", "memory_id"),
+    )
 
 
 def add_cue_tables(_table: Callable[..., None]) -> None:
