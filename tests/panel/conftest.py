@@ -18,6 +18,8 @@ from tests.panel.seed import examples, seed
 WIDE = {"width": 1280, "height": 800}
 PATIENCE = 900.0
 """Seconds that the first map may take on a busy machine."""
+FOR_THE_MAP = PATIENCE * 1000
+"""The same in milliseconds, as the browser takes it."""
 NARROW = {"width": 390, "height": 844}
 
 Open = Callable[..., Awaitable[Page]]

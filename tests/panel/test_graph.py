@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from app.index.backfill import embed_pending
 from app.wiring import Services
 from app.workspaces.resolve import resolve
-from tests.panel.conftest import NARROW, PATIENCE, Open
+from tests.panel.conftest import FOR_THE_MAP, NARROW, PATIENCE, Open
 from tests.panel.seed import linked
 from tests.panel.test_memories import asked, stored
 from tests.panel.test_safety import ATTACK
@@ -116,7 +116,7 @@ async def shown(page: Page, client: httpx.AsyncClient, **parameters: str) -> Map
     """The map of a page, once it is there."""
     graph = (await client.get("/api/graph", params=parameters, timeout=PATIENCE)).json()
     canvas = page.get_by_role("application", name=f"Map of {len(graph['nodes'])} memories")
-    await expect(canvas).to_be_visible(timeout=60_000)
+    await expect(canvas).to_be_visible(timeout=FOR_THE_MAP)
     drawn = "() => document.querySelector('.map canvas').width == document.querySelector('.map').clientWidth"
     await page.wait_for_function(drawn)
     return Map(page, graph, await canvas.bounding_box())
@@ -171,10 +171,10 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
 
     await page.get_by_role("button", name="Rate all selected memories up").click()
     said = f"{len(inside)} memories rated up"
-    await expect(page.locator(".notice", has_text=said)).to_be_visible(timeout=60_000)
+    await expect(page.locator(".notice", has_text=said)).to_be_visible(timeout=FOR_THE_MAP)
     assert await qualities(used, inside) == [min(3, quality + 1) for quality in before]
     await undo(page, said)
-    await expect(page.get_by_text("Ratings undone")).to_be_visible(timeout=60_000)
+    await expect(page.get_by_text("Ratings undone")).to_be_visible(timeout=FOR_THE_MAP)
     assert await qualities(used, inside) == before
 
     await page.get_by_label("Tag for the selected memories").fill("left side")
@@ -206,7 +206,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     assert {node["id"]: (node["x"], node["y"]) for node in again} == {
         node["id"]: (node["x"], node["y"]) for node in found.nodes
     }
-    await expect(page.get_by_text(f"{len(inside)} selected")).to_be_visible(timeout=60_000)
+    await expect(page.get_by_text(f"{len(inside)} selected")).to_be_visible(timeout=FOR_THE_MAP)
 
 
 async def test_those_in_a_lasso_are_listed_and_shift_adds(
@@ -496,7 +496,7 @@ async def test_nothing_to_map_says_what_to_do(open_panel: Open, api: httpx.Async
     await expect(page.get_by_text(f"in workspace {workspace_name}")).to_be_visible()
     await stored(api, {"kind": "note", "title": "First", "body": "The first lesson of this workspace."})
     await page.get_by_role("button", name="Show all kinds").click()
-    await expect(page.locator(".member")).to_have_count(1, timeout=60_000)
+    await expect(page.locator(".member")).to_have_count(1, timeout=FOR_THE_MAP)
     assert asked(page) == {}
 
 
@@ -529,7 +529,7 @@ async def test_drawing_takes_its_time_and_says_so(
         await page.unroute("**/api/status")
     await expect(page.get_by_role("button", name="Redraw")).to_be_disabled()
     go_on.set()
-    await expect(page.get_by_text("Drawing the map")).to_have_count(0, timeout=60_000)
+    await expect(page.get_by_text("Drawing the map")).to_have_count(0, timeout=FOR_THE_MAP)
     assert "refresh=true" in seen[0]
     await page.unroute("**/api/graph?*")
     problem = {"detail": "the layout took longer than 300 s; ask for fewer memories"}

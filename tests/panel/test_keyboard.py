@@ -4,7 +4,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, Request, expect
 
-from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.test_graph import shown
 from tests.panel.test_memories import NOTES, asked, stored
 from tests.panel.test_review import disliked
@@ -31,7 +31,7 @@ async def test_escape_closes_the_list_of_keys_and_nothing_behind_it(
     opened = {"/": {"memory": ids[0]}, "/graph": {"memory": ids[0]}, "/runs": {"run": "r"}}.get(path, {})
     page = await open_panel(path, opened)
     if opened:
-        await expect(page.locator(".pane-detail h2")).to_be_visible(timeout=60_000)
+        await expect(page.locator(".pane-detail h2")).to_be_visible(timeout=FOR_THE_MAP)
     await page.get_by_role("button", name="Keyboard shortcuts").click()
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(dialog).to_be_visible()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.test_memories import stored
 from tests.panel.test_review import disliked
 
@@ -48,7 +48,7 @@ async def filled(open_panel: Open, view: str, within: str, **options: Any) -> Pa
     """A view with its content."""
     path, params = parted(view)
     page = await open_panel(path, params, within=within, **options)
-    await expect(page.locator(READY[path]).first).to_be_visible(timeout=60_000)
+    await expect(page.locator(READY[path]).first).to_be_visible(timeout=FOR_THE_MAP)
     return page
 
 
@@ -104,7 +104,7 @@ async def test_fingers_hit_every_target(browser: Browser, server: str, mapped: s
         path, _ = parted(view)
         await page.goto(f"{server}{view}{'&' if '?' in view else '?'}workspace={mapped}")
         there = READY[path] if "run=" not in view else ".pane-detail h2"
-        await expect(page.locator(there).first).to_be_visible(timeout=60_000)
+        await expect(page.locator(there).first).to_be_visible(timeout=FOR_THE_MAP)
         assert await page.evaluate(TARGETS, LEAST_TARGET) == [], view
     await context.close()
 

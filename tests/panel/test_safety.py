@@ -14,7 +14,7 @@ from playwright.async_api import Page, expect
 from app.api.server import address, bound_socket, serve
 from app.settings import Settings
 from app.wiring import Services
-from tests.panel.conftest import NARROW, WIDE, Open
+from tests.panel.conftest import FOR_THE_MAP, NARROW, WIDE, Open
 from tests.panel.seed import INJECTION, linked
 from tests.panel.test_memories import stored
 
@@ -111,7 +111,7 @@ async def test_a_title_turns_no_letters_round(open_panel: Open, api: httpx.Async
         assert await title.locator("bdi").evaluate("element => getComputedStyle(element).unicodeBidi") == "isolate"
     await expect(page.locator(".row-title", has_text="12")).to_have_text("\u05e9\u05dc\u05d5\u05dd 12")
     await page.goto(page.url.replace("/?", "/graph?"))
-    await expect(page.locator(".pane-detail h2")).to_have_text("An invoice \ufffdfdp.exe", timeout=60_000)
+    await expect(page.locator(".pane-detail h2")).to_have_text("An invoice \ufffdfdp.exe", timeout=FOR_THE_MAP)
 
 
 async def test_links_of_a_memory_lead_out_without_a_trace(open_panel: Open, api: httpx.AsyncClient) -> None:
