@@ -162,6 +162,16 @@ async def test_a_deleted_session_can_be_stored_again(client: httpx.AsyncClient) 
     assert (await get(client, "/api/sessions/s1"))["turns"] == 4
 
 
+async def test_a_turn_that_was_deleted_alone_stays_deleted(client: httpx.AsyncClient) -> None:
+    await post(client, "/api/sessions", DROP)
+    second = (await get(client, "/api/sessions/s1"))["messages"][1]["id"]
+    await post(client, "/api/memories:delete", {"ids": [second]})
+    longer = {**DROP, "messages": [*DROP["messages"], {"role": "user", "text": "good, go on"}]}
+    for given in (DROP, longer):
+        await post(client, "/api/sessions", given)
+    assert [item["ordinal"] for item in (await get(client, "/api/sessions/s1"))["messages"]] == [0, 2, 3, 4]
+
+
 async def test_sessions_are_listed_by_pages(client: httpx.AsyncClient) -> None:
     for day in range(1, 6):
         given = session(("user", f"question {day}"), name=f"s{day}")

@@ -195,12 +195,12 @@ class TouchedArtifact:
 async def known_session(session: Session, session_id: str, *, revive: bool) -> KnownSession | None:
     """Returns a session as it is stored; None if it is not known.
 
-    With `revive` turns that a person deleted count as missing.
+    With `revive` the turns of a session that a person deleted count as missing; those that were deleted alone do not.
     """
     row = await session.row(KNOWN, {"session_id": session_id})
     if row is None:
         return None
-    found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive})
+    found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
     digests = {ordinal: bytes(digest) for ordinal, digest in found}
     return KnownSession(source_id=row.source_id, log_hash=bytes(row.log_hash), deleted=row.deleted, digests=digests)
 

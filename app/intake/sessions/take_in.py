@@ -219,7 +219,7 @@ async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tupl
     """Stores turns; returns the new ones, the number of retired ones, and the memories that need a vector."""
     parts = await known_parts(session, [source_id], kind="message")
     parts = [part for part in parts if not (part.ordinal in change.same and (part.live or part.barred))]
-    if change.revive:
+    if change.revive and change.known is not None and change.known.deleted:
         parts = [replace(part, barred=False) for part in parts]
     rows = {turn.row.memory_id: turn for turn in change.turns}
     matching = matched([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
