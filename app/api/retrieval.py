@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from litestar import Controller, get, post
@@ -11,9 +11,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from app.api.context import Call, ThisCall
+from app.api.cues import ActivationView
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
-from app.context.history import history
+from app.context.history import history, history_with_cues
 from app.errors import DatabaseUnavailable
 from app.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.memories.filters import GLOB_LIMIT, Filters
@@ -132,6 +133,10 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
             " run_id"
         ),
     ] = False
+    activate: Annotated[
+        bool,
+        Meta(description="add the section `## Before you act`: what was learnt about the query as a plan; one budget"),
+    ] = False
     filters: FiltersInput | None = None
     preset: Annotated[str, Meta(max_length=NAME_LIMIT)] = "default"
     language: Name | None = None
@@ -216,6 +221,8 @@ class HistoryView(Struct, frozen=True):
         | UnsetType
     ) = UNSET
     broken: BrokenView | UnsetType | None = UNSET
+    activation: ActivationView | UnsetType = UNSET
+    """With `activate`: the cues; their section follows the history in `markdown`."""
 
 
 def history_view(found: History) -> HistoryView:
@@ -290,19 +297,27 @@ class RetrievalController(Controller):
         With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
         """
         services, query = call.services, query_of(data, "history")
-        result = await history(
-            services.database,
-            services.provider,
-            services.counter,
-            workspace=await tenant_of(call, query),
-            query=query,
-            mask=services.settings.mask_secrets,
-            reranker=services.reranker,
-            budget_tokens=data.budget_tokens,
-            stable=data.stable,
-        )
+        options: dict[str, Any] = {
+            "workspace": await tenant_of(call, query),
+            "query": query,
+            "mask": services.settings.mask_secrets,
+            "reranker": services.reranker,
+            "budget_tokens": data.budget_tokens,
+            "stable": data.stable,
+        }
+        parts = services.database, services.provider, services.counter
+        if not data.activate:
+            result = await history(*parts, **options)
+            call.metrics.note_recall(result.recall, query.purpose)
+            return history_view(result)
+        result, activation = await history_with_cues(*parts, **options)
         call.metrics.note_recall(result.recall, query.purpose)
-        return history_view(result)
+        return replace(
+            history_view(result),
+            markdown="\n".join(part for part in (result.markdown, activation.markdown) if part),
+            tokens=result.tokens + activation.tokens,
+            activation=converted(activation, ActivationView),
+        )
 
     @get("/recalls", responses=PROBLEMS)
     async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter

@@ -23,6 +23,7 @@ from app.context.section import (
     section,
     shown_as,
 )
+from app.cues.activate import Activation, PlanAsked, activate
 from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory
@@ -78,6 +79,47 @@ async def history(
         recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
     needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
     return History(markdown=markdown, tokens=tokens, recall=recall, needed_tokens=needed)
+
+
+CUES_SHARE = 0.4
+"""Most of a budget that cues take; the history takes the rest, and what they leave."""
+
+
+async def history_with_cues(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: Workspace,
+    query: Query,
+    budget_tokens: int,
+    stable: bool = False,
+    mask: bool = True,
+    reranker: Reranker | None = None,
+) -> tuple[History, Activation]:
+    """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
+
+    Raises:
+        InvalidInput: as for `history` and `activate`.
+        DatabaseUnavailable: the database does not answer.
+    """
+    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
+        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+    share = max(1, int(budget_tokens * CUES_SHARE))
+    asked = PlanAsked(plan=query.text, agent=query.agent, run_id=query.run_id, budget_tokens=share)
+    activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask)
+    found = await history(
+        database,
+        provider,
+        counter,
+        workspace=workspace,
+        query=query,
+        budget_tokens=max(1, budget_tokens - activation.tokens),
+        stable=stable,
+        mask=mask,
+        reranker=reranker,
+    )
+    return found, activation
 
 
 REMADE_AT_ONCE = 100_000

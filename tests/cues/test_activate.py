@@ -165,6 +165,16 @@ async def test_an_own_action_type_and_a_file_bring_a_cue_up(client: httpx.AsyncC
     assert found["cues"][0]["explain"]["file"] > 0
 
 
+async def test_a_history_brings_cues_within_one_budget(client: httpx.AsyncClient) -> None:
+    await stored(client, DROP, *OTHERS)
+    await client.post("/api/memories", json={"kind": "note", "body": "The column deprecated_flag was added in spring."})
+    asked = {"query": "drop column deprecated_flag", "budget_tokens": 300, "activate": True}
+    found = (await client.post("/api/history", json=asked)).json()
+    assert found["markdown"].index("## Relevant History") < found["markdown"].index("## Before you act")
+    assert found["activation"]["cues"][0]["lesson"] == DROP["lesson"]
+    assert found["tokens"] <= 300
+
+
 @pytest.mark.parametrize(
     ("sent", "named"),
     [
