@@ -2,24 +2,17 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 from uuid import UUID
-from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from app.cues import log, say, store
 from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
 from app.cues.cue import CUE_KINDS, Cue
-from app.cues.keep import FORMS
-from app.cues.match import CueIndex, Known, Match, Plan, indexed, matched, renewed
-from app.cues.taxonomy import types_of
+from app.cues.index import index_of
+from app.cues.match import Match, Plan, matched
 from app.db.database import Database
-from app.db.session import Row
 from app.errors import EmbeddingUnavailable, InvalidInput
 from app.memories.memory import in_utc, new_id
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
@@ -34,8 +27,6 @@ LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
 """Limits of the budget, in tokens."""
 MOST_SHOWN = 20
 """Most cues that are named as nearly told."""
-MOST_INDEXES = 16
-"""Workspaces whose cues are kept in memory: 150 MB for 50,000 cues, 0.8 MB for 270."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +102,6 @@ class Activation:
     degraded: str
     """The reason why meaning was not compared; empty if it was."""
     took_ms: float
-
-
-class _Cached(NamedTuple):
-    revision: int
-    cues: CueIndex
-
-
-_INDEXES: WeakKeyDictionary[Database, OrderedDict[tuple[int, str], _Cached]] = WeakKeyDictionary()
 
 
 async def activate(
@@ -198,49 +181,6 @@ async def _vector(provider: EmbeddingProvider, text: str) -> tuple[Vector | None
         return await provider.embed_query(text), ""
     except EmbeddingUnavailable as error:
         return None, str(error)
-
-
-async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
-    """Returns the index of the workspace's cues, brought up to date."""
-    kept = _INDEXES.setdefault(database, OrderedDict())
-    key = workspace.workspace_id, provider.model_id if provider.enabled else ""
-    cached = kept.get(key)
-    async with database.session(workspace, transaction=False) as session:
-        revision = await store.revision_of(session)
-        if cached is not None and cached.revision == revision:
-            kept.move_to_end(key)
-            return cached.cues
-        rows = await store.newer(session, 0 if cached is None else cached.revision)
-    types = await types_of(database, provider, workspace=workspace)
-    known = await asyncio.to_thread(lambda: [_known(row, key[1]) for row in rows])
-    if cached is None or cached.cues.types.types != types.types:
-        items = {**({} if cached is None else {item.cue_id: item for item in cached.cues.known})}
-        items |= {item.cue_id: item for item in known}
-        index = await asyncio.to_thread(indexed, items.values(), types)
-    else:
-        index = await asyncio.to_thread(renewed, cached.cues, known, types)
-    kept[key] = _Cached(revision, index)
-    while len(kept) > MOST_INDEXES:
-        kept.popitem(last=False)
-    return index
-
-
-def _known(row: Row, model: str) -> Known:
-    vectors = None
-    if row.vectors is not None and row.model == model:
-        vectors = np.frombuffer(row.vectors, dtype="<f2").reshape(len(FORMS), -1)
-    return Known(
-        cue_id=row.memory_id,
-        trigger=row.title,
-        lesson=row.body,
-        consequence=row.consequence,
-        state=row.state,
-        action_types=tuple(row.action_types),
-        files=tuple(row.files),
-        vectors=vectors,
-        valid_from=row.valid_from,
-        valid_until=row.valid_until,
-    )
 
 
 async def _read(

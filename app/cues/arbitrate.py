@@ -22,7 +22,7 @@ from app.cues.cue import (
     Cue,
 )
 from app.cues.match import BIAS, Match
-from app.models.protocols import Matrix, TokenCounter
+from app.models.protocols import Matrix, TokenCounter, Vector
 
 CONSEQUENCE = 0.6
 """What a consequence of 1 adds to one of 0, as log-odds. From 0 to 1 the hits stay as they are (0.64); above they
@@ -69,7 +69,8 @@ class Fired:
     score: float
     """0 to 1."""
     explain: Mapping[str, float]
-    vectors: Matrix | None = field(repr=False)
+    meaning: Vector | None = field(repr=False)
+    """The direction of its trigger and lesson."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ def _fired(match: Match, cue: Cue, now: datetime, rarity: Mapping[str, float]) -
         "rated": RATED * cue.quality,
     }
     score = 1 / (1 + math.exp(-(sum(parts.values()) + BIAS)))
-    return Fired(cue=cue, score=round(score, 4), explain=_rounded(parts), vectors=match.vectors)
+    return Fired(cue=cue, score=round(score, 4), explain=_rounded(parts), meaning=_meaning(match.vectors))
 
 
 def _rounded(parts: Mapping[str, float]) -> Mapping[str, float]:
@@ -178,10 +179,18 @@ def _told(item: Fired, plan: str, counter: TokenCounter, *, detailed: bool) -> T
 
 
 def alike(one: Fired, other: Fired) -> bool:
-    """Returns True if two cues say the same."""
-    if one.vectors is None or other.vectors is None or one.vectors.shape != other.vectors.shape:
+    """Returns True if two cues say the same; two that dispute each other do not, however alike they are."""
+    if other.cue.cue_id in one.cue.disputed_by:
+        return False
+    if one.meaning is None or other.meaning is None or one.meaning.shape != other.meaning.shape:
         return one.cue.lesson == other.cue.lesson
-    first, second = (
-        item.vectors[:2].astype(np.float32).sum(axis=0) for item in (one, other) if item.vectors is not None
-    )
-    return float(first @ second) >= ALIKE * float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(one.meaning @ other.meaning) >= ALIKE
+
+
+def _meaning(rows: Matrix | None) -> Vector | None:
+    """Returns the direction of trigger and lesson together."""
+    if rows is None:
+        return None
+    summed = rows[:2].astype(np.float32).sum(axis=0)
+    direction: Vector = summed / np.float32(max(1e-6, float(np.linalg.norm(summed))))
+    return direction

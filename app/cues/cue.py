@@ -37,6 +37,8 @@ CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5,
 """The consequence that each word stands for, 0 to 1."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
+FORMS = ("trigger", "lesson", "quote")
+"""The texts of a cue that have vectors, in their order in the database."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 

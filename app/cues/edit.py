@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from app.cues import store
-from app.cues.cue import ACTIVE, RETIRED, SUPERSEDED, Cue, NewCue, reasons
+from app.cues.conflicts import supersede
+from app.cues.cue import ACTIVE, RETIRED, Cue, NewCue, reasons
 from app.cues.keep import as_bytes, embedded, found
 from app.cues.store import CueRow
 from app.db.database import Database
@@ -16,12 +17,10 @@ from app.errors import InvalidInput, NotFound, check
 from app.index.indexing import index_memories, reindex_memories
 from app.index.vectors import embedded_text
 from app.links import store as links
-from app.links.relations import Link
 from app.memories import changes
 from app.memories import store as memories
 from app.memories.gate import screened
 from app.memories.memory import DELETED, NewMemory, content_hash
-from app.memories.memory import SUPERSEDED as REPLACED
 from app.memories.remember import Door
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
@@ -143,13 +142,6 @@ async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[
         await store.merge(session, ids, into, revision)
         await supersede(session, ids, into, datetime.now(UTC), revision)
         return await found(session, workspace, into)
-
-
-async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
-    """Lets a cue hold in place of others from a moment on."""
-    await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
-    await memories.retire(session, ids, reason=REPLACED)
-    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
 
 
 async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, int]]) -> int:

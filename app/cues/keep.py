@@ -9,7 +9,8 @@ from uuid import UUID
 
 from app.cues import store
 from app.cues.actions import ActionTypes
-from app.cues.cue import RETIRED, Cue, NewCue, reasons
+from app.cues.conflicts import settle_conflicts
+from app.cues.cue import FORMS, RETIRED, Cue, NewCue, reasons
 from app.cues.store import Asked, CueRow
 from app.cues.taxonomy import types_of
 from app.db.database import Database, again_after_deadlock
@@ -28,8 +29,6 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000
-FORMS = ("trigger", "lesson", "quote")
-"""The texts of a cue that have vectors, in their order in the database."""
 
 
 EVERY_CUE = Asked()
@@ -82,6 +81,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
     named = await asyncio.to_thread(_typed, ready, vectors, types)
     door = door._replace(workspace=await made(door.database, door.workspace))
     stored, ids = await again_after_deadlock(lambda: _store(door, named, vectors))
+    await settle_conflicts(door, ids)
     found = iter(ids)
     outcomes = [next(found) if isinstance(item, _Ready) else None for item in checked]
     return Kept(

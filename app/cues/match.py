@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -47,6 +47,8 @@ SCREENED_FROM, SCREENED = 8_000, 96
 SHORTLIST = 300
 """Cues whose words are compared."""
 MOST_FILES = 100
+WORDS_KNOWN = 20_000
+"""Texts whose words are cached, of about 1 kB each."""
 ROWS_AT_ONCE = 2_000
 REBUILT_AFTER = 0.1
 """Share of changed cues from which an index is made anew."""
@@ -134,6 +136,11 @@ class CueIndex:
     axes: Matrix | None
     """Principal components by which a large store is screened."""
     screen: Matrix | None
+
+    @cached_property
+    def unknown(self) -> float:
+        """The weight of a word that no cue has."""
+        return max(self.weights.values(), default=1.0)
 
     @cached_property
     def places(self) -> Mapping[UUID, int]:
@@ -256,7 +263,8 @@ def matched(index: CueIndex, plan: Plan, *, moment: datetime, past: bool = False
     by_file = _by_file(index, plan)
     shortlist = _shortlist(index, plan, by_meaning, by_file, allowed)
     words = content_words(plan.text)
-    found = [_match(index, place, words, by_meaning, by_file) for place in shortlist]
+    cosines = _cosines(index, shortlist, by_meaning)
+    found = [_match(index, place, words, cosines.get(place), by_file) for place in shortlist]
     return sorted(found, key=lambda item: (-item.relevance, item.cue_id))[:most]
 
 
@@ -320,32 +328,52 @@ def _shortlist(
     return list(dict.fromkeys([*places, *named]))
 
 
+def _cosines(index: CueIndex, shortlist: Sequence[int], by_meaning: _Meaning | None) -> Mapping[int, Sequence[float]]:
+    """Returns the cosines of a plan with trigger, lesson and quote of each cue, and the likeness of their acts."""
+    places = [place for place in shortlist if index.known[place].vectors is not None]
+    if by_meaning is None or not places:
+        return {}
+    width = len(index.mean)
+    query = by_meaning.query
+    stacked = centred(np.stack([_vectors(index.known[place]) for place in places]), index.mean)
+    found = np.column_stack([stacked @ query[:width], index.combined[places, width:] @ query[width:]])
+    return dict(zip(places, found.tolist(), strict=True))
+
+
 def _match(
-    index: CueIndex, place: int, words: frozenset[str], by_meaning: _Meaning | None, by_file: Mapping[int, str]
+    index: CueIndex,
+    place: int,
+    words: frozenset[str],
+    cosines: Sequence[float] | None,
+    by_file: Mapping[int, str],
 ) -> Match:
     item = index.known[place]
-    shared = min(MOST_WORDS, overlap(words, content_words(item.trigger), index.weights))
-    in_lesson = min(MOST_WORDS, overlap(words, content_words(item.lesson), index.weights))
-    parts: dict[str, float] = {}
-    if by_meaning is None or item.vectors is None:
-        parts["words"] = WORDS_ALONE * max(shared, in_lesson)
+    shared, in_lesson = (
+        min(MOST_WORDS, overlap(words, known_words(text), index)) for text in (item.trigger, item.lesson)
+    )
+    if cosines is None:
+        parts = {"words": WORDS_ALONE * max(shared, in_lesson)}
     else:
-        width = item.vectors.shape[1]
-        query = by_meaning.query
-        cosines = centred(item.vectors, index.mean) @ query[:width]
-        for name, weight, cosine in zip(("trigger", "lesson", "quote"), (TRIGGER, LESSON, QUOTE), cosines, strict=True):
-            parts[name] = weight * float(cosine)
-        parts["acts"] = float(index.combined[place, width:] @ query[width:])
-        parts["same_words"] = SAME_WORDS * shared
-        parts["lesson_words"] = LESSON_WORDS * in_lesson
+        trigger, lesson, quote, acts = cosines
+        parts = {
+            "trigger": TRIGGER * trigger,
+            "lesson": LESSON * lesson,
+            "quote": QUOTE * quote,
+            "acts": acts,
+            "same_words": SAME_WORDS * shared,
+            "lesson_words": LESSON_WORDS * in_lesson,
+        }
     if place in by_file:
         parts["file"] = FILES
     return Match(cue_id=item.cue_id, relevance=sum(parts.values()), parts=parts, vectors=item.vectors)
 
 
-def overlap(one: frozenset[str], other: frozenset[str], weights: Mapping[str, float]) -> float:
+known_words = lru_cache(maxsize=WORDS_KNOWN)(content_words)
+
+
+def overlap(one: frozenset[str], other: frozenset[str], index: CueIndex) -> float:
     """Returns the share of words that two texts have in common, 0 to 1, the rare ones counting more."""
-    unknown = max(weights.values(), default=1.0)
+    weights, unknown = index.weights, index.unknown
     sizes = [sum(weights.get(word, unknown) for word in words) for words in (one, other)]
     if not all(sizes):
         return 0.0

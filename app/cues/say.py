@@ -10,6 +10,7 @@ from app.text.words import content_words
 HEADING = "## Before you act"
 REFERS_BACK = re.compile(r"^(?:\W*\w+\W+){0,3}?(?:it|its|them|they|this|that|these|those|there)\b", re.IGNORECASE)
 """A lesson that cannot be understood without its trigger."""
+UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
 """Most characters of a quote in a reason."""
 FORBIDDEN = re.compile(
@@ -82,10 +83,11 @@ def checkpoint(cue: Cue) -> str:
 
 def line(cue: Cue, *, detailed: bool) -> str:
     """Returns a cue as a line of the section; a detailed one with its trigger, its reason and its checkpoint."""
+    unsettled = f" {UNSETTLED}" if cue.disputed_by else ""
     if not detailed:
-        return f"- {imperative(cue) if REFERS_BACK.match(cue.lesson) else in_one_line(cue.lesson)}"
+        return f"- {imperative(cue) if REFERS_BACK.match(cue.lesson) else in_one_line(cue.lesson)}{unsettled}"
     because, step = reason(cue), checkpoint(cue)
-    told = f"- {imperative(cue)}"
+    told = f"- {imperative(cue)}{unsettled}"
     if because and cue.consequence >= SEVERE:
         told += f" ({because})"
     return f"{told}\n  - [ ] {step}" if step else told

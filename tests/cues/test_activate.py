@@ -115,6 +115,27 @@ async def test_merged_cues_become_one_and_held_before(client: httpx.AsyncClient)
     assert {item["id"] for item in [*before["cues"], *before["nearly"]]} == {one, other}
 
 
+INDENT = {"kind": "preference", "trigger": "indenting Python code", "lesson": "Indent by four spaces."}
+TABS = {**INDENT, "lesson": "Indent by one tab.", "details": {"preferred_over": "indent by four spaces"}}
+DAYS = [{"session": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("old", 2), ("new", 5))]
+
+
+async def test_the_newer_of_two_that_contradict_each_other_holds(client: httpx.AsyncClient) -> None:
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[1]})
+    before = (await client.get(f"/api/cues/{old}")).json()
+    assert (before["state"], before["superseded_by"]) == ("superseded", new)
+    assert before["valid_until"] == "2026-05-01T00:00:00Z"
+    assert [item["id"] for item in (await fired(client, "indent the Python code"))["cues"]] == [new]
+    then = await fired(client, "indent the Python code", as_of="2026-03-01T00:00:00Z")
+    assert [item["id"] for item in then["cues"]] == [old]
+
+
+async def test_where_it_is_not_clear_which_holds_both_are_told(client: httpx.AsyncClient) -> None:
+    old, new = await stored(client, {**INDENT, "evidence": DAYS[0]}, {**TABS, "evidence": DAYS[0]})
+    found = {item["id"]: item["conflict_with"] for item in (await fired(client, "indent the Python code"))["cues"]}
+    assert found == {old: [new], new: [old]}
+
+
 async def test_an_outcome_changes_the_counts_and_the_score(client: httpx.AsyncClient) -> None:
     (cue,) = await stored(client, DROP)
     found = await fired(client, "drop the column")

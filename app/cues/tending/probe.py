@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from app.cues import store
-from app.cues.activate import DEFAULT_BUDGET, index_of
+from app.cues.activate import DEFAULT_BUDGET
 from app.cues.arbitrate import CONSIDERED, chosen, ranked
 from app.cues.cue import ACTIVE
+from app.cues.index import index_of
 from app.cues.keep import list_cues
 from app.cues.match import Plan, matched
 from app.cues.store import Asked

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.cues import edit, keep
+from app.cues import conflicts, edit, keep
 from app.cues import store as cues
 from app.cues.cue import ACTIVE, RETIRED
 from app.cues.tending import store
@@ -186,7 +186,7 @@ async def _merge(session: Session, item: StoredProposal, _: str) -> Mapping[str,
     target, revision = _target(item), await cues.revised(session)
     before = await store.snapshot(session, target)
     await cues.merge(session, item.cue_ids, target, revision)
-    await edit.supersede(session, item.cue_ids, target, datetime.now(UTC), revision)
+    await conflicts.supersede(session, item.cue_ids, target, datetime.now(UTC), revision)
     after = await store.snapshot(session, target)
     return {**before, **{name: after[name] - before[name] for name in COUNTS}, "last_after": after["last"]}
 
@@ -235,7 +235,7 @@ async def _leave_convention(session: Session, _: Workspace, item: StoredProposal
 
 async def _supersede(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
     revision = await cues.revised(session)
-    await edit.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
+    await conflicts.supersede(session, item.cue_ids, _target(item), datetime.now(UTC), revision)
     return {}
 
 

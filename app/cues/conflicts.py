@@ -1,0 +1,122 @@
+"""Finds cues that contradict a new one, and settles which of them holds."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from app.cues import say, store
+from app.cues.cue import ACTIVE, DECISION, PREFERENCE, SUPERSEDED, TRUSTS, Cue
+from app.cues.index import index_of
+from app.cues.match import CueIndex, Known, Plan, matched
+from app.db.session import Session
+from app.links import store as links
+from app.links.relations import Link
+from app.memories import store as memories
+from app.memories.memory import SUPERSEDED as REPLACED
+from app.memories.remember import Door
+from app.text.words import content_words
+
+ALIKE = 0.7
+"""Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark, none
+contradicts another."""
+COMPARED = 8
+"""Cues that each new one is compared with."""
+
+
+class Conflict(NamedTuple):
+    """Two cues of one situation that say otherwise."""
+
+    older: UUID
+    newer: UUID
+    is_clear: bool
+    """True if the newer one holds; else both are shown as disputed."""
+
+
+async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
+    """Lets each new cue hold in place of older ones that it contradicts, or notes that they dispute each other."""
+    if door.provider is None or not door.provider.enabled or not ids:
+        return
+    index = await index_of(door.database, door.provider, door.workspace)
+    near = await asyncio.to_thread(neighbours, index, ids)
+    if not near:
+        return
+    async with door.database.session(door.workspace, transaction=False) as session:
+        cues = await store.read(session, sorted({cue_id for pair in near for cue_id in pair}))
+    found = conflicts(near, cues)
+    if not found:
+        return
+    async with door.database.session(door.workspace) as session:
+        revision = await store.revised(session)
+        for item in found:
+            if item.is_clear:
+                await supersede(session, [item.older], item.newer, cues[item.newer].valid_from, revision)
+            else:
+                await store.dispute(session, item.older, item.newer)
+
+
+async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
+    """Lets a cue hold in place of others from a moment on."""
+    await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
+    await memories.retire(session, ids, reason=REPLACED)
+    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
+
+
+def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Returns pairs of a new cue and one whose trigger is like its own."""
+    now, found = datetime.now(UTC), list[tuple[UUID, UUID]]()
+    for cue_id in dict.fromkeys(ids):
+        item = index.known[index.places[cue_id]]
+        if item.vectors is None:
+            continue
+        plan = Plan(item.trigger, vector=item.vectors[0].astype(np.float32))
+        for match in matched(index, plan, moment=now, most=COMPARED):
+            if match.cue_id != cue_id and _cosine(item, index.known[index.places[match.cue_id]]) >= ALIKE:
+                found.append((cue_id, match.cue_id))
+    return found
+
+
+def _cosine(one: Known, other: Known) -> float:
+    if one.vectors is None or other.vectors is None:
+        return 0.0
+    return float(one.vectors[0].astype(np.float32) @ other.vectors[0].astype(np.float32))
+
+
+def conflicts(near: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue]) -> list[Conflict]:
+    """Returns the pairs that contradict each other, each once. Pure."""
+    found: dict[frozenset[UUID], Conflict] = {}
+    for one, other in near:
+        pair = frozenset({one, other})
+        if pair in found or one not in cues or other not in cues:
+            continue
+        first, second = cues[one], cues[other]
+        if first.state != ACTIVE or second.state != ACTIVE or not contradict(first, second):
+            continue
+        older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))
+        clear = older.valid_from < newer.valid_from and TRUSTS.index(newer.trust) <= TRUSTS.index(older.trust)
+        found[pair] = Conflict(older.cue_id, newer.cue_id, clear)
+    return list(found.values())
+
+
+def contradict(one: Cue, other: Cue) -> bool:
+    """Returns True if one of two cues rejects what the other one says or has chosen."""
+    return _rejects(one, other) or _rejects(other, one)
+
+
+def _rejects(one: Cue, other: Cue) -> bool:
+    if say.contradiction(one, _affirmed(other)) is not None:
+        return True
+    # A choice may be a single word ("tabs"), which no plan could be told by.
+    chosen = content_words(str(other.details.get("choice") or ""))
+    given = one.details.get("alternatives") or one.details.get("preferred_over") or ()
+    rejected = [given] if isinstance(given, str) else list(given)
+    alternatives = one.kind in {DECISION, PREFERENCE} and bool(chosen)
+    return alternatives and any(chosen == content_words(text) for text in rejected)
+
+
+def _affirmed(cue: Cue) -> str:
+    """Returns what a lesson says to do, without what it says not to do."""
+    return say.FORBIDDEN.sub(" ", cue.lesson)
