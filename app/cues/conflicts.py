@@ -68,7 +68,7 @@ async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: 
 def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     """Returns pairs of a new cue and one whose trigger is like its own."""
     now, found = datetime.now(UTC), list[tuple[UUID, UUID]]()
-    for cue_id in dict.fromkeys(ids):
+    for cue_id in dict.fromkeys(cue_id for cue_id in ids if cue_id in index.places):
         item = index.known[index.places[cue_id]]
         if item.vectors is None:
             continue

@@ -78,6 +78,8 @@ async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
     older["details"] = {"subject": "session store", "choice": "Redis"}
     newer = {**older, "lesson": "Keep sessions in Postgres.", "evidence": AGAIN["evidence"]}
     newer["details"] = {"subject": "session store", "choice": "Postgres", "alternatives": ["Redis for sessions"]}
+    # What a person says newer holds at once; what an agent concludes waits for a person.
+    newer["trust"] = "agent"
     (proposal,) = (await tended(client, services, older, newer))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("stale", "open")
     assert len(await cues_of(client, state="active")) == 2
