@@ -6,6 +6,9 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
+from app.index.backfill import embed_all_pending
+from app.links.linking import link_pending
+from app.wiring import Services
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
@@ -166,3 +169,30 @@ async def test_the_trash_says_when_a_memory_was_deleted(open_panel: Open, api: h
     await expect(page.locator(".case .reason")).to_have_text(
         re.compile(r"^deleted on \d+ \w+ \d{4}, destroyed after \d+ \w+ \d{4}$")
     )
+
+
+async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
+    open_panel: Open, api: httpx.AsyncClient, services: Services
+) -> None:
+    older = {"kind": "decision", "trigger": "choosing the session store", "lesson": "Keep sessions in Redis."}
+    newer = {**older, "lesson": "Keep sessions in Postgres."}
+    chosen = ((older, "Redis", "2026-05-01T10:00:00Z"), (newer, "Postgres", "2026-05-02T10:00:00Z"))
+    cues = [
+        {**cue, "details": {"subject": "session store", "choice": choice}, "evidence": {"at": at}}
+        for cue, choice, at in chosen
+    ]
+    (await api.post("/api/cues", json=cues)).raise_for_status()
+    database = services.database
+    await embed_all_pending(database, services.provider, across=database.across, seconds=30)
+    await link_pending(database, across=database.across)
+    (await api.post("/api/cues:tend")).raise_for_status()
+    page = await open_panel("/review")
+    await page.get_by_role("link", name="Cue proposals").click()
+    proposal = page.locator(".proposal")
+    await expect(proposal).to_contain_text("the decision was taken anew: “Postgres” in place of “Redis”")
+    await proposal.get_by_role("button", name="Replace it").click()
+    await expect(page.get_by_role("heading", name="Nothing is proposed")).to_be_visible()
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 1
+    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    await expect(page.get_by_text("The cues are as they were")).to_be_visible()
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 2

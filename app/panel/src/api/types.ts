@@ -49,6 +49,7 @@ export type Artifact = Schemas["ArtifactView"];
 export type SessionCue = Schemas["CueView"] & { readonly message: number | null };
 export type Session = Omit<Schemas["SessionDetailView"], "cues"> & { readonly cues: readonly SessionCue[] };
 export type Cue = Schemas["CueView"];
+export type Proposal = Schemas["ProposalView"];
 export type CuePage = Schemas["CuePage"];
 export type CueEdit = Schemas["CueEdit"];
 export type Activation = Schemas["ActivationView"];

@@ -11,6 +11,7 @@ import { Empty, Failure, Loading, More, type Paged } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
 import { focusLine } from "../../state/focus";
 import { Cases, type Case, lineOf } from "./Cases";
+import { Proposals } from "./Proposals";
 
 const TABS = [
   { name: "prune", label: "Prune candidates" },
@@ -18,6 +19,7 @@ const TABS = [
   { name: "suspect", label: "Suspect" },
   { name: "deleted", label: "Trash" },
   { name: "superseded", label: "Superseded" },
+  { name: "cues", label: "Cue proposals" },
 ] as const;
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -42,9 +44,14 @@ export function Review() {
           </Link>
         ))}
       </nav>
-      {tab === "prune" ? <Prune /> : <HeldBack key={tab} state={tab} />}
+      <Tabbed tab={tab} />
     </div>
   );
+}
+
+function Tabbed({ tab }: { readonly tab: Tab }) {
+  if (tab === "prune") return <Prune />;
+  return tab === "cues" ? <Proposals /> : <HeldBack key={tab} state={tab} />;
 }
 
 function Prune() {
