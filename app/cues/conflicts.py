@@ -21,8 +21,8 @@ from app.memories.remember import Door
 from app.text.words import content_words
 
 ALIKE = 0.7
-"""Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark, none
-contradicts another."""
+"""Least cosine of the triggers of two cues that may contradict each other. Of the 270 cues of the benchmark none is
+superseded, and two are held to dispute each other, wrongly."""
 COMPARED = 8
 """Cues that each new one is compared with."""
 

@@ -66,7 +66,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
     """Stores cues; known text (same trigger and lesson) is not stored twice, it unites the evidence.
 
     A cue is rejected with its reason if it cannot be stored; the others are stored. Secrets are masked, unless `mask`
-    is off. Without an embedding model, cues are stored and found by words, until a worker has embedded them.
+    is off. Without an embedding model, cues are stored without vectors and matched by words; an edit embeds them.
 
     Raises:
         InvalidInput: there are too many cues.
@@ -226,26 +226,3 @@ async def cues_of_source(database: Database, *, workspace: Workspace, source_id:
     """Returns the cues that have evidence in a source and that nobody retired, the oldest first."""
     async with database.session(workspace, transaction=False) as session:
         return [cue for cue in await store.of_source(session, source_id) if cue.state != RETIRED]
-
-
-async def embed_lacking(database: Database, provider: EmbeddingProvider, *, workspace: Workspace) -> int:
-    """Embeds the cues that have no vectors of the served model; returns their number.
-
-    Raises:
-        EmbeddingUnavailable: the model gives no vectors now.
-    """
-    done = 0
-    while provider.enabled:
-        async with database.session(workspace, transaction=False) as session:
-            rows = await store.lacking(session, provider.model_id, limit=MOST_AT_ONCE)
-        if not rows:
-            break
-        cues = [NewCue(kind="correction", trigger=row.title, lesson=row.body, quote=row.quote) for row in rows]
-        vectors = await embedded(provider, cues)
-        if vectors.matrix is None:
-            raise EmbeddingUnavailable("the embedding model gives no vectors for cues now; try again")
-        stored = {row.memory_id: as_bytes(vectors.matrix[place]) for place, row in enumerate(rows)}
-        async with database.session(workspace) as session:
-            await store.set_vectors(session, vectors.model, stored, await store.revised(session))
-        done += len(rows)
-    return done

@@ -105,15 +105,6 @@ SELECT c.memory_id, m.title, m.body, c.cue_kind, c.quote, c.consequence, c.trust
     c.model, c.vectors, c.valid_from, c.valid_until
 FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND c.revision > %(revision)s ORDER BY c.revision, c.memory_id
 """  # noqa: S608 - constants
-LACKING = f"""
-SELECT c.memory_id, m.title, m.body, c.quote FROM {JOINED}
-WHERE c.workspace_id = %(workspace_id)s AND c.model <> %(model)s ORDER BY c.memory_id LIMIT %(limit)s
-"""  # noqa: S608 - constants
-SET_VECTORS = """
-UPDATE cues c SET model = %(model)s, vectors = given.vectors, revision = %(revision)s
-FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
-WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
-"""
 EDITED = ("cue_kind", "details", "confidence", "consequence", "scope", "quote", "trust", "action_types", "files",
           "model", "vectors", "valid_from", "valid_until")  # fmt: skip
 EDIT = f"""
@@ -313,17 +304,6 @@ async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] |
 async def newer(session: Session, revision: int) -> list[Row]:
     """Returns what activation matches of the cues that were written after this revision."""
     return await session.rows(NEWER, {"revision": revision})
-
-
-async def lacking(session: Session, model: str, *, limit: int) -> list[Row]:
-    """Returns cues that have no vectors of this model."""
-    return await session.rows(LACKING, {"model": model, "limit": limit})
-
-
-async def set_vectors(session: Session, model: str, vectors: Mapping[UUID, bytes], revision: int) -> None:
-    """Stores the vectors of cues."""
-    rows = [{"memory_id": memory_id, "vectors": as_bytea(value)} for memory_id, value in sorted(vectors.items())]
-    await session.execute(SET_VECTORS, {"rows": as_json(rows), "model": model, "revision": revision})
 
 
 async def set_state(
