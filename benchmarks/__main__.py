@@ -1,6 +1,7 @@
 """All benchmarks, one after the other."""
 
 from benchmarks import (
+    activation,
     compression,
     cues,
     graph,
@@ -17,6 +18,7 @@ from benchmarks import (
 )
 
 if __name__ == "__main__":
+    activation.main([])
     compression.main([])
     cues.main([])
     injection.main([])
