@@ -16,7 +16,7 @@ def sentence(asked: str, found: Sequence[Thread], others: Sequence[Cue], touches
     if found:
         latest = found[0]
         more = f" {_count(len(found) - 1, 'more thread')} on it." if len(found) > 1 else ""
-        return f"{latest.subject}: {latest.outcome}. {_reasons(latest.decisions)}{more}"
+        return f"{latest.subject.rstrip('.:?')}: {latest.outcome}. {_reasons(latest.decisions)}{more}"
     unknown = f"Not known: no decision on “{asked}” is stored."
     if touches:
         sessions = list(dict.fromkeys(touch.session for touch in touches))
