@@ -29,6 +29,7 @@ SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
     FROM activation_cues h WHERE h.workspace_id = a.workspace_id AND h.activation_id = a.activation_id) AS cues
 FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.activation_id
 """
+FORGET_RUN = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
 SETTLE = """
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(outcomes)s::text[]) AS given(memory_id, outcome)
@@ -77,9 +78,14 @@ async def get(session: Session, activation_id: UUID) -> LoggedActivation | None:
     return found[0] if found else None
 
 
-async def unsettled_of_run(session: Session, run_id: str) -> list[LoggedActivation]:
-    """Returns the activations of a run whose outcome is not known yet."""
-    return await _read(session, "a.run_id = %(run_id)s AND a.settled_at IS NULL", {"run_id": run_id})
+async def of_run(session: Session, run_id: str) -> list[LoggedActivation]:
+    """Returns the activations of a run."""
+    return await _read(session, "a.run_id = %(run_id)s", {"run_id": run_id})
+
+
+async def forget_run(session: Session, run_id: str) -> None:
+    """Removes the activations of a run."""
+    await session.execute(FORGET_RUN, {"run_id": run_id})
 
 
 async def _read(session: Session, condition: str, values: Mapping[str, Any]) -> list[LoggedActivation]:

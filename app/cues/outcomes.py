@@ -57,7 +57,7 @@ async def infer_outcomes(session: Session, run_id: str, *, output: str | None, s
     """
     if not output:
         return
-    told = await log.unsettled_of_run(session, run_id)
+    told = [item for item in await log.of_run(session, run_id) if item.settled_at is None]
     cues = await store.read(session, sorted({cue_id for item in told for cue_id in item.outcomes}))
     words = content_words(output)
     for item in told:

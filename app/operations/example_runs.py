@@ -14,6 +14,8 @@ FOLDER = Path(__file__).parents[2] / "examples"
 REPORTS, SESSIONS, HISTORY = FOLDER / "reports", FOLDER / "sessions", FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""
+PLAN, PLANNED_IN = "drop column deprecated_flag", "example-session-312"
+"""The plan that the agent of session 312 asked about, and the run of that activation."""
 STARTS_AT = timedelta(hours=9)
 """Time of the day at which an example run starts, in UTC."""
 
@@ -145,3 +147,8 @@ def _read_runs(given: ExampleHistory) -> Iterator[ExampleRun]:
 def example_history() -> ExampleHistory:
     """Returns the content of HISTORY."""
     return msgspec.json.decode(HISTORY.read_bytes(), type=ExampleHistory)
+
+
+def session_ids() -> list[str]:
+    """Returns the ids of the sessions in SESSIONS: the names of their files."""
+    return sorted(path.stem for path in SESSIONS.glob("*.jsonl"))

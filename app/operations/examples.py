@@ -5,6 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.context.history import history
+from app.cues import log as activations
+from app.cues.activate import PlanAsked, activate
+from app.cues.cue import CORRECTION
+from app.cues.extraction.extracting import extract_session
+from app.cues.outcomes import note_outcome
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, NotFound
 from app.index.backfill import embed_pending
@@ -17,9 +22,12 @@ from app.intake.sessions import store as sessions
 from app.memories import changes, sources
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
+from app.memories.remember import Door
 from app.operations.example_runs import (
     EXAMPLE,
     HISTORY,
+    PLAN,
+    PLANNED_IN,
     REPORTS,
     SESSIONS,
     ExampleHistory,
@@ -27,6 +35,7 @@ from app.operations.example_runs import (
     ExampleRun,
     example_history,
     runs_of,
+    session_ids,
 )
 from app.retrieval import log
 from app.retrieval.recall import Query
@@ -88,6 +97,7 @@ async def begin(services: Services, workspace: Workspace) -> Ingestion:
 async def play(services: Services, workspace: Workspace) -> int:
     """Plays the example runs that are not finished, in the order of their dates; returns their number.
 
+    Before them, it makes the cues of the example sessions, and asks what session 312 asked.
     Each recall finds only what was there before its run. If a person takes the examples away meanwhile, this takes
     away the rest.
 
@@ -96,6 +106,7 @@ async def play(services: Services, workspace: Workspace) -> int:
     """
     workspace, given, played = await made(services.database, workspace), example_history(), 0
     try:
+        await _plan(services, workspace)
         for run in runs_of(given):
             async with services.database.session(workspace, transaction=False) as session:
                 stored = await runs.find(session, run.run_id)
@@ -105,6 +116,22 @@ async def play(services: Services, workspace: Workspace) -> int:
     except NotFound:
         await remove(services.database, workspace=workspace)
     return played
+
+
+async def _plan(services: Services, workspace: Workspace) -> None:
+    """Makes cues of the example sessions, and the activation of which the agent of session 312 tells, once."""
+    database, mask = services.database, services.settings.mask_secrets
+    door = Door(database, services.counter, workspace, mask=mask, provider=services.provider)
+    for session_id in session_ids():
+        await extract_session(door, session_id)
+    async with database.session(workspace, transaction=False) as session:
+        if await activations.of_run(session, PLANNED_IN):
+            return
+    asked = PlanAsked(plan=PLAN, agent="coder", run_id=PLANNED_IN)
+    told = await activate(database, services.provider, services.counter, workspace=workspace, asked=asked, mask=mask)
+    if told.activation_id is not None:
+        heeded = [cue.cue_id for cue in told.cues if cue.kind == CORRECTION]
+        await note_outcome(database, workspace=workspace, activation_id=told.activation_id, heeded=heeded)
 
 
 async def _play(services: Services, workspace: Workspace, given: ExampleHistory, run: ExampleRun) -> None:
@@ -185,6 +212,7 @@ async def remove(database: Database, *, workspace: Workspace) -> Removed:
         names = await runs.marked(session, EXAMPLE, known)
         stored = await runs.forget(session, names)
         await log.forget_runs(session, names)
+        await activations.forget_run(session, PLANNED_IN)
         rows = await changes.destroy_tagged(session, EXAMPLE)
         tagged = list({row.source_id for row in rows if row.source_id})
         await judgements.replace(session, dict.fromkeys([*names, *tagged], ()))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import psycopg
 
+from app.cues.keep import list_cues
 from app.db.database import libpq_url
 from app.db.tables import metadata
 from app.insight.map import store as maps
@@ -84,7 +85,12 @@ async def test_examples_are_runs_that_were_given_only_what_was_there_before_and_
     (page,) = await retired(own_services.database, workspace=workspace, reason=QUARANTINED)
     assert EXAMPLE in page.tags
 
-    before = {table: sorted(rows(own_services, table)) for table in ("memories", "recalls", "feedback", "compressions")}
+    cues = await list_cues(own_services.database, workspace=workspace)
+    told = [(cue.evidence[0].session, cue.evidence[0].ordinal, cue.heeded, cue.tags) for cue in cues if cue.fired]
+    assert ("session-47", 3, 1, (EXAMPLE,)) in told
+
+    kept = ("memories", "recalls", "feedback", "compressions", "activations")
+    before = {table: sorted(rows(own_services, table)) for table in kept}
     assert not await are_lacking(own_services.database)
     await begin(own_services, workspace)
     assert await play(own_services, workspace) == 0

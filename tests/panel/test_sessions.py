@@ -83,6 +83,9 @@ async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught
     await page.keyboard.press("j")
     turns = page.locator(".turn")
     await expect(turns).to_have_count(10)
+    correction = turns.nth(3)
+    await expect(correction.locator("mark")).to_contain_text(QUOTE)
+    await expect(correction.locator(".turn-cue", has_text="A migration drops a column")).to_be_visible()
     tool = turns.nth(2).locator(".tool").last
     await expect(tool.locator("pre").first).to_be_hidden()
     await tool.locator("summary").click()
@@ -93,6 +96,11 @@ async def test_a_session_shows_its_turns_cues_and_files(open_panel: Open, taught
     assert asked(page) == {"session": ["session-47"], "turn": ["8"]}
     await files.get_by_role("link", name="docs/migrations.md").click()
     await expect(rows.locator(".row-title")).to_have_text(["Remove the old plan from accounts"])
+    await page.go_back()
+    await correction.locator(".turn-cue", has_text="A migration drops a column").get_by_role("link").click()
+    await expect(page.get_by_label("Cue", exact=True).locator("h2")).to_have_text(RULE)
+    await page.get_by_role("link", name="session-47, turn 3").click()
+    await expect(turns.nth(3)).to_be_focused()
 
 
 async def test_a_search_finds_the_turn_in_which_it_was_said(open_panel: Open, taught: str) -> None:

@@ -167,4 +167,5 @@ def _new(cue: Extracted, session_id: str, reading: _Reading) -> NewCue:
         trust=cue.trust,
         valid_from=turn.at,
         origin=EXTRACTED,
+        tags=turn.tags,
     )

@@ -106,7 +106,7 @@ ORDER BY {MOMENT} DESC, s.source_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 MESSAGES = f"""
 SELECT m.memory_id, m.ordinal, x.role, coalesce(x.spoken, m.body) AS text, m.occurred_at AS at, x.tools,
-    coalesce({SUSPECT}, false) AS suspect, m.quality
+    coalesce({SUSPECT}, false) AS suspect, m.quality, m.tags
 FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message' AND m.valid_until IS NULL
 ORDER BY m.ordinal
@@ -177,6 +177,7 @@ class StoredMessage:
     suspect: bool
     """True if a finding of the injection scan keeps it out of histories, until a person releases it."""
     quality: int
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +276,9 @@ def _session_of(row: Row) -> StoredSession:
 async def messages(session: Session, source_id: UUID) -> list[StoredMessage]:
     """Returns the live turns of a session in their order."""
     return [
-        StoredMessage(**{**row._asdict(), "tools": tuple(ToolUse(**tool) for tool in row.tools)})
+        StoredMessage(
+            **{**row._asdict(), "tools": tuple(ToolUse(**tool) for tool in row.tools), "tags": tuple(row.tags)}
+        )
         for row in await session.rows(MESSAGES, {"source_id": source_id})
     ]
 
