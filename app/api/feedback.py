@@ -72,10 +72,13 @@ class TaggedIds(Struct, forbid_unknown_fields=True):
 
 
 class SupersededIds(Struct, forbid_unknown_fields=True):
-    """Memories by id, and the one that replaces them."""
+    """Memories by id, and the one that replaces them.
+
+    Without `by`, each is replaced by the live memory that replaced it before: this takes back its restoration.
+    """
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-    by: UUID
+    by: UUID | None = None
 
 
 @view_of(lifecycle.Changed)

@@ -10,6 +10,7 @@ import psycopg
 from app.db.session import Row, Session
 from app.errors import Forbidden
 from app.index.indexing import OWN, THESE, index_words
+from app.links.relations import SUPERSEDES
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
 from app.memories.store import SUSPECT, as_json, lock, retire
@@ -115,6 +116,13 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FRO
 RETURNING m.memory_id
 """  # noqa: S608 - constants
 
+REPLACED = f"""
+SELECT m.memory_id FROM memories m WHERE {THESE} AND EXISTS (
+    SELECT FROM links l JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id
+    WHERE l.workspace_id = m.workspace_id AND l.to_id = m.memory_id AND l.relation = %(supersedes)s
+        AND n.valid_until IS NULL
+)
+"""  # noqa: S608 - constants
 IS_LIVE = f"SELECT EXISTS (SELECT FROM memories WHERE {THIS} AND valid_until IS NULL)"  # noqa: S608 - constants
 FORGET_RELEASE = f"""
 UPDATE memories SET released = false WHERE {THESE} AND valid_until IS NULL AND released
@@ -264,6 +272,11 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
         return await session.column(RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:
         raise TwinLive from error
+
+
+async def replaced(session: Session, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Returns those of the memories that a live memory once replaced, by its link."""
+    return await session.column(REPLACED, {"ids": list(ids), "supersedes": SUPERSEDES})
 
 
 async def is_live(session: Session, memory_id: UUID) -> bool:

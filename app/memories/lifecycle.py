@@ -89,8 +89,13 @@ async def restore_memories(
     return await _all_at_once(database, workspace, ids, restore)
 
 
-async def supersede_memories(database: Database, *, workspace: Workspace, ids: Sequence[UUID], newer: UUID) -> Changed:
+async def supersede_memories(
+    database: Database, *, workspace: Workspace, ids: Sequence[UUID], newer: UUID | None
+) -> Changed:
     """Lets a live memory replace others, all in one transaction; they are linked with it.
+
+    Without `newer`, the restoration of superseded memories is taken back: a live memory that replaced them is known by
+    its link.
 
     Raises:
         InvalidInput: it would replace itself.
@@ -100,6 +105,8 @@ async def supersede_memories(database: Database, *, workspace: Workspace, ids: S
         raise InvalidInput("by", "is one of the memories that it would replace")
 
     async def supersede(session: Session) -> Sequence[UUID]:
+        if newer is None:
+            return await store.retire(session, await changes.replaced(session, ids), reason=SUPERSEDED)
         if not await changes.is_live(session, newer):
             raise NotFound(f"there is no live memory {newer} in workspace {workspace.name}")
         found = await store.retire(session, ids, reason=SUPERSEDED)

@@ -69,5 +69,9 @@ async def test_a_new_version_supersedes_the_old_one(client: httpx.AsyncClient) -
     assert (await client.post("/api/memories:supersede", json={"ids": [new], "by": new})).status_code == 400
     await client.post("/api/memories:restore", json={"ids": [old]})
     assert len((await client.get("/api/memories")).json()["memories"]) == 2
+    again = {"ids": [old, new]}
+    assert (await client.post("/api/memories:supersede", json=again)).json() == {"changed": [old], "missing": [new]}
+    assert [item["id"] for item in (await client.get("/api/memories/superseded")).json()] == [old]
+    await client.post("/api/memories:restore", json={"ids": [old]})
     links = (await client.get(f"/api/memories/{new}/links")).json()["links"]
     assert [(link["relation"], link["direction"], link["memory_id"]) for link in links] == [("supersedes", "out", old)]

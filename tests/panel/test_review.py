@@ -196,3 +196,17 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("The cues are as they were")).to_be_visible()
     assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 2
+
+
+async def test_the_undo_of_restoring_what_was_superseded_supersedes_it_again(
+    open_panel: Open, api: httpx.AsyncClient
+) -> None:
+    old, new = await stored(api, *({"kind": "note", "title": "Pump", "body": f"Seal {n}."} for n in (1, 2)))
+    (await api.post("/api/memories:supersede", json={"ids": [old], "by": new})).raise_for_status()
+    page = await open_panel("/review", {"tab": "superseded"})
+    await page.get_by_label("Select Pump").check()
+    await page.get_by_role("button", name="Restore").click()
+    await page.locator(".notice", has_text="1 memory restored").get_by_role("button", name="Undo").click()
+    await expect(page.locator(".notice", has_text="Change undone")).to_be_visible()
+    assert [memory["id"] for memory in (await api.get("/api/memories/superseded")).json()] == [old]
+    assert (await api.get("/api/memories/deleted")).json() == []

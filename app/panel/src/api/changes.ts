@@ -8,7 +8,7 @@ import { changeNodes, dropNodes } from "./graph";
 import { refreshAll } from "./shown";
 import type { Changed } from "./types";
 
-type Verb = "tag" | "untag" | "delete" | "restore" | "quarantine";
+type Verb = "tag" | "untag" | "delete" | "restore" | "quarantine" | "supersede";
 
 function send(verb: Verb, within: string, body: { readonly ids: readonly string[]; readonly tag?: string }): Promise<Changed> {
   return call<Changed>(`/api/memories:${verb}`, { method: "POST", body, within });
@@ -62,8 +62,9 @@ function showTags(kept: Kept, ids: readonly string[], change: (tags: readonly st
   for (const name of ["facets", "memories", "memory", "search"]) void kept.client.invalidateQueries({ queryKey: [kept.within, name] });
 }
 
-const DONE = { delete: "deleted", restore: "restored", release: "released" } as const;
-const BACK = { delete: "restore", restore: "delete", release: "quarantine" } as const;
+const DONE = { delete: "deleted", restore: "restored", reinstate: "restored", release: "released" } as const;
+/** The undo of each action; to reinstate is to restore what another memory superseded. */
+const BACK = { delete: "restore", restore: "delete", reinstate: "supersede", release: "quarantine" } as const;
 export type Action = keyof typeof DONE;
 
 /** Takes memories out, or brings them back; each is the other's undo. */

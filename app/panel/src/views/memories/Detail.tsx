@@ -89,7 +89,7 @@ const STATES: Readonly<Record<string, string>> = {
 function HeldBack({ memory }: { readonly memory: Memory }) {
   const state = memory.retired_as ?? (memory.suspect ? "suspect" : "");
   const scanned = state === "quarantined" || state === "suspect";
-  const restore = useChange(scanned ? "release" : "restore");
+  const restore = useChange(scanned ? "release" : state === "superseded" ? "reinstate" : "restore");
   if (state === "") return null;
   return (
     <p className="retired">

@@ -27,6 +27,7 @@ export interface Case {
 const NAMES: Readonly<Record<Action, { readonly label: string; readonly doing: string; readonly icon: IconName }>> = {
   delete: { label: "Delete", doing: "Deleting", icon: "trash" },
   restore: { label: "Restore", doing: "Restoring", icon: "restore" },
+  reinstate: { label: "Restore", doing: "Restoring", icon: "restore" },
   release: { label: "Release", doing: "Releasing", icon: "restore" },
 };
 

@@ -101,7 +101,7 @@ const HELD_BACK = {
     },
   },
   superseded: {
-    actions: ["restore"],
+    actions: ["reinstate"],
     explanation: "A newer memory replaced these. No answer uses them.",
     nothing: "Nothing is superseded",
     next: "The old versions of edited notes, and observations that a better one replaced, appear here.",
@@ -149,7 +149,7 @@ interface Props {
 
 function Listed({ query, cases, total, actions, explanation, nothing, next }: Props) {
   const [chosen, setChosen] = useState<Selection>(new Set());
-  const changes = { delete: useChange("delete"), restore: useChange("restore"), release: useChange("release") };
+  const changes = { delete: useChange("delete"), restore: useChange("restore"), reinstate: useChange("reinstate"), release: useChange("release") };
   if (query.isError) return <Failure what="The list" error={query.error} retry={query.refetch} />;
   if (!cases) return <Loading what="memories to review" />;
   if (cases.length === 0) {
