@@ -110,6 +110,34 @@ class ProposingChat:
         """Has nothing to close."""
 
 
+class InterruptedChat(ProposingChat):
+    """A language model during whose first reply the session changes, and another worker makes its cues."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client: httpx.AsyncClient | None = client
+
+    async def complete(self, prompt: str) -> str:
+        """Returns no proposal."""
+        assert prompt
+        client, self._client = self._client, None
+        if client is not None:
+            await post(client, "/api/sessions?wait=extracted", session(*LONGER))
+        return "[]"
+
+
+LONGER = (*CHART, ("assistant", "You're welcome."), ("user", "from now on always label both axes in every chart"))
+
+
+async def test_a_session_that_changes_meanwhile_is_read_again(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace
+) -> None:
+    await post(client, "/api/sessions", session(*CHART))
+    await extract_session(Door(database, BundledTokenCounter(), workspace), "s1", InterruptedChat(client))
+    cues = (await get(client, "/api/sessions/s1"))["cues"]
+    assert [cue["message"] for cue in cues if cue["trust"] == "person"] == [2, 6]
+    assert await cues_of(client, *LONGER) == [cue for cue in cues if cue["trust"] == "person"]
+
+
 async def test_a_language_model_proposes_and_the_turns_decide(
     client: httpx.AsyncClient, database: Database, workspace: Workspace
 ) -> None:

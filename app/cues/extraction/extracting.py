@@ -16,7 +16,7 @@ from app.cues.extraction.model import weights
 from app.cues.extraction.proposal import prompts, proposals, united
 from app.cues.keep import MOST_AT_ONCE, add_cues
 from app.db.session import Session
-from app.errors import EmbeddingUnavailable, LLMUnavailable
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
@@ -26,6 +26,8 @@ from app.models.protocols import EmbeddingProvider
 
 RULES = 1
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
+ATTEMPTS = 3
+"""Attempts to make the cues of a session that others change at the same moment."""
 
 logger = structlog.get_logger()
 
@@ -66,22 +68,45 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
     Raises:
         DatabaseUnavailable: the session is read again by the next job.
     """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        reading = await _read(session, session_id)
-    if reading is None or reading.digest == reading.read_last:
-        return Extraction(cues=0 if reading is None else reading.cues)
+    for _ in range(ATTEMPTS):
+        async with door.database.session(door.workspace, transaction=False) as session:
+            reading = await _read(session, session_id)
+        if reading is None or reading.digest == reading.read_last:
+            return Extraction(cues=0 if reading is None else reading.cues)
+        supported = await _kept(door, session_id, reading, chat)
+        async with door.database.session(door.workspace) as session:
+            retired = await _finished(session, session_id, reading, supported)
+        if retired is not None:
+            return Extraction(cues=len(supported), read=True, retired=retired)
+    raise DatabaseUnavailable("others change the session while cues are made of it; try again")
+
+
+async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | None) -> list[tuple[UUID, int]]:
+    """Stores the cues of a session; returns their ids, each with the place of its turn."""
     found = await _cues_in(reading.messages, door.provider, chat)
-    cues = [_new(cue, session_id, reading) for cue in found]
+    turns = {message.ordinal: message for message in reading.messages}
+    cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
     cues = [cue for cue in cues if (cue.trigger, cue.lesson) not in reading.declined]
     supported: list[tuple[UUID, int]] = []
     for start in range(0, len(cues), MOST_AT_ONCE):
         batch = cues[start : start + MOST_AT_ONCE]
         kept = await add_cues(door, batch)
         supported += [(key, cue.evidence[0].ordinal or 0) for key, cue in zip(kept.ids, batch, strict=True) if key]
-    async with door.database.session(door.workspace) as session:
-        retired = await drop_stale(session, reading.source_id, supported)
-        await sessions.note_extracted(session, reading.source_id, reading.digest)
-    return Extraction(cues=len(supported), read=True, retired=retired)
+    return supported
+
+
+async def _finished(
+    session: Session, session_id: str, reading: _Reading, supported: Sequence[tuple[UUID, int]]
+) -> int | None:
+    """Retires the cues that no turn supports; returns their number, None if the session has changed meanwhile."""
+    await sessions.lock(session, reading.source_id)
+    now = await _read(session, session_id)
+    if now is None or now.digest != reading.digest:
+        await sessions.note_extracted(session, reading.source_id, b"")
+        return None
+    retired = await drop_stale(session, reading.source_id, supported)
+    await sessions.note_extracted(session, reading.source_id, reading.digest)
+    return retired
 
 
 async def _read(session: Session, session_id: str) -> _Reading | None:
@@ -144,10 +169,9 @@ async def _proposed(turns: Sequence[Turn], chat: Chat) -> list[Extracted]:
     return found
 
 
-def _new(cue: Extracted, session_id: str, reading: _Reading) -> NewCue:
-    turn = next(message for message in reading.messages if message.ordinal == cue.ordinal)
+def _new(cue: Extracted, session_id: str, source_id: UUID, turn: StoredMessage) -> NewCue:
     proof = Evidence(
-        source_id=reading.source_id,
+        source_id=source_id,
         memory_id=turn.memory_id,
         session=session_id,
         ordinal=cue.ordinal,

@@ -39,7 +39,14 @@ class Heard:
 
 def heard(turns: Sequence[Turn]) -> list[Heard]:
     """Returns the user's turns of a session, each with its surroundings."""
-    users = [turn for turn in turns if turn.role == USER and turn.text.strip()]
+    users, said = list[Turn](), [list[str]()]
+    for turn in turns:
+        if turn.role == USER and turn.text.strip():
+            users.append(turn)
+            said.append([])
+        elif turn.role == ASSISTANT:
+            said[-1].append(turn.text)
+    between = ["\n".join(texts).strip() for texts in said]
     found = []
     for place, turn in enumerate(users):
         speech = speech_of(turn.text)
@@ -51,19 +58,13 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
                 speech=speech,
                 signs=signs_of(speech.text),
                 earlier=place,
-                before=_said(turns, previous, turn)[-TAIL:],
-                after=_said(turns, turn, following)[:HEAD],
+                before=between[place][-TAIL:],
+                after=between[place + 1][:HEAD],
                 previous=previous.text if previous else "",
                 following=following.text if following else "",
             )
         )
     return found
-
-
-def _said(turns: Sequence[Turn], first: Turn | None, last: Turn | None) -> str:
-    """Returns what the agent said between two turns."""
-    low, high = first.ordinal if first else -1, last.ordinal if last else len(turns) + turns[-1].ordinal
-    return "\n".join(turn.text for turn in turns if turn.role == ASSISTANT and low < turn.ordinal < high).strip()
 
 
 def names() -> list[str]:
