@@ -46,7 +46,7 @@ from app.intake.reports.scan import (
 from app.intake.sessions import store as sessions
 from app.intake.sessions.formats import read_log
 from app.intake.sessions.prepare import VERSION
-from app.intake.sessions.take_in import LogFile, TakenIn, take_in
+from app.intake.sessions.take_in import TakenIn, take_in
 from app.intake.sessions.transcript import Log
 from app.memories import sources
 from app.memories.gate import too_long_uri, unstorable
@@ -214,7 +214,7 @@ async def _took_log(state: IngestionState, file: ReportFile, content: bytes) -> 
         return True
     log = await asyncio.to_thread(read_log, content, suffix=suffix, session_id=file.uri)
     if log is not None:
-        state.note(await _stored_log(state, file, log, LogFile(path=file.uri, content_hash=digest)))
+        state.note(await _stored_log(state, file, log, digest))
         return True
     if suffix not in SUFFIXES and file.path in state.named:
         raise UnreadableFile("is no log of a session: no line of it has a role and a text, or is a record of an agent")
@@ -234,7 +234,8 @@ def _log_hash(content: bytes, language: str) -> bytes:
     return hashlib.blake2b(f"{VERSION}:{language}".encode() + content, digest_size=HASH_BYTES).digest()
 
 
-async def _stored_log(state: IngestionState, file: ReportFile, log: Log, read: LogFile) -> FileOutcome:
+async def _stored_log(state: IngestionState, file: ReportFile, log: Log, digest: bytes) -> FileOutcome:
+    """Stores the sessions of a log; one whose id is not valid is named and skipped."""
     intake = state.intake
     status = CHANGED if file.uri in state.log_hashes else NEW
     turns = sum(len(transcript.turns) for transcript in log.transcripts)
@@ -245,11 +246,15 @@ async def _stored_log(state: IngestionState, file: ReportFile, log: Log, read: L
         # An earlier version took the log for a report.
         await retire(state, [report])
     door = Door(intake.database, intake.counter, intake.workspace, mask=intake.mask)
-    taken = [
-        await take_in(door, transcript, file=read, language=intake.language, tags=intake.tags)
-        for transcript in log.transcripts
-        if transcript.turns
-    ]
+    taken, refused = list[TakenIn](), list[str]()
+    for number, transcript in enumerate(log.transcripts, 1):
+        try:
+            if transcript.turns:
+                taken.append(await take_in(door, transcript, path=file.uri, language=intake.language, tags=intake.tags))
+        except InvalidInput as error:
+            refused.append(f"session {number}: {error}")
+    async with intake.database.session(intake.workspace) as session:
+        await sessions.note_read(session, file.uri, digest)
     state.retitled += [memory_id for item in taken for memory_id in item.pending]
     return FileOutcome(
         path=str(file.shown),
@@ -257,7 +262,7 @@ async def _stored_log(state: IngestionState, file: ReportFile, log: Log, read: L
         chunks=sum(item.turns for item in taken),
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
-        skipped=log.skipped,
+        skipped=(*log.skipped, *refused),
     )
 
 

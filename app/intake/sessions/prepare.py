@@ -62,8 +62,10 @@ def digest_of(turn: Turn, preparation: Preparation) -> bytes:
 
 
 def prepared(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTurn]:
-    """Returns the rows of the turns that say or do something, without secrets and without characters that no database
-    holds. Nobody's words are refused: findings of the injection scan are noted."""
+    """Returns the rows of the storable turns that say or do something, without secrets.
+
+    Nobody's words are refused: findings of the injection scan are noted.
+    """
     found = [_turn(turn, preparation) for turn in turns]
     kept = [item for item in found if item is not None]
     tokens = preparation.counter.count_many([embedded_text("", item.row.memory.body) for item in kept])
@@ -71,9 +73,7 @@ def prepared(turns: Sequence[Turn], preparation: Preparation) -> list[PreparedTu
 
 
 def _turn(turn: Turn, preparation: Preparation) -> PreparedTurn | None:
-    clean = replace(turn, text=_storable(turn.text), tools=tuple(_storable_tool(tool) for tool in turn.tools))
-    if preparation.mask:
-        clean = masked_values(clean)
+    clean = masked_values(turn) if preparation.mask else turn
     body = body_of(clean)
     if not body.strip():
         return None
@@ -137,6 +137,11 @@ def _shortened(value: Any) -> Any:  # noqa: ANN401 - any JSON value
         case list() | tuple():
             return [_shortened(item) for item in value]
     return value
+
+
+def storable(turn: Turn) -> Turn:
+    """Returns a turn without characters that no database holds, and without what is nested too deep in its tools."""
+    return replace(turn, text=_storable(turn.text), tools=tuple(_storable_tool(tool) for tool in turn.tools))
 
 
 def _storable_tool(tool: ToolUse) -> ToolUse:

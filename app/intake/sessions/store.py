@@ -14,7 +14,7 @@ from app.memories.memory import as_bytea, new_id
 from app.memories.store import SUSPECT, as_json
 
 KNOWN = """
-SELECT s.source_id, coalesce(x.log_hash, '') AS log_hash, x.deleted_at IS NOT NULL AS deleted
+SELECT s.source_id, s.title, x.path, x.deleted_at IS NOT NULL AS deleted
 FROM sources s JOIN sessions x USING (workspace_id, source_id)
 WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND s.retired_at IS NULL
 """
@@ -22,23 +22,26 @@ LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
 """
-# A turn that a person deleted stays deleted while its text is what it was.
+# A turn that a person deleted stays deleted while its text is what it was; a live one at its place comes last.
 DIGESTS = """
 SELECT m.ordinal, x.digest FROM memories m JOIN messages x USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.source_id = %(source_id)s AND m.kind = 'message'
     AND (m.valid_until IS NULL OR m.retired_as = 'deleted' AND NOT %(revive)s)
+ORDER BY m.valid_until IS NULL
 """
 SAVE = """
-INSERT INTO sessions AS x (workspace_id, source_id, format, path, log_hash, started_at, ended_at)
-VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(log_hash)s, %(started_at)s, %(ended_at)s)
+INSERT INTO sessions AS x (workspace_id, source_id, format, path, started_at, ended_at)
+VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(started_at)s, %(ended_at)s)
 ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, path = EXCLUDED.path,
-    log_hash = EXCLUDED.log_hash, started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at,
-    deleted_at = NULL, updated_at = now()
+    started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at, deleted_at = NULL, updated_at = now()
 """
 HASHES = """
 SELECT DISTINCT ON (path) path, log_hash FROM sessions
 WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[]) AND log_hash IS NOT NULL AND deleted_at IS NULL
 ORDER BY path, updated_at DESC
+"""
+NOTE_READ = """
+UPDATE sessions SET log_hash = %(digest)s WHERE workspace_id = %(workspace_id)s AND path = %(path)s
 """
 SAVE_MESSAGES = """
 INSERT INTO messages (workspace_id, memory_id, role, spoken, tools, digest)
@@ -139,7 +142,8 @@ class KnownSession:
     """A session that was taken in before, as far as it is compared."""
 
     source_id: UUID
-    log_hash: bytes
+    title: str
+    path: str
     deleted: bool
     digests: Mapping[int, bytes]
     """The digest of each stored turn, by its ordinal."""
@@ -203,7 +207,7 @@ async def known_session(session: Session, session_id: str, *, revive: bool) -> K
         return None
     found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
     digests = {ordinal: bytes(digest) for ordinal, digest in found}
-    return KnownSession(source_id=row.source_id, log_hash=bytes(row.log_hash), deleted=row.deleted, digests=digests)
+    return KnownSession(**row._asdict(), digests=digests)
 
 
 async def lock(session: Session, source_id: UUID) -> None:
@@ -214,6 +218,11 @@ async def lock(session: Session, source_id: UUID) -> None:
 async def log_hashes(session: Session, paths: Sequence[str]) -> dict[str, bytes]:
     """Returns the hash of each of these files at the time when its sessions were read."""
     return {row.path: bytes(row.log_hash) for row in await session.rows(HASHES, {"paths": list(paths)})}
+
+
+async def note_read(session: Session, path: str, digest: bytes) -> None:
+    """Notes the hash of a file all of whose sessions are stored."""
+    await session.execute(NOTE_READ, {"path": path, "digest": digest})
 
 
 async def save(session: Session, source_id: UUID, values: Mapping[str, Any]) -> None:

@@ -12,13 +12,13 @@ from app.db.session import EXTRACT, Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
 from app.intake.sessions import store
-from app.intake.sessions.prepare import Preparation, PreparedTurn, dated, digest_of, prepared
+from app.intake.sessions.prepare import Preparation, PreparedTurn, dated, digest_of, prepared, storable
 from app.intake.sessions.store import KnownSession
-from app.intake.sessions.transcript import Transcript
+from app.intake.sessions.transcript import Transcript, Turn
 from app.memories import sources
 from app.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
-from app.memories.memory import SourceReference, as_bytea
-from app.memories.parts import carry_out, known_parts, matched
+from app.memories.memory import SourceReference
+from app.memories.parts import Matching, carry_out, known_parts, matched
 from app.memories.remember import Door
 from app.safety.secrets import mask
 from app.workspaces import store as workspaces
@@ -54,17 +54,6 @@ class TakenIn:
     """The turns that wait for a vector."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile:
-    """The file that a session was read from."""
-
-    path: str
-    content_hash: bytes
-
-
-NO_FILE = LogFile(path="", content_hash=b"")
-
-
 def stored_id(session_id: str, *, masked: bool) -> str:
     """Returns the id under which a session is stored; one with a secret is masked, and a hash tells it from others.
 
@@ -87,7 +76,7 @@ async def take_in(
     door: Door,
     transcript: Transcript,
     *,
-    file: LogFile = NO_FILE,
+    path: str = "",
     language: str | None = None,
     tags: tuple[str, ...] = (),
     revive: bool = False,
@@ -112,8 +101,7 @@ async def take_in(
         mask=door.mask,
         tags=tags,
     )
-    turns = dated(transcript.turns, transcript.started_at)
-    digests = {turn.ordinal: digest_of(turn, preparation) for turn in turns}
+    turns, digests = await asyncio.to_thread(_digested, transcript, preparation)
     for _ in range(ATTEMPTS):
         async with door.database.session(workspace, transaction=False) as session:
             known = await store.known_session(session, session_id, revive=revive)
@@ -124,13 +112,16 @@ async def take_in(
         change = _Change(
             session_id=session_id,
             transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
-            file=file,
+            path=path,
             known=known,
             same=frozenset(same),
             turns=await asyncio.to_thread(prepared, given, preparation),
             language=preparation.language,
             revive=revive,
         )
+        if known is not None and change.is_older_copy:
+            count = len(transcript.turns)
+            return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
         taken = await again_after_deadlock(partial(_written, door, workspace, change))
         if taken is not None:
             return taken
@@ -143,7 +134,8 @@ class _Change:
 
     session_id: str
     transcript: Transcript
-    file: LogFile
+    path: str
+    """The file that the session was read from; "" for none."""
     known: KnownSession | None
     """What was stored when the difference was made."""
     same: frozenset[int]
@@ -154,16 +146,26 @@ class _Change:
     revive: bool
 
     @property
+    def is_older_copy(self) -> bool:
+        """True for another file than the session's own with turns that are all stored, such as a copy of its log."""
+        return self.known is not None and self.known.path not in {"", self.path} and self.path != "" and not self.turns
+
+    @property
     def values(self) -> Mapping[str, object]:
         """What is stored of the session, apart from its title and its turns."""
         moments = [turn.at for turn in self.transcript.turns if turn.at is not None]
         return {
             "format": self.transcript.format,
-            "path": self.file.path,
-            "log_hash": as_bytea(self.file.content_hash) if self.file.content_hash else None,
+            "path": self.path,
             "started_at": self.transcript.started_at or min(moments, default=None),
             "ended_at": max(moments, default=self.transcript.started_at),
         }
+
+
+def _digested(transcript: Transcript, preparation: Preparation) -> tuple[list[Turn], dict[int, bytes]]:
+    """Returns the turns of a session as a database can hold them, and the digest of each by its ordinal."""
+    turns = [storable(turn) for turn in dated(transcript.turns, transcript.started_at)]
+    return turns, {turn.ordinal: digest_of(turn, preparation) for turn in turns}
 
 
 def _same(known: KnownSession | None, digests: Mapping[int, bytes]) -> set[int]:
@@ -187,12 +189,14 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
         known = await store.known_session(session, change.session_id, revive=change.revive)
         if known != change.known:
             return None
-        stored, retired, pending = await _carry_out(session, source_id, change)
-        unchanged = known is not None and not known.deleted and not change.turns and not retired
-        if not unchanged or (change.known is not None and change.known.log_hash != change.file.content_hash):
+        matching, pending = await _carry_out(session, source_id, change)
+        differs = bool(matching.kept or matching.new or matching.retired)
+        unchanged = known is not None and not known.deleted and not differs
+        if known is None or not unchanged or not known.path:
             await store.save(session, source_id, change.values)
-        if not unchanged:
+        if known is None or known.title != change.transcript.title:
             await sources.entitle(session, source_id, change.transcript.title)
+        if not unchanged:
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
@@ -207,16 +211,16 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
         source_id=source_id,
         status=UNCHANGED if unchanged else NEW if known is None else CHANGED,
         turns=len(change.transcript.turns),
-        stored=len(stored),
-        retired=retired,
-        tokens=sum(turn.row.tokens for turn in stored),
-        flagged=sum(any(finding["severity"] == "suspect" for finding in turn.row.findings) for turn in stored),
+        stored=len(matching.new),
+        retired=len(matching.retired),
+        tokens=sum(row.tokens for row in matching.new),
+        flagged=sum(any(finding["severity"] == "suspect" for finding in row.findings) for row in matching.new),
         pending=tuple(pending),
     )
 
 
-async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tuple[list[PreparedTurn], int, list[UUID]]:
-    """Stores turns; returns the new ones, the number of retired ones, and the memories that need a vector."""
+async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tuple[Matching, list[UUID]]:
+    """Stores turns; returns the difference, and the memories that need a vector."""
     parts = await known_parts(session, [source_id], kind="message")
     parts = [part for part in parts if not (part.ordinal in change.same and (part.live or part.barred))]
     if change.revive and change.known is not None and change.known.deleted:
@@ -224,9 +228,7 @@ async def _carry_out(session: Session, source_id: UUID, change: _Change) -> tupl
     rows = {turn.row.memory_id: turn for turn in change.turns}
     matching = matched([replace(turn.row, source_id=source_id) for turn in change.turns], parts)
     pending = await carry_out(session, matching)
-    kept: dict[UUID, PreparedTurn] = {part.memory_id: rows[row.memory_id] for part, row in matching.kept}
-    new = [rows[row.memory_id] for row in matching.new]
-    saved = kept | {turn.row.memory_id: turn for turn in new}
-    if saved:
+    kept = {part.memory_id: rows[row.memory_id] for part, row in matching.kept}
+    if saved := kept | {row.memory_id: rows[row.memory_id] for row in matching.new}:
         await store.save_turns(session, saved)
-    return new, len(matching.retired), [row.memory_id for row in pending]
+    return matching, [row.memory_id for row in pending]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from app.db.database import Database
-from app.errors import NotFound
+from app.errors import DatabaseUnavailable, NotFound
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
-from app.intake.sessions.take_in import take_in
-from app.intake.sessions.transcript import Transcript, Turn
+from app.intake.sessions.take_in import TakenIn, take_in
+from app.intake.sessions.transcript import ToolUse, Transcript, Turn
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
 from app.memories.remember import Door
@@ -119,6 +119,71 @@ async def test_a_watch_reads_a_log_again_when_its_size_or_time_is_another(
     os.utime(path)
     assert (await _ingested(intake, path))["chat.jsonl"].status == "unchanged"
     assert await _texts(intake, str(path)) == ["use dots"]
+
+
+def _record(number: int, text: str) -> str:
+    message = {"role": "user", "content": text}
+    return json.dumps({"type": "user", "sessionId": "cc-1", "uuid": f"u{number}", "message": message})
+
+
+async def test_an_older_copy_of_a_log_takes_no_turns_away(intake: Intake, tmp_path: Path) -> None:
+    lines = [_record(number, f"step {number}") for number in range(4)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "b.jsonl").write_text("\n".join(lines[:2]))
+    assert (await _ingested(intake, tmp_path))["b.jsonl"].status == "unchanged"
+    assert await _texts(intake, "cc-1") == [f"step {number}" for number in range(4)]
+
+
+async def test_a_title_that_a_log_gets_later_is_stored(intake: Intake, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(_record(0, "round the totals"))
+    await _ingested(intake, path)
+    path.write_text(_record(0, "round the totals") + '\n{"type": "summary", "summary": "Rounding"}')
+    assert (await _ingested(intake, path))["a.jsonl"].status == "unchanged"
+    assert (await _shown(intake, "cc-1")).session.title == "Rounding"
+
+
+def _conversation(name: str) -> dict[str, object]:
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [f"hello from {name}"]}}
+    return {"conversation_id": name, "current_node": "a", "mapping": {"a": {"message": message, "children": []}}}
+
+
+async def test_a_conversation_that_cannot_be_stored_is_named_and_skipped(intake: Intake, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([_conversation(name) for name in ("c1", "..", "c3")]))
+    outcome = (await _ingested(intake, path))["conversations.json"]
+    assert (outcome.status, outcome.stored) == ("new", 2)
+    assert [reason.partition(":")[0] for reason in outcome.skipped] == ["session 2"]
+    assert await _texts(intake, "c3") == ["hello from c3"]
+
+
+async def test_a_log_that_was_read_half_is_read_again(
+    intake: Intake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([_conversation(name) for name in ("c1", "c2")]))
+
+    async def interrupted(door: Door, transcript: Transcript, **given: object) -> TakenIn:
+        if transcript.session_id == "c2":
+            raise DatabaseUnavailable("it stopped")
+        return await take_in(door, transcript, path=str(given["path"]))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("app.intake.reports.ingest.take_in", interrupted)
+        with pytest.raises(DatabaseUnavailable):
+            await ingest(intake, [path])
+    await _ingested(intake, path)
+    assert await _texts(intake, "c2") == ["hello from c2"]
+
+
+async def test_a_tools_input_may_be_nested_deep(door: Door, database: Database, workspace: Workspace) -> None:
+    nested: dict[str, object] = {}
+    for _ in range(900):
+        nested = {"a": nested}
+    turn = Turn(ordinal=0, role="user", text="hello", tools=(ToolUse(name="x", input=nested),))
+    await take_in(door, Transcript(session_id="deep", format="messages", turns=(turn,)))
+    shown = await get_session(database, workspace=workspace, session_id="deep")
+    assert shown.messages[0].tools[0].name == "x"
 
 
 async def test_a_session_outlives_its_log(intake: Intake, folder: Path) -> None:
