@@ -79,7 +79,7 @@ def _said(items: Sequence[Heard], place: int, vectors: Vectors) -> Extracted | N
         lesson=lesson_of(item, quote),
         quote=quote,
         confidence=round(likely, 3),
-        consequence=consequence_of(items, place),
+        consequence=consequence_of(items, place, kind),
         scope=scope_of(quote),
         details=details_of(kind, item, trigger=trigger, quote=quote),
     )

@@ -20,7 +20,8 @@ POINTS = re.compile(r"^(?:this|that|it|these|those|both|das|dies|es|это|та�
 """Words of a sentence that means something said before it."""
 FEWEST_WORDS = 4
 """A lesson of fewer words leans on the sentence after it."""
-MARKUP = re.compile(r"[*_#`]{1,3}|^\s*[-•]\s+", re.MULTILINE)
+MARKUP = re.compile(r"[*#`]{1,3}|(?<!\w)_{1,3}|_{1,3}(?!\w)|^\s*[-•]\s+", re.MULTILINE)
+"""Emphasis, headings, code marks and bullets; an underscore inside a name is none."""
 
 
 def quote_of(item: Heard) -> str:
@@ -107,4 +108,4 @@ def _act(before: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\s+", " ", MARKUP.sub("", text)).strip().rstrip(".:;,")
+    return re.sub(r"\s+", " ", MARKUP.sub("", text)).strip().rstrip(".:;,?")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cues.cue import AGENT, CORRECTION, CUE_KINDS, DECISION, DISCOVERY, PERSON, PREFERENCE, PROCEDURE, USER
+from app.cues.cue import AGENT, CORRECTION, CUE_KINDS, DECISION, DISCOVERY, PERSON, PREFERENCE, PROCEDURE, SEVERE, USER
 from app.cues.extraction.extract import Extracted, extract
 from app.cues.extraction.features import names
 from app.cues.extraction.model import weights
@@ -130,3 +130,16 @@ def test_every_language_names_signs_that_the_weights_know() -> None:
     weighed = {name for name, weight in zip(names(), weights().cue, strict=True) if weight}
     assert set(patterns("signs")) <= weighed
     assert weights().kinds.shape[0] == len(CUE_KINDS)
+
+
+def test_a_name_keeps_its_underscores() -> None:
+    cue = cue_of(
+        "Drop **legacy_plan** from `accounts_old`, please.", "I dropped it.", "No, never drop columns directly!"
+    )
+    assert "legacy_plan" in cue.trigger
+    assert "accounts_old" in cue.trigger
+
+
+def test_a_correction_of_possible_damage_is_severe() -> None:
+    cue = cue_of("Remove the column.", "Done: I dropped it.", "No! Never drop columns directly in production.")
+    assert cue.consequence >= SEVERE
