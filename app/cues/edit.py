@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.cues import store
 from app.cues.conflicts import supersede
-from app.cues.cue import ACTIVE, RETIRED, Cue, NewCue, reasons
+from app.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue, reasons
 from app.cues.keep import as_bytes, embedded, found
 from app.cues.store import CueRow
 from app.db.database import Database
@@ -144,7 +144,7 @@ async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[
         return await found(session, workspace, into)
 
 
-async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, int]]) -> int:
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> int:
     """Takes the evidence of a session from extracted cues, but for these cues and turns.
 
     Cues that no turn supports any longer are retired; returns their number.

@@ -53,7 +53,7 @@ WHERE NOT EXISTS (
     SELECT FROM cue_evidence e
     WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = given.memory_id AND e.session = given.session
         AND e.source_id IS NOT DISTINCT FROM given.source_id AND e.ordinal IS NOT DISTINCT FROM given.ordinal
-        AND e.quote = given.quote
+        AND e.quote = given.quote AND coalesce(e.turn_id = given.turn_id, true)
 )
 """
 
@@ -131,8 +131,8 @@ DROP_STALE = """
 DELETE FROM cue_evidence e USING cues c
 WHERE e.workspace_id = %(workspace_id)s AND e.source_id = %(source_id)s AND c.workspace_id = e.workspace_id
     AND c.memory_id = e.memory_id AND c.origin = 'extracted' AND NOT EXISTS (
-        SELECT FROM unnest(%(ids)s::uuid[], %(ordinals)s::int[]) AS kept(memory_id, ordinal)
-        WHERE kept.memory_id = e.memory_id AND kept.ordinal = e.ordinal
+        SELECT FROM unnest(%(ids)s::uuid[], %(ordinals)s::int[], %(turns)s::uuid[]) AS kept(memory_id, ordinal, turn_id)
+        WHERE kept.memory_id = e.memory_id AND kept.ordinal = e.ordinal AND kept.turn_id = e.turn_id
     )
 RETURNING e.memory_id
 """
@@ -334,9 +334,14 @@ async def merge(session: Session, ids: Sequence[UUID], newer_id: UUID, revision:
     await session.execute(SUM_UP, {"ids": list(ids), "newer": newer_id, "revision": revision})
 
 
-async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, int]]) -> list[UUID]:
+async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUID, Evidence]]) -> list[UUID]:
     """Deletes the evidence of extracted cues in a source, but for these turns; returns the cues that have none left."""
-    values = {"source_id": source_id, "ids": [key for key, _ in kept], "ordinals": [ordinal for _, ordinal in kept]}
+    values = {
+        "source_id": source_id,
+        "ids": [cue_id for cue_id, _ in kept],
+        "ordinals": [proof.ordinal for _, proof in kept],
+        "turns": [proof.memory_id for _, proof in kept],
+    }
     touched = sorted(set(await session.column(DROP_STALE, values)))
     return await session.column(UNSUPPORTED, {"ids": touched}) if touched else []
 

@@ -66,6 +66,14 @@ async def test_a_changed_turn_loses_its_cue_and_others_stay(client: httpx.AsyncC
     assert retired["state"] == "retired"
 
 
+async def test_a_cue_names_the_present_turn(client: httpx.AsyncClient) -> None:
+    [before] = await cues_of(client, *CHART)
+    reworded = [*CHART[:2], ("user", f"{CHART[2][1]}\nplease"), *CHART[3:]]
+    [cue] = await cues_of(client, *reworded)
+    turn = (await get(client, "/api/sessions/s1"))["messages"][2]["id"]
+    assert (cue["id"], [proof["turn_id"] for proof in cue["evidence"]]) == (before["id"], [turn])
+
+
 async def test_what_a_person_retired_does_not_come_back(client: httpx.AsyncClient) -> None:
     [cue] = await cues_of(client, *CHART)
     (await client.delete(f"/api/cues/{cue['id']}")).raise_for_status()

@@ -81,22 +81,22 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
     raise DatabaseUnavailable("others change the session while cues are made of it; try again")
 
 
-async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | None) -> list[tuple[UUID, int]]:
-    """Stores the cues of a session; returns their ids, each with the place of its turn."""
+async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | None) -> list[tuple[UUID, Evidence]]:
+    """Stores the cues of a session; returns their ids, each with its evidence."""
     found = await _cues_in(reading.messages, door.provider, chat)
     turns = {message.ordinal: message for message in reading.messages}
     cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
     cues = [cue for cue in cues if (cue.trigger, cue.lesson) not in reading.declined]
-    supported: list[tuple[UUID, int]] = []
+    supported: list[tuple[UUID, Evidence]] = []
     for start in range(0, len(cues), MOST_AT_ONCE):
         batch = cues[start : start + MOST_AT_ONCE]
         kept = await add_cues(door, batch)
-        supported += [(key, cue.evidence[0].ordinal or 0) for key, cue in zip(kept.ids, batch, strict=True) if key]
+        supported += [(key, cue.evidence[0]) for key, cue in zip(kept.ids, batch, strict=True) if key]
     return supported
 
 
 async def _finished(
-    session: Session, session_id: str, reading: _Reading, supported: Sequence[tuple[UUID, int]]
+    session: Session, session_id: str, reading: _Reading, supported: Sequence[tuple[UUID, Evidence]]
 ) -> int | None:
     """Retires the cues that no turn supports; returns their number, None if the session has changed meanwhile."""
     await sessions.lock(session, reading.source_id)

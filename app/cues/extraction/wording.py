@@ -25,9 +25,9 @@ MARKUP = re.compile(r"[*#`]{1,3}|(?<!\w)_{1,3}|_{1,3}(?!\w)|^\s*[-•]\s+", re.M
 
 
 def quote_of(item: Heard) -> str:
-    """Returns the sentence of the turn that speaks most for a cue, verbatim."""
+    """Returns the sentence of the turn that speaks most for a cue, verbatim; a single word if there is no other."""
     parts = sentences_in(item.speech.text) or sentences_in(item.turn.text) or [item.turn.text.strip()]
-    best = max(range(len(parts)), key=lambda place: (words_weigh(signs_of(parts[place])), -place))
+    best = max(range(len(parts)), key=lambda place: (" " in parts[place], words_weigh(signs_of(parts[place])), -place))
     return cut(parts[best], LONGEST_QUOTE)
 
 

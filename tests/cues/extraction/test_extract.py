@@ -45,6 +45,12 @@ def test_a_correction_after_an_agents_act_is_a_cue() -> None:
     assert "plot the sales by month" in cue.trigger
 
 
+def test_a_lone_no_is_not_the_lesson() -> None:
+    cue = cue_of("format the file", "Done.", "No. Ignore my earlier instruction about tabs, use spaces")
+    assert cue.quote == "Ignore my earlier instruction about tabs, use spaces"
+    assert cue.lesson == f"{cue.quote}."
+
+
 def test_requests_thanks_and_pasted_errors_are_no_cues() -> None:
     texts = ("add a button that exports the table", "Done.", "TypeError: x is undefined", "Fixed.", "thanks, continue")
     assert [cue for cue in extract(session(*texts)) if cue.trust == PERSON] == []
