@@ -74,6 +74,22 @@ async def test_a_cue_names_the_present_turn(client: httpx.AsyncClient) -> None:
     assert (cue["id"], [proof["turn_id"] for proof in cue["evidence"]]) == (before["id"], [turn])
 
 
+async def test_what_a_person_wrote_in_place_of_a_cue_stays(client: httpx.AsyncClient) -> None:
+    [cue] = await cues_of(client, *CHART)
+    answer = await client.patch(f"/api/cues/{cue['id']}", json={"lesson": "Put units on every axis."})
+    answer.raise_for_status()
+    [kept] = await cues_of(client, ("user", "hello"), ("assistant", "Hello."), *CHART)
+    assert (kept["id"], kept["message"], kept["lesson"]) == (cue["id"], 4, "Put units on every axis.")
+
+
+async def test_a_merged_cue_keeps_the_turns_of_both(client: httpx.AsyncClient) -> None:
+    [cue] = await cues_of(client, *CHART)
+    into = await post(client, "/api/cues", {"kind": "correction", "trigger": "a chart", "lesson": "Label the axes."})
+    await post(client, "/api/cues:merge", {"ids": [cue["id"]], "into": into["id"]})
+    [kept] = await cues_of(client, *CHART, ("user", "continue"))
+    assert (kept["id"], kept["message"]) == (into["id"], 2)
+
+
 async def test_what_a_person_retired_does_not_come_back(client: httpx.AsyncClient) -> None:
     [cue] = await cues_of(client, *CHART)
     (await client.delete(f"/api/cues/{cue['id']}")).raise_for_status()

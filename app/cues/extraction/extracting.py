@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -9,8 +10,8 @@ from uuid import UUID
 import structlog
 
 from app.cues import store
-from app.cues.cue import EXTRACTED, RETIRED, SUPERSEDED, Evidence, NewCue
-from app.cues.edit import drop_stale
+from app.cues.cue import EXTRACTED, RETIRED, SUPERSEDED, Cue, Evidence, NewCue
+from app.cues.edit import EDITABLE, drop_stale
 from app.cues.extraction.extract import Extracted, Vectors, extract, texts_of
 from app.cues.extraction.model import weights
 from app.cues.extraction.proposal import prompts, proposals, united
@@ -26,6 +27,7 @@ from app.models.protocols import EmbeddingProvider
 
 RULES = 1
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
+TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
 
@@ -53,10 +55,12 @@ class _Reading:
     digest: bytes
     read_last: bytes
     """The digest that it had when it was read last; empty if it never was."""
-    cues: int
-    """Number of cues in its turns now."""
-    declined: frozenset[tuple[str, str]]
-    """Trigger and lesson of each of its cues that a person took away."""
+    cues: Sequence[Cue]
+    """The cues with evidence in it, with those that a person took away."""
+
+    def proofs(self, cue: Cue) -> list[Evidence]:
+        """Returns a cue's evidence in this session."""
+        return [proof for proof in cue.evidence if proof.source_id == self.source_id]
 
 
 async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
@@ -72,7 +76,7 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
         async with door.database.session(door.workspace, transaction=False) as session:
             reading = await _read(session, session_id)
         if reading is None or reading.digest == reading.read_last:
-            return Extraction(cues=0 if reading is None else reading.cues)
+            return Extraction(cues=0 if reading is None else _count(reading))
         supported = await _kept(door, session_id, reading, chat)
         async with door.database.session(door.workspace) as session:
             retired = await _finished(session, session_id, reading, supported)
@@ -86,7 +90,7 @@ async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | Non
     found = await _cues_in(reading.messages, door.provider, chat)
     turns = {message.ordinal: message for message in reading.messages}
     cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
-    cues = [cue for cue in cues if (cue.trigger, cue.lesson) not in reading.declined]
+    cues = _as_known(cues, reading)
     supported: list[tuple[UUID, Evidence]] = []
     for start in range(0, len(cues), MOST_AT_ONCE):
         batch = cues[start : start + MOST_AT_ONCE]
@@ -115,17 +119,38 @@ async def _read(session: Session, session_id: str) -> _Reading | None:
     if known is None:
         return None
     messages = [] if known.deleted else await sessions.messages(session, known.source_id)
-    cues = await store.of_source(session, known.source_id)
-    gone = [cue for cue in cues if cue.state in {RETIRED, SUPERSEDED}]
-    proofs = [proof for cue in cues if cue not in gone for proof in cue.evidence]
     return _Reading(
         source_id=known.source_id,
         messages=messages,
         digest=_digest(messages),
         read_last=await sessions.extracted(session, known.source_id),
-        cues=sum(proof.source_id == known.source_id for proof in proofs),
-        declined=frozenset((cue.trigger, cue.lesson) for cue in gone),
+        cues=await store.of_source(session, known.source_id),
     )
+
+
+def _count(reading: _Reading) -> int:
+    return sum(len(reading.proofs(cue)) for cue in reading.cues if cue.state not in TAKEN_AWAY)
+
+
+def _as_known(cues: Sequence[NewCue], reading: _Reading) -> list[NewCue]:
+    """Returns cues as people edited them or merged them into others, without those that they took away."""
+    by_text, by_place = defaultdict[object, list[Cue]](list), defaultdict[object, list[Cue]](list)
+    for known in reading.cues:
+        by_text[known.trigger, known.lesson].append(known)
+        for proof in reading.proofs(known):
+            by_place[proof.memory_id, proof.quote].append(known)
+    found: list[NewCue] = []
+    for cue in cues:
+        same, here = by_text[cue.trigger, cue.lesson], by_place[cue.evidence[0].memory_id, cue.quote]
+        if any(known.state not in TAKEN_AWAY for known in same) or not (same or here):
+            found.append(cue)
+        else:
+            found += [_reworded(cue, known) for known in here if known.state not in TAKEN_AWAY]
+    return found
+
+
+def _reworded(cue: NewCue, known: Cue) -> NewCue:
+    return NewCue(**{name: getattr(known, name) for name in EDITABLE}, evidence=cue.evidence, origin=cue.origin)
 
 
 def _digest(messages: Sequence[StoredMessage]) -> bytes:
