@@ -33,6 +33,8 @@ ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
 STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)
 """Only an active cue fires. A proposed one waits for a person's decision; a superseded one names the cue that holds in
 its place, after a conflict or a merge."""
+TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
+"""States of cues that fire no more."""
 CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
 """The consequence that each word stands for, 0 to 1."""
 SEVERE = 0.75

@@ -10,7 +10,7 @@ from uuid import UUID
 from app.cues import store
 from app.cues.actions import ActionTypes
 from app.cues.conflicts import settle_conflicts
-from app.cues.cue import FORMS, RETIRED, Cue, NewCue, reasons
+from app.cues.cue import FORMS, TAKEN_AWAY, Cue, NewCue, reasons
 from app.cues.store import Asked, CueRow
 from app.cues.taxonomy import types_of
 from app.db.database import Database, again_after_deadlock
@@ -223,6 +223,6 @@ async def list_cues(
 
 
 async def cues_of_source(database: Database, *, workspace: Workspace, source_id: UUID) -> Sequence[Cue]:
-    """Returns the cues that have evidence in a source and that nobody retired, the oldest first."""
+    """Returns the cues that have evidence in a source, the oldest first, without retired and superseded ones."""
     async with database.session(workspace, transaction=False) as session:
-        return [cue for cue in await store.of_source(session, source_id) if cue.state != RETIRED]
+        return [cue for cue in await store.of_source(session, source_id) if cue.state not in TAKEN_AWAY]

@@ -126,11 +126,12 @@ SELECT c.memory_id FROM cues c
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND c.origin = 'extracted'
     AND NOT EXISTS (SELECT FROM cue_evidence e WHERE e.workspace_id = c.workspace_id AND e.memory_id = c.memory_id)
 """
-# What is not found in a session any longer; evidence that a person gave stays.
+# What is not found in a session any longer; evidence that a person gave stays, and that of cues taken away already.
 DROP_STALE = """
-DELETE FROM cue_evidence e USING cues c
+DELETE FROM cue_evidence e USING cues c JOIN memories m USING (workspace_id, memory_id)
 WHERE e.workspace_id = %(workspace_id)s AND e.source_id = %(source_id)s AND c.workspace_id = e.workspace_id
-    AND c.memory_id = e.memory_id AND c.origin = 'extracted' AND NOT EXISTS (
+    AND c.memory_id = e.memory_id AND c.origin = 'extracted' AND c.state <> 'superseded' AND m.valid_until IS NULL
+    AND NOT EXISTS (
         SELECT FROM unnest(%(ids)s::uuid[], %(ordinals)s::int[], %(turns)s::uuid[]) AS kept(memory_id, ordinal, turn_id)
         WHERE kept.memory_id = e.memory_id AND kept.ordinal = e.ordinal AND kept.turn_id = e.turn_id
     )

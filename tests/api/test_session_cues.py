@@ -88,12 +88,16 @@ async def test_a_merged_cue_keeps_the_turns_of_both(client: httpx.AsyncClient) -
     await post(client, "/api/cues:merge", {"ids": [cue["id"]], "into": into["id"]})
     [kept] = await cues_of(client, *CHART, ("user", "continue"))
     assert (kept["id"], kept["message"]) == (into["id"], 2)
+    merged = await get(client, f"/api/cues/{cue['id']}")
+    assert (merged["state"], merged["superseded_by"]) == ("superseded", into["id"])
 
 
 async def test_what_a_person_retired_does_not_come_back(client: httpx.AsyncClient) -> None:
     [cue] = await cues_of(client, *CHART)
     (await client.delete(f"/api/cues/{cue['id']}")).raise_for_status()
-    assert await cues_of(client, *CHART, ("assistant", "Anything else?"), ("user", "continue")) == []
+    more = ("assistant", "Anything else?"), ("user", "continue")
+    for times in (1, 2, 3):
+        assert await cues_of(client, *CHART, *more * times) == []
 
 
 async def test_a_deleted_session_takes_its_cues_with_it(

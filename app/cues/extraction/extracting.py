@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from app.cues import store
-from app.cues.cue import EXTRACTED, RETIRED, SUPERSEDED, Cue, Evidence, NewCue
+from app.cues.cue import EXTRACTED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.cues.edit import EDITABLE, drop_stale
 from app.cues.extraction.extract import Extracted, Vectors, extract, texts_of
 from app.cues.extraction.model import weights
@@ -27,7 +27,6 @@ from app.models.protocols import EmbeddingProvider
 
 RULES = 1
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
-TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
 
