@@ -18,6 +18,8 @@ from app.cues.cue import CUE_KINDS
 from app.cues.extraction import model
 from app.cues.extraction.extract import extract
 from app.cues.extraction.features import AROUND, heard, names, numbers
+from app.cues.extraction.records import quote_in
+from app.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording
 from app.intake.sessions.transcript import USER, Turn
 from app.models.providers import provider_from
 from app.settings import Settings
@@ -26,6 +28,7 @@ from benchmarks.stage import SHARED_DATA
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "tests" / "cues" / "extraction" / "examples.jsonl"
+RECORDS = ROOT / "docs" / "adr"
 LABELLED = "cues-dev"
 NONE = "none"
 FOLDS = 6
@@ -259,6 +262,32 @@ def unseen(folder: Path) -> Iterator[Figure]:
     yield Figure(name="… were cues as frequent as there", value=found.f1_at(float(data.cues.mean()), CUES_THERE))
 
 
+def without_headings(folders: Sequence[Path]) -> Iterator[Figure]:
+    """Measures the wording alone on decision records: their headings are taken away and tell what is right."""
+    records = [path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.md"))]
+    read = [
+        (title, [block for block in blocks if block.role not in {STATUS, META}])
+        for title, blocks in map(blocks_of, records)
+    ]
+    told = [
+        (blocks, by_wording(title, blocks)) for title, blocks in read if DECIDED in {block.role for block in blocks}
+    ]
+    pairs = [pair for blocks, called in told for pair in zip(blocks, called, strict=True)]
+    yield Figure(name="decision records without their headings", value=len(told))
+    for role in (DECIDED, ALTERNATIVES):
+        wanted = np.array([block.role == role for block, _ in pairs])
+        called = np.array([block.role == role for _, block in pairs])
+        if not wanted.any():
+            continue
+        yield Figure(name=f"… paragraphs of the {role}", value=int(wanted.sum()))
+        yield Figure(name="… … precision", value=float(wanted[called].mean()))
+        yield Figure(name="… … recall", value=float(called[wanted].mean()))
+        yield Figure(name="… … precision, were every paragraph called so", value=float(wanted.mean()))
+    quotes = [(quote_in(called), blocks) for blocks, called in told]
+    stands = [any(quote in block.text for block in blocks if block.role == DECIDED) for quote, blocks in quotes]
+    yield Figure(name="… records whose quoted sentence stands under Decision", value=float(np.mean(stands)))
+
+
 def quoted(items: Sequence[Labelled]) -> float:
     """Returns the share of extracted cues whose quote stands in its turn, word for word."""
     logs = {item.session: item.turns for item in items}
@@ -303,11 +332,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="replace the weights in use")
     parser.add_argument("--data", type=Path, default=SHARED_DATA)
     parser.add_argument("--unseen", type=Path, help="folder of labelled sessions of other people")
+    parser.add_argument("--records", type=Path, nargs="*", default=[], help="folders of more decision records")
     given = parser.parse_args(arguments)
     told, own, model_id = read(given.data)
     if given.write:
         write(fitted(told, own, model_id))
-    report("cues", [*figures(told, own), *(unseen(given.unseen) if given.unseen else ())])
+    found = [*figures(told, own), *(unseen(given.unseen) if given.unseen else ())]
+    report("cues", [*found, *without_headings([RECORDS, *given.records])])
 
 
 if __name__ == "__main__":

@@ -161,6 +161,12 @@ FROM (
 ) AS o
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(newer)s
 """
+RECORDED = """
+SELECT DISTINCT c.memory_id, s.uri FROM cues c JOIN cue_evidence e USING (workspace_id, memory_id)
+JOIN sources s USING (workspace_id, source_id)
+WHERE workspace_id = %(workspace_id)s AND c.cue_kind = 'decision' AND c.origin = 'extracted' AND c.state = 'active'
+    AND s.kind = 'report' AND s.retired_at IS NULL AND starts_with(s.uri, %(folder)s)
+"""
 LOCATE = """
 SELECT s.uri, s.source_id, m.ordinal, m.memory_id, m.occurred_at
 FROM sources s LEFT JOIN memories m ON m.workspace_id = s.workspace_id AND m.source_id = s.source_id
@@ -285,6 +291,11 @@ async def read(session: Session, ids: Sequence[UUID]) -> dict[UUID, Cue]:
 async def of_source(session: Session, source_id: UUID) -> list[Cue]:
     """Returns the cues that have evidence in this source, the oldest first."""
     return [cue_of(row) for row in await session.rows(OF_SOURCE, {"source_id": source_id})]
+
+
+async def recorded(session: Session, folder: str) -> dict[str, UUID]:
+    """Returns the active decisions of the records in a folder, by the records' paths."""
+    return {row.uri: row.memory_id for row in await session.rows(RECORDED, {"folder": folder})}
 
 
 async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] | None, limit: int) -> list[Cue]:

@@ -14,11 +14,12 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
+from app.cues.extraction.deciding import extract_decision
 from app.cues.extraction.extracting import extract_session
 from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
-from app.db.session import COMPRESS, EMBED, EXTRACT, INDEX, LINK, MATCH, STATISTICS
+from app.db.session import COMPRESS, DECIDE, EMBED, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
@@ -33,6 +34,7 @@ from app.runs.observations.settle import compress_pending
 from app.runs.record import read_judgements
 from app.wiring import Services
 from app.workspaces.resolve import resolve_id
+from app.workspaces.workspace import Workspace
 
 CONCURRENCY = 2
 """Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding."""
@@ -192,14 +194,22 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         await asyncio.sleep(SETTLE_SECONDS)
         workspace = await resolve_id(services.database, workspace_id)
-        door = Door(
-            services.database,
-            services.counter,
-            workspace,
-            mask=services.settings.mask_secrets,
-            provider=services.provider,
-        )
-        await extract_session(door, session_id, services.chat)
+        await extract_session(_door(services, workspace), session_id, services.chat)
+
+
+@tasks.task(name=DECIDE, pass_context=True, queue="default")
+async def extract_decision_task(context: JobContext, workspace_id: int, source_id: str) -> None:
+    """Makes a cue of a decision record that has changed, and retires that of one that was deleted."""
+    services = _services(context)
+    lock = f"{DECIDE}:{source_id}"
+    async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
+        await asyncio.sleep(SETTLE_SECONDS)
+        workspace = await resolve_id(services.database, workspace_id)
+        await extract_decision(_door(services, workspace), UUID(source_id))
+
+
+def _door(services: Services, workspace: Workspace) -> Door:
+    return Door(services.database, services.counter, workspace, services.settings.mask_secrets, services.provider)
 
 
 @tasks.task(name=STATISTICS, pass_context=True, queue="default")
@@ -249,8 +259,7 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
     database = services.database
     for workspace_id in await workspaces_with_cues(database.across):
         workspace = await resolve_id(database, workspace_id)
-        mask = services.settings.mask_secrets
-        await tend(Door(database, services.counter, workspace, mask, services.provider))
+        await tend(_door(services, workspace))
 
 
 async def _follow(services: Services) -> None:

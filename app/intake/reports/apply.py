@@ -105,6 +105,9 @@ async def _written(state: IngestionState, files: Sequence[Prepared], vectors: Ve
             locked[file.uri].source_id: file.judgements for file in files if file.uri in plan.changed
         }
         await judgements.replace(session, judged)
+        changed = {locked[uri].source_id: file for uri, file in plan.changed.items()}
+        recording = frozenset(source_id for source_id, file in changed.items() if file.records_decision)
+        await store.read_for_decisions(session, list(changed), recording=recording)
         await enqueue_statistics(session)
         return plan, pending
 
@@ -184,6 +187,7 @@ async def rename(
         retired = await store.retire(session, over.source_id) if over is not None else 0
         await sources.move_file(session, known, uri=file.uri, title=str(file.shown), tags=path_tags(file.shown))
         await judgements.replace(session, {known.source_id: found})
+        await store.read_for_decisions(session, [known.source_id])
         if ids:
             await sources.retitle_chunks(session, retitled)
             await reindex_memories(session, ids)

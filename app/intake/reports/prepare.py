@@ -1,6 +1,7 @@
 """Turns a file's bytes into chunks and rows to write: all the work that needs no database. Pure."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,6 +35,14 @@ TOKEN_CHARACTERS = 16
 TITLE_PARTS = 3
 """Number of parts of the path, from its end, that make the title of a file without one: folders name the run."""
 
+RECORD_PATH = re.compile(r"(^|[/_.-])(?:adrs?|decisions?)[/_.-]", re.IGNORECASE)
+DECIDING = re.compile(
+    r"^\W*(?:\d+\W+)?(?:(?:accepted |chosen )?decision|chosen option|resolution|entscheidung|beschluss|ergebnis|"
+    r"решени[ея]|принятое решение)\b|\bin the context of\b|\bim kontext\b|\bв контексте\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The beginning of a line, such as a heading, or a phrase that a decision record has."""
+
 logger = structlog.get_logger()
 
 
@@ -51,6 +60,8 @@ class Prepared:
     """The judgements that the file states."""
     left_out: int = 0
     """Chunks of machine noise that are not stored."""
+    records_decision: bool = False
+    """True if it looks like a decision record (ADR)."""
 
 
 def file_hash(content: bytes, language: str, shown: PurePosixPath, dated: datetime | None = None) -> bytes:
@@ -101,7 +112,15 @@ def prepare(
         ),
         judgements=judgements_of(content, file, mask=mask),
         left_out=sum(chunk.left_out for chunk in chunks),
+        records_decision=looks_like_record(file.shown, content),
     )
+
+
+def looks_like_record(path: PurePosixPath, content: bytes) -> bool:
+    """Tells by its path or by a heading if a file may record a decision; it is read more closely later."""
+    if path.suffix.lower() == ".json":
+        return False
+    return RECORD_PATH.search(str(path)) is not None or DECIDING.search(_decoded(content)) is not None
 
 
 def judgements_of(content: bytes, file: ReportFile, *, mask: bool) -> tuple[FoundJudgement, ...]:

@@ -1,9 +1,9 @@
 """The SQL of ingestion: the chunks of files, the vectors of their texts, and the log of ingestions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
-from app.db.session import Row, Session
+from app.db.session import DECIDE, Row, Session
 from app.index.models import StoredModel
 from app.memories import sources
 from app.memories import store as memories
@@ -14,6 +14,18 @@ from app.runs.judgements import store as judgements
 LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s AND kind = 'chunk' AND valid_until IS NULL
+"""
+
+DOCUMENT = """
+SELECT s.uri, s.title AS path, m.memory_id, m.ordinal, m.body, m.metadata, m.occurred_at
+FROM sources s JOIN memories m ON m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    AND m.kind = 'chunk' AND m.valid_until IS NULL
+WHERE s.workspace_id = %(workspace_id)s AND s.source_id = %(source_id)s AND s.kind = 'report' AND s.retired_at IS NULL
+ORDER BY m.ordinal
+"""
+LEARNT_FROM = """
+SELECT DISTINCT source_id FROM cue_evidence
+WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
 """
 
 KNOWN_VECTORS = """
@@ -65,10 +77,25 @@ async def live_chunks(session: Session, source_id: UUID) -> list[MemoryRow]:
     ]
 
 
+async def document(session: Session, source_id: UUID) -> list[Row]:
+    """Returns the live chunks of a file in their order, each with the file's path; none of a file that was deleted."""
+    return await session.rows(DOCUMENT, {"source_id": source_id})
+
+
+async def read_for_decisions(session: Session, ids: Sequence[UUID], *, recording: Set[UUID] = frozenset()) -> None:
+    """Asks for the decisions of these files: of those that look like `recording` one, and of those that had one."""
+    learnt = set(await session.column(LEARNT_FROM, {"ids": list(ids)}))
+    for source_id in sorted(recording | learnt):
+        await session.enqueue(
+            DECIDE, lock=f"{DECIDE}:{source_id}", workspace_id=session.workspace_id, source_id=str(source_id)
+        )
+
+
 async def retire(session: Session, source_id: UUID) -> int:
     """Takes a deleted file's chunks out of retrieval; returns their number."""
     await sources.retire_file(session, source_id)
     await judgements.replace(session, {source_id: ()})
+    await read_for_decisions(session, [source_id])
     chunks = await known_parts(session, [source_id], kind="chunk")
     return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
 
