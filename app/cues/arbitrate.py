@@ -132,14 +132,14 @@ def chosen(
 ) -> tuple[list[Told], list[Withheld]]:
     """Returns the cues that are told under a budget, best first, and those that are not, with the reason.
 
-    Each kind has its places first, so that none crowds the others out; then the best follow. Of cues that say the
-    same, only the best is told.
+    The best cue has its place first. Then each kind fills its own places, so that none crowds the others out, and the
+    best of the others follow. Of cues that say the same, one is told.
     """
     withheld = [Withheld(fired=item, reason=reason) for item in fired if (reason := _barred(item.cue))]
     standing = [item for item in fired if not _barred(item.cue)]
     room = budget - counter.count(say.HEADING)
     told: dict[UUID, Told] = {}
-    for item in [*_reserved(standing, slots), *standing]:
+    for item in [*standing[:1], *_reserved(standing, slots), *standing]:
         if item.cue.cue_id in told:
             continue
         entry = _told(item, plan, counter, detailed=item in standing[:DETAILED])

@@ -31,6 +31,10 @@ project, with each trigger as a plan of its own so that a plan in the trigger's 
 nearer in meaning for them: a near miss has the words, but not the act."""
 MOST_WORDS = 0.3
 """Share of words from which more of them change nothing."""
+OWN_WORDS, OWN_FROM = 20.0, 0.6
+"""What words shared with the trigger add beyond this share: such a plan is the trigger in its own words. If a plan has
+three quarters of a trigger's words, the right cue is first for 0.89 of the plans, and for 0.46 without this. The plans
+of the benchmark fire as before."""
 FILES = 2.0
 """What a file adds that the plan names and the cue is about."""
 BIAS = -2.0
@@ -348,9 +352,8 @@ def _match(
     by_file: Mapping[int, str],
 ) -> Match:
     item = index.known[place]
-    shared, in_lesson = (
-        min(MOST_WORDS, overlap(words, known_words(text), index)) for text in (item.trigger, item.lesson)
-    )
+    same, in_lesson = (overlap(words, known_words(text), index) for text in (item.trigger, item.lesson))
+    shared, in_lesson = min(MOST_WORDS, same), min(MOST_WORDS, in_lesson)
     if cosines is None:
         parts = {"words": WORDS_ALONE * max(shared, in_lesson)}
     else:
@@ -360,7 +363,7 @@ def _match(
             "lesson": LESSON * lesson,
             "quote": QUOTE * quote,
             "acts": acts,
-            "same_words": SAME_WORDS * shared,
+            "same_words": SAME_WORDS * shared + OWN_WORDS * max(0.0, same - OWN_FROM),
             "lesson_words": LESSON_WORDS * in_lesson,
         }
     if place in by_file:
