@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.cues import log, say, store
 from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
-from app.cues.cue import CUE_KINDS, Cue
+from app.cues.cue import ACTIVE, CUE_KINDS, SUPERSEDED, Cue
 from app.cues.index import index_of
 from app.cues.match import Match, Plan, matched
 from app.db.database import Database
@@ -191,7 +191,8 @@ async def _read(
         return {}
     async with database.session(workspace, transaction=False) as session:
         found = await store.read(session, [item.cue_id for item in matches])
-    return {cue_id: cue for cue_id, cue in found.items() if past or cue.state == "active"}
+    held = {ACTIVE, SUPERSEDED} if past else {ACTIVE}
+    return {cue_id: cue for cue_id, cue in found.items() if cue.state in held}
 
 
 def _markdown(told: Sequence[Told]) -> str:

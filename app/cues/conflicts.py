@@ -96,13 +96,15 @@ def _trigger(item: Known) -> Vector:
 
 
 def conflicts(near: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue]) -> list[Conflict]:
-    """Returns the pairs that contradict each other, each once. Pure."""
+    """Returns the pairs that contradict each other, each once; a suspect cue contradicts none. Pure."""
     found: dict[frozenset[UUID], Conflict] = {}
     for one, other in near:
         pair = frozenset({one, other})
         if pair in found or one not in cues or other not in cues:
             continue
         first, second = cues[one], cues[other]
+        if first.suspect or second.suspect:
+            continue
         if first.state != ACTIVE or second.state != ACTIVE or not contradict(first, second):
             continue
         older, newer = sorted((first, second), key=lambda cue: (cue.valid_from, cue.created_at, cue.cue_id))

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.cues import store
 from app.cues.conflicts import supersede
 from app.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue, reasons
-from app.cues.keep import as_bytes, embedded, found
+from app.cues.keep import as_bytes, embedded, found, memory_of
 from app.cues.store import CueRow
 from app.db.database import Database
 from app.db.session import Session
@@ -28,6 +28,8 @@ from app.workspaces.workspace import Workspace
 MOST_MERGED = 100
 EDITABLE = tuple(name for name in NewCue.__slots__ if name not in {"evidence", "origin", "language", "tags"})
 """The fields of a cue that a person may change."""
+SCANNED = ("trigger", "lesson", "quote", "details")
+"""The fields that the injection scan reads."""
 
 
 async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any]) -> Cue:
@@ -52,7 +54,7 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any]) -> Cue:
     )
     async with door.database.session(door.workspace) as session:
         await store.edit(session, row, await store.revised(session))
-        if (clean.trigger, clean.lesson) != (before.trigger, before.lesson):
+        if any(getattr(clean, name) != getattr(before, name) for name in SCANNED):
             await _reword(session, door, cue_id, clean)
         return await found(session, door.workspace, cue_id)
 
@@ -70,7 +72,7 @@ async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> No
     memory = await memories.get(session, cue_id)
     assert memory is not None, "a cue is deleted with its memory"  # noqa: S101
     new = NewMemory(kind="cue", title=cue.trigger, body=cue.lesson)
-    passed = screened(new, mask=door.mask)
+    passed = screened(memory_of(cue), mask=door.mask)
     if passed.objection is not None:
         raise InvalidInput("lesson", passed.objection.message)
     digest = content_hash(new, memory.language)
@@ -127,7 +129,7 @@ async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[
     The merged ones are superseded by it; restoring one makes it active again.
 
     Raises:
-        InvalidInput: there are none or too many, or one is the cue that they go into.
+        InvalidInput: there are none or too many, one is the cue that they go into, or that cue is not active.
         NotFound: the workspace lacks one of them.
     """
     if not 1 <= len(ids) <= MOST_MERGED:
@@ -138,6 +140,8 @@ async def merge_cues(database: Database, *, workspace: Workspace, ids: Sequence[
         known = await store.read(session, [*ids, into])
         if missing := [str(cue_id) for cue_id in (*ids, into) if cue_id not in known]:
             raise NotFound(f"there is no cue {missing[0]} in workspace {workspace.name}")
+        if known[into].state != ACTIVE:
+            raise InvalidInput("into", f"is {known[into].state}; restore it first, or merge into an active cue")
         revision = await store.revised(session)
         await store.merge(session, ids, into, revision)
         await supersede(session, ids, into, datetime.now(UTC), revision)

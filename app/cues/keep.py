@@ -101,7 +101,7 @@ def _check(door: Door, index: int, cue: NewCue) -> _Ready | Rejection:
     if reason is not None:
         return Rejection(index=index, reason=reason)
     clean = masked_values(cue) if door.mask else cue
-    passed = screened(_memory_of(clean), mask=door.mask)
+    passed = screened(memory_of(clean), mask=door.mask)
     if passed.objection is not None:
         field, message = told_apart(passed.objection.message)
         reason = f"{'lesson' if field == 'body' else field}: {message}"
@@ -111,9 +111,10 @@ def _check(door: Door, index: int, cue: NewCue) -> _Ready | Rejection:
     return _Ready(clean, replace(passed, memory=plain, tokens=door.counter.count(text)))
 
 
-def _memory_of(cue: NewCue) -> NewMemory:
+def memory_of(cue: NewCue) -> NewMemory:
     """Returns the memory of a cue, with all its texts, so that the injection scan sees them."""
-    texts = {**cue.details, "quote": cue.quote, "evidence": [item.quote for item in cue.evidence]}
+    evidence = [text for item in cue.evidence for text in (item.session, item.quote)]
+    texts = {**cue.details, "quote": cue.quote, "evidence": evidence}
     return NewMemory(
         kind="cue", title=cue.trigger, body=cue.lesson, tags=cue.tags, metadata=texts, language=cue.language
     )

@@ -12,7 +12,7 @@ REFERS_BACK = re.compile(r"^(?:\W*\w+\W+){0,3}?(?:it|its|them|they|this|that|the
 """A lesson that cannot be understood without its trigger."""
 UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
-"""Most characters of a quote in a reason."""
+"""Most characters of a quote, or of a session's name, in a reason."""
 FORBIDDEN = re.compile(
     r"\b(?:never|do not|don['’]t|must not|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
     re.IGNORECASE,
@@ -64,7 +64,7 @@ def _where(cue: Cue) -> str:
     if first is None:
         return ""
     if first.session:
-        name = in_one_line(first.session)
+        name = _cut(in_one_line(first.session), QUOTED)
         return f" in {name}" if name.lower().startswith("session") else f" in session {name}"
     return f" on {first.at.date().isoformat()}" if first.at else ""
 

@@ -22,14 +22,14 @@ REVISION = "SELECT coalesce(max(revision), 0) FROM cue_revisions WHERE workspace
 GIVEN = """memory_id, cue_kind, details, confidence, consequence, scope, quote, trust, origin, state, action_types,
     files, seen_on, model, vectors, valid_from, valid_until"""
 UNITED = """ARRAY(SELECT DISTINCT unnest(c.{name} || EXCLUDED.{name}) ORDER BY 1)"""
-# A known text that is given again: its evidence is united, and what a person decided about it stays.
+# A known text that is given again: its evidence is united, and what a person decided about it stays. Its quote and
+# details stay too: the section tells them, and the injection scan has read only those that were stored first.
 INSERT = f"""
 INSERT INTO cues AS c (workspace_id, {GIVEN}, revision)
 SELECT %(workspace_id)s, {GIVEN}, %(revision)s FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
     confidence = greatest(c.confidence, EXCLUDED.confidence),
     consequence = greatest(c.consequence, EXCLUDED.consequence),
-    details = EXCLUDED.details || c.details, quote = coalesce(nullif(c.quote, ''), EXCLUDED.quote),
     trust = CASE WHEN EXCLUDED.trust = 'person' THEN 'person' ELSE c.trust END,
     state = CASE WHEN c.state = 'proposed' THEN EXCLUDED.state ELSE c.state END,
     action_types = {UNITED.format(name="action_types")}, files = {UNITED.format(name="files")},
@@ -65,12 +65,19 @@ EVIDENCE = """(
     LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = e.source_id
     WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
 )"""
+DISPUTED = """ARRAY(
+    SELECT o.memory_id FROM cues o JOIN memories n ON n.workspace_id = o.workspace_id AND n.memory_id = o.memory_id
+    WHERE o.workspace_id = c.workspace_id AND o.memory_id = ANY(c.disputed_by) AND o.state = 'active'
+        AND n.valid_until IS NULL
+    ORDER BY o.memory_id
+) AS disputed_by"""
+"""The active cues that dispute a cue: one that was taken away disputes nothing."""
 STATE = "CASE WHEN m.valid_until IS NOT NULL AND c.state = 'active' THEN 'retired' ELSE c.state END"
 """The state of a cue; one whose memory is in the trash or in quarantine is retired."""
 COLUMNS = f"""c.memory_id AS cue_id, c.cue_kind AS kind, m.title AS trigger, m.body AS lesson, c.details, c.confidence,
     c.consequence, c.scope, c.quote, c.trust, c.origin, {STATE} AS state, c.action_types, c.files, m.tags,
     {EVIDENCE} AS evidence, c.seen_on, c.fired, c.heeded, c.ignored, c.last_fired_at, c.valid_from, c.valid_until,
-    c.superseded_by, c.disputed_by, m.quality,
+    c.superseded_by, {DISPUTED}, m.quality,
     coalesce({SUSPECT}, false) AS suspect, m.created_at, c.updated_at"""
 JOINED = "cues c JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id"
 THESE = "c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])"
