@@ -13,7 +13,8 @@ from app.cues.cue import ACTIVE, CUE_KINDS, SUPERSEDED, Cue
 from app.cues.index import index_of
 from app.cues.match import Match, Plan, matched
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.memories.gate import unstorable
 from app.memories.memory import in_utc, new_id
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
 from app.safety.secrets import masked_values
@@ -164,6 +165,7 @@ def _check(asked: PlanAsked) -> None:
         raise InvalidInput("plan", "is empty; say what you are about to do")
     if len(asked.plan) > PLAN_LIMIT:
         raise InvalidInput("plan", f"has {len(asked.plan):,} characters; at most {PLAN_LIMIT:,} are taken")
+    check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id")}))
     if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     for kind, places in asked.slots.items():

@@ -161,9 +161,11 @@ UPDATE cues c SET seen_on = ARRAY(SELECT DISTINCT unnest(c.seen_on || o.days) OR
     updated_at = now()
 FROM (
     SELECT array_agg(DISTINCT day) FILTER (WHERE day IS NOT NULL) AS days, max(consequence) AS consequence,
-        exp(sum(DISTINCT ln(greatest(1 - confidence, 1e-6)))) AS doubt, max(fired) AS fired, max(heeded) AS heeded,
-        max(ignored) AS ignored
-    FROM cues LEFT JOIN LATERAL unnest(seen_on) AS day ON true
+        exp(sum(ln(greatest(1 - confidence, 1e-6))) FILTER (WHERE place = 1)) AS doubt,
+        sum(fired) FILTER (WHERE place = 1) AS fired, sum(heeded) FILTER (WHERE place = 1) AS heeded,
+        sum(ignored) FILTER (WHERE place = 1) AS ignored
+    FROM cues LEFT JOIN LATERAL unnest(seen_on) WITH ORDINALITY AS days(day, at) ON true
+    CROSS JOIN LATERAL coalesce(at, 1) AS place
     WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
 ) AS o
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(newer)s

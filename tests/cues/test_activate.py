@@ -115,6 +115,17 @@ async def test_merged_cues_become_one_and_held_before(client: httpx.AsyncClient)
     assert {item["id"] for item in [*before["cues"], *before["nearly"]]} == {one, other}
 
 
+async def test_merged_cues_sum_up_what_each_of_them_counts(client: httpx.AsyncClient) -> None:
+    cues = [{**INDENT, "lesson": f"Indent by {word} spaces.", "confidence": 0.5} for word in ("four", "five", "six")]
+    days = [{"session": "old", "at": "2026-02-01T00:00:00Z"}, {"session": "new", "at": "2026-03-01T00:00:00Z"}]
+    into, *others = await stored(client, cues[0], *({**cue, "evidence": days} for cue in cues[1:]))
+    found = await fired(client, "indenting Python code")
+    assert found["cues"]
+    counts = [(await client.get(f"/api/cues/{cue}")).json()["fired"] for cue in (into, *others)]
+    merged = (await client.post("/api/cues:merge", json={"ids": others, "into": into})).json()
+    assert (merged["confidence"], merged["fired"]) == (pytest.approx(0.875), sum(counts))
+
+
 INDENT = {"kind": "preference", "trigger": "indenting Python code", "lesson": "Indent by four spaces."}
 TABS = {**INDENT, "lesson": "Indent by one tab.", "details": {"preferred_over": "indent by four spaces"}}
 DAYS = [{"session": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("old", 2), ("new", 5))]
@@ -212,7 +223,16 @@ async def test_a_bad_cue_says_what_is_wrong(client: httpx.AsyncClient, sent: dic
     assert named.partition(":")[0] in answer.text
 
 
-@pytest.mark.parametrize("sent", [{}, {"plan": "a", "action": "b"}, {"plan": "a", "slots": {"wish": 1}}])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"plan": "a", "action": "b"},
+        {"plan": "a", "slots": {"wish": 1}},
+        {"plan": "a\x00"},
+        {"plan": "a", "files": ["\x00"]},
+    ],
+)
 async def test_a_bad_plan_says_what_is_wrong(client: httpx.AsyncClient, sent: dict[str, Any]) -> None:
     assert (await client.post("/api/activate", json=sent)).status_code == 400
 
