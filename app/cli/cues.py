@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
+from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,9 @@ def list_(
 
     found = in_workspace(workspace, work)
     if as_json:
-        _print_json(found)
+        from app.api.cues import CueView  # noqa: PLC0415 - see `app.cli`
+
+        print_json(found, list[CueView])
         return
     for cue in found:
         counts = f"fired {cue.fired}, heeded {cue.heeded}, ignored {cue.ignored}"
@@ -199,7 +201,9 @@ def activate(
 
     found = in_workspace(workspace, work)
     if as_json:
-        _print_json(found)
+        from app.api.cues import ActivationView  # noqa: PLC0415 - see `app.cli`
+
+        print_json(found, ActivationView)
         return
     typer.echo(found.markdown or "nothing that was learnt applies", nl=not found.markdown)
     if explain:
@@ -208,17 +212,3 @@ def activate(
             typer.echo(f"\n{cue.score:.3f}  {cue.lesson}\n       {parts}")
     if found.degraded:
         typer.echo(f"priors: by words alone: {found.degraded}", err=True)
-
-
-def _print_json(found: object) -> None:
-    """Prints cues or an activation as the HTTP interface answers them."""
-    import msgspec  # noqa: PLC0415 - see `app.cli`
-
-    from app.api.cues import ActivationView, CueView  # noqa: PLC0415 - the same
-    from app.api.schemas import converted  # noqa: PLC0415 - the same
-    from app.cues.activate import Activation  # noqa: PLC0415 - the same
-
-    shown: object = (
-        converted(found, ActivationView) if isinstance(found, Activation) else converted(found, list[CueView])
-    )
-    typer.echo(msgspec.json.encode(shown).decode())

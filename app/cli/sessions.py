@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.running import JsonOption, Moment, WorkspaceOption, in_utc, in_workspace
+from app.cli.running import JsonOption, Moment, WorkspaceOption, in_utc, in_workspace, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,16 +50,15 @@ def session(
         filters = SessionFilters(text=text, path=path, since=in_utc(since), until=in_utc(until))
         return await list_sessions(services.database, workspace=target, filters=filters, limit=limit)
 
-    import msgspec  # noqa: PLC0415 - see `app.cli`
-
-    from app.api.schemas import converted  # noqa: PLC0415 - the same
-    from app.api.sessions import SessionView, detail_view  # noqa: PLC0415 - the same
+    from app.api.sessions import SessionDetailView, SessionView, detail_view  # noqa: PLC0415 - see `app.cli`
 
     found = in_workspace(workspace, work)
-    if isinstance(found, tuple):
-        typer.echo(msgspec.json.encode(detail_view(*found)).decode() if as_json else "\n".join(_told(*found)))
+    if isinstance(found, tuple) and as_json:
+        print_json(detail_view(*found), SessionDetailView)
+    elif isinstance(found, tuple):
+        typer.echo("\n".join(_told(*found)))
     elif as_json:
-        typer.echo(msgspec.json.encode(converted(found, list[SessionView])).decode())
+        print_json(found, list[SessionView])
     else:
         for item in found:
             typer.echo(f"{_moment(item)}  {item.session_id}  {item.turns} turns  {item.title}")

@@ -103,7 +103,7 @@ CONDITIONS: Mapping[str, str] = {
 }
 """The condition of each filter that is given."""
 PAGE = f"""
-SELECT {COLUMNS} FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND {{where}}
+SELECT {COLUMNS} FROM {JOINED} WHERE {{where}}
 ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 
@@ -316,10 +316,7 @@ async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] |
     where = " AND ".join(
         ["c.workspace_id = %(workspace_id)s", *(CONDITIONS[name] for name in values if name in CONDITIONS)]
     )
-    statement = (
-        f"SELECT {COLUMNS} FROM {JOINED} WHERE {where} ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s"  # noqa: S608 - constants
-    )
-    return [cue_of(row) for row in await session.rows(statement, {**values, "limit": limit})]
+    return [cue_of(row) for row in await session.rows(PAGE.format(where=where), {**values, "limit": limit})]
 
 
 async def newer(session: Session, revision: int) -> list[Row]:
