@@ -143,6 +143,8 @@ def chosen(
         if item.cue.cue_id in told:
             continue
         entry = _told(item, plan, counter, detailed=item in standing[:DETAILED])
+        if entry.tokens > room:
+            entry = _told(item, plan, counter, detailed=False)
         if entry.tokens <= room and not any(alike(item, other.fired) for other in told.values()):
             told[item.cue.cue_id] = entry
             room -= entry.tokens
