@@ -37,6 +37,8 @@ TAKEN_AWAY = frozenset({RETIRED, SUPERSEDED})
 """States of cues that fire no more."""
 CONSEQUENCES: Mapping[str, float] = MappingProxyType({"low": 0.2, "medium": 0.5, "high": 0.8, "severe": 1.0})
 """The consequence that each word stands for, 0 to 1."""
+SMALLEST_SHARE = 1e-6
+"""Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
 FORMS = ("trigger", "lesson", "quote")
@@ -144,8 +146,9 @@ def reasons(cue: NewCue) -> Iterator[str]:
             yield f"{name}: must be one of {', '.join(allowed)}"
     yield from _text_reasons(cue)
     for name in ("confidence", "consequence"):
-        if not 0 <= getattr(cue, name) <= 1:
-            yield f"{name}: must be from 0 to 1"
+        value = getattr(cue, name)
+        if value != 0 and not SMALLEST_SHARE <= value <= 1:
+            yield f"{name}: must be 0, or from {SMALLEST_SHARE:f} to 1"
     if cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
         yield "valid_until: must be after valid_from"
     yield from _detail_reasons(cue)

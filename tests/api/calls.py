@@ -4,6 +4,10 @@ from typing import Any
 
 import httpx
 
+from app.index.backfill import embed_pending
+from app.wiring import Services
+from app.workspaces.resolve import resolve
+
 OUTPUT = """# Market of food supplements in Russia
 
 The market of food supplements in Russia reached 221 billion rubles in 2025, after 198 billion in 2024. Pharmacies sell
@@ -31,3 +35,9 @@ async def get(client: httpx.AsyncClient, path: str) -> Any:
     answer = await client.get(path)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+async def embed(client: httpx.AsyncClient, services: Services) -> None:
+    """Embeds what is pending in the client's workspace; other tests leave their memories pending."""
+    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    await embed_pending(services.database, services.provider, workspace=workspace)

@@ -7,10 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
+from app.wiring import Services
+from tests.cues.test_tending import AGAIN, COLUMN, tended
+
 PRIVATE = "The zebra protocol was judged and failed."
 OURS = {"kind": "note", "body": PRIVATE, "tags": ["ours"]}
 Asking = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
+SESSION = {"id": "zebra-session", "messages": [{"role": "user", "text": PRIVATE}]}
 CUE = {"kind": "correction", "trigger": "feeding the zebra", "lesson": "Give the zebra hay only."}
 ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/memories"): lambda client, _: client.get("/api/memories"),
@@ -103,6 +107,20 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/cues:merge"): lambda client, known: client.post(
         "/api/cues:merge", json={"ids": [known["id"]], "into": known["cue_id"]}
     ),
+    ("POST", "/api/cues:tend"): lambda client, _: client.post("/api/cues:tend"),
+    ("GET", "/api/proposals"): lambda client, _: client.get("/api/proposals", params={"state": "accepted"}),
+    ("POST", "/api/proposals/{proposal_id}/decision"): lambda client, known: client.post(
+        f"/api/proposals/{known['proposal_id']}/decision", json={"accept": False}
+    ),
+    ("POST", "/api/proposals/{proposal_id}/undo"): lambda client, known: client.post(
+        f"/api/proposals/{known['proposal_id']}/undo"
+    ),
+    ("POST", "/api/probes:run"): lambda client, _: client.post("/api/probes:run"),
+    ("GET", "/api/why"): lambda client, _: client.get("/api/why", params={"subject": "feeding the animals"}),
+    ("GET", "/api/sessions"): lambda client, _: client.get("/api/sessions"),
+    ("POST", "/api/sessions"): lambda client, _: client.post("/api/sessions", json=SESSION),
+    ("GET", "/api/sessions/{session_id}"): lambda client, _: client.get("/api/sessions/zebra-session"),
+    ("DELETE", "/api/sessions/{session_id}"): lambda client, _: client.delete("/api/sessions/zebra-session"),
     ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
     ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
         f"/api/activations/{known['activation_id']}/outcome", json={}
@@ -125,7 +143,9 @@ WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"),
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
-async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace_name: str, route: tuple[str, str]) -> None:
+async def test_a_stranger_sees_nothing(
+    client: httpx.AsyncClient, services: Services, workspace_name: str, route: tuple[str, str]
+) -> None:
     ours = {"id": (await client.post("/api/memories", json=OURS)).json()["ids"][0]}
     await client.post("/api/reports", json={"path": "zebra.md", "content": PRIVATE})
     await client.post("/api/runs", json={"run_id": "zebra-run", "task": PRIVATE, "output": PRIVATE, "final_score": 3})
@@ -133,8 +153,11 @@ async def test_a_stranger_sees_nothing(client: httpx.AsyncClient, workspace_name
     rated = await client.post(f"/api/memories/{ours['id']}/feedback", json={"rating": -1})
     gone = (await client.post("/api/memories", json={"kind": "note", "body": "Zebra, deleted."})).json()["ids"][0]
     await client.post("/api/memories:delete", json={"ids": [gone]})
+    await client.post("/api/sessions", json=SESSION)
     cue = (await client.post("/api/cues", json=CUE)).json()["id"]
     fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
+    if "{proposal_id}" in route[1]:
+        ours["proposal_id"] = (await tended(client, services, COLUMN, AGAIN))["proposals"][0]["id"]
     ours |= {
         "cue_id": cue,
         "activation_id": fired["activation_id"],

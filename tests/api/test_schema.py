@@ -68,6 +68,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "/api/runs": {"run_id": "r"},
     "/api/runs/{run_id}": {},
     "/api/history": {"query": "producers"},
+    "/api/cues": {"kind": "correction", "trigger": "naming producers", "lesson": TEXT},
+    "/api/cues/{cue_id}": {},
     "/api/search": {"query": "producers"},
 }
 """The fields that a request needs besides its number."""
@@ -113,11 +115,12 @@ def test_no_extreme_number_breaks_the_service(
     headers = {"x-workspace": workspace_name}
     for needed in ("/api/memories", "/api/runs"):
         assert client.post(needed, json=NEEDED[needed], headers=headers).status_code == 200
+    cue_id = client.post("/api/cues", json=NEEDED["/api/cues"], headers=headers).json()["id"]
     for number in EXTREMES:
         if method == "get":
             answer = client.get(path, params={place[0]: number}, headers=headers)
         else:
             fields = with_number(NEEDED[path], place, number)
-            answer = client.request(method, path.replace("{run_id}", "r"), json=fields, headers=headers)
+            answer = client.request(method, path.format(run_id="r", cue_id=cue_id), json=fields, headers=headers)
         assert answer.status_code < 500, answer.text
         assert answer.is_success or place[-1] in answer.json()["errors"][0]["field"], answer.text

@@ -9,12 +9,11 @@ from app.cues.keep import add_cues
 from app.cues.tending.proposals import IDLE_SESSIONS
 from app.cues.tending.starter import starter_cues
 from app.cues.tending.tend import workspaces_with_cues
-from app.index.backfill import embed_all_pending
 from app.links.linking import link_pending
 from app.memories.remember import Door
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
-from tests.api.calls import get, post
+from tests.api.calls import embed, get, post
 
 COLUMN = {
     "kind": "correction",
@@ -35,7 +34,7 @@ async def tended(client: httpx.AsyncClient, services: Services, *cues: dict[str,
     if cues:
         assert not (await post(client, "/api/cues", list(cues)))["rejected"]
     database = services.database
-    await embed_all_pending(database, services.provider, across=database.across, seconds=30)
+    await embed(client, services)
     await link_pending(database, across=database.across)
     return await post(client, "/api/cues:tend", None)
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import httpx
 
-from app.index.backfill import embed_all_pending
 from app.wiring import Services
-from tests.api.calls import get, post
+from tests.api.calls import embed, get, post
 
 PATH = {
     "kind": "decision",
@@ -38,8 +37,7 @@ STORAGE = {
 
 async def stored(client: httpx.AsyncClient, services: Services, *cues: dict[str, Any]) -> list[str]:
     kept = await post(client, "/api/cues", list(cues))
-    database = services.database
-    await embed_all_pending(database, services.provider, across=database.across, seconds=30)
+    await embed(client, services)
     return list(kept["ids"])
 
 

@@ -6,9 +6,9 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
-from app.index.backfill import embed_all_pending
 from app.links.linking import link_pending
 from app.wiring import Services
+from tests.api.calls import embed
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
@@ -183,7 +183,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     ]
     (await api.post("/api/cues", json=cues)).raise_for_status()
     database = services.database
-    await embed_all_pending(database, services.provider, across=database.across, seconds=30)
+    await embed(api, services)
     await link_pending(database, across=database.across)
     (await api.post("/api/cues:tend")).raise_for_status()
     page = await open_panel("/review")
