@@ -53,10 +53,15 @@ def reason(cue: Cue) -> str:
     given = cue.details.get("failure_reason") or cue.details.get("reasoning") or cue.details.get("outcome")
     where = _where(cue)
     if given:
-        return f"because {in_one_line(str(given)).rstrip('.')}{where}"
+        return f"because {_told(given)}{where}"
     if cue.quote:
         return f"because “{_cut(in_one_line(cue.quote), QUOTED)}” was said{where}"
     return f"learnt{where}" if where else ""
+
+
+def _told(detail: str | Sequence[str]) -> str:
+    """Returns a detail, a text or a list of texts, without the full stop at its end."""
+    return in_one_line(detail if isinstance(detail, str) else "; ".join(detail)).rstrip(".")
 
 
 def _where(cue: Cue) -> str:
@@ -94,8 +99,11 @@ def line(cue: Cue, *, detailed: bool) -> str:
 
 
 def contradiction(cue: Cue, plan: str) -> Contradiction | None:
-    """Returns what a plan contains that the cue rejects; None if it contains nothing of it."""
-    words = content_words(plan)
+    """Returns what a plan contains that the cue rejects; None if it contains nothing of it.
+
+    What the plan itself rules out ("do not …", "instead of …") it does not contain.
+    """
+    words = content_words(FORBIDDEN.sub(" ", plan))
     for rejected in _rejected(cue):
         wanted = content_words(rejected)
         if len(wanted & words) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
@@ -120,8 +128,8 @@ def _rejected(cue: Cue) -> Sequence[str]:
 
 def _statement(cue: Cue, rejected: str) -> str:
     failed = cue.details.get("failure_reason")
-    because = f"it failed because {in_one_line(str(failed)).rstrip('.')}" if failed else f"it was rejected{_where(cue)}"
-    way = in_one_line(str(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)).rstrip(".")
+    because = f"it failed because {_told(failed)}" if failed else f"it was rejected{_where(cue)}"
+    way = _told(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)
     return f"You are about to {_small(rejected).rstrip('.')}; {because}; the established way is: {way}."
 
 

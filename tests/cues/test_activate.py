@@ -71,6 +71,21 @@ async def test_what_was_rejected_is_said_outright(client: httpx.AsyncClient) -> 
     )
 
 
+async def test_a_plan_that_rules_out_what_was_rejected_is_no_contradiction(client: httpx.AsyncClient) -> None:
+    await stored(client, DROP)
+    against = await fired(client, "Drop the columns in production directly.")
+    assert [item["rejected"] for item in against["contradictions"]] == ["drop columns directly in production"]
+    found = await fired(client, "Deprecate the flag first; do not drop columns directly in production.")
+    assert found["contradictions"] == []
+
+
+async def test_a_reason_in_parts_is_told_as_a_sentence(client: httpx.AsyncClient) -> None:
+    details = {**OTHERS[2]["details"], "failure_reason": ["the lock table filled up", "two nodes failed"]}
+    await stored(client, {**OTHERS[2], "details": details})
+    (found,) = (await fired(client, "Run a parallel import with eight threads."))["contradictions"]
+    assert "it failed because the lock table filled up; two nodes failed; the established way" in found["statement"]
+
+
 async def test_only_what_a_person_stands_behind_is_told(client: httpx.AsyncClient) -> None:
     agents, suspect = await stored(
         client,
