@@ -119,8 +119,10 @@ UPDATE cues c SET {", ".join(f"{name} = given.{name}" for name in EDITED)}, revi
 FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 """  # noqa: S608 - constants
+# The end that a conflict sets goes with it; one that a writer gave stays.
 SET_STATE = f"""
-UPDATE cues c SET state = %(state)s, superseded_by = %(superseded_by)s, valid_until = %(valid_until)s,
+UPDATE cues c SET state = %(state)s, superseded_by = %(superseded_by)s,
+    valid_until = coalesce(%(valid_until)s, CASE WHEN c.state <> 'superseded' THEN c.valid_until END),
     revision = %(revision)s, updated_at = now()
 WHERE {THESE}
 """  # noqa: S608 - constants

@@ -109,13 +109,14 @@ async def test_a_known_text_unites_its_evidence(client: httpx.AsyncClient) -> No
 
 
 async def test_a_cue_is_edited_retired_and_restored(client: httpx.AsyncClient) -> None:
-    (cue,) = await stored(client, DROP)
+    (cue,) = await stored(client, {**DROP, "valid_until": "2099-01-01T00:00:00Z"})
     edited = await client.patch(f"/api/cues/{cue}", json={"lesson": "Ask the owner of the table.", "consequence": 0.3})
     assert edited.json()["lesson"] == "Ask the owner of the table."
     assert (await fired(client, "drop the column"))["cues"][0]["lesson"] == "Ask the owner of the table."
     assert (await client.post(f"/api/cues/{cue}/retire")).json()["state"] == "retired"
     assert (await fired(client, "drop the column"))["cues"] == []
-    assert (await client.post(f"/api/cues/{cue}/restore")).json()["state"] == "active"
+    restored = (await client.post(f"/api/cues/{cue}/restore")).json()
+    assert (restored["state"], restored["valid_until"]) == ("active", "2099-01-01T00:00:00Z")
     assert [item["id"] for item in (await fired(client, "drop the column"))["cues"]] == [cue]
 
 
