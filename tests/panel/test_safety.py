@@ -202,6 +202,10 @@ async def test_everybody_can_use_it(
 
 async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient, axe: str) -> None:
     pump, *_ = await linked(api)
+    # With more links of one kind than are shown at once.
+    sources = await stored(api, *({"kind": "note", "title": f"Report {n}", "body": f"Visit {n}."} for n in range(10)))
+    links = [{"from_id": pump, "to_id": source, "relation": "derived_from"} for source in sources]
+    (await api.post("/api/links", json={"links": links})).raise_for_status()
     for path, params, there in (
         ("/", {"memory": pump}, ".linked"),
         ("/graph", {"memory": pump}, ".line-legend"),
