@@ -119,7 +119,7 @@ def contradict(one: Cue, other: Cue) -> bool:
 
 
 def _rejects(one: Cue, other: Cue) -> bool:
-    if say.contradiction(one, _affirmed(other)) is not None:
+    if say.contradiction(one, other.lesson) is not None:
         return True
     # A choice may be a single word ("tabs"), which no plan could be told by.
     chosen = content_words(str(other.details.get("choice") or ""))
@@ -127,8 +127,3 @@ def _rejects(one: Cue, other: Cue) -> bool:
     rejected = [given] if isinstance(given, str) else list(given)
     alternatives = one.kind in {DECISION, PREFERENCE} and bool(chosen)
     return alternatives and any(chosen == content_words(text) for text in rejected)
-
-
-def _affirmed(cue: Cue) -> str:
-    """Returns what a lesson says to do, without what it says not to do."""
-    return say.FORBIDDEN.sub(" ", cue.lesson)
