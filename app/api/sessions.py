@@ -16,7 +16,7 @@ from app.api.intake import door_of, embed
 from app.api.memories import Cursor, Limit
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, view_of
-from app.cues.cue import Cue, Evidence
+from app.cues.cue import Cue
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import cues_of_source
 from app.errors import InvalidInput, check
@@ -166,7 +166,7 @@ def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
     told = [
         converted(cue, SessionCueView, message=proof.ordinal, quote=proof.quote or cue.quote)
         for cue in cues
-        for proof in proofs_in(cue, found)
+        for proof in cue.proofs_in(found.session.source_id)
     ]
     return converted(
         found.session,
@@ -175,11 +175,6 @@ def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
         cues=sorted(told, key=lambda cue: -1 if cue.message is None else cue.message),
         artifacts=converted(found.artifacts, tuple[ArtifactView, ...]),
     )
-
-
-def proofs_in(cue: Cue, found: SessionDetail) -> list[Evidence]:
-    """Returns the evidence of a cue in a session."""
-    return [proof for proof in cue.evidence if proof.source_id == found.session.source_id]
 
 
 class SessionsController(Controller):

@@ -69,8 +69,6 @@ def _moment(item: "StoredSession") -> str:
 
 
 def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
-    from app.api.sessions import proofs_in  # noqa: PLC0415 - see `app.cli`
-
     item = found.session
     told = [item.title or item.session_id, f"{item.session_id}, {item.format}, {_moment(item)} UTC, {item.turns} turns"]
     if found.artifacts:
@@ -83,7 +81,7 @@ def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
         learnt = [
             f"  → {cue.kind}: {cue.lesson}"
             for cue in cues
-            if any(proof.ordinal == message.ordinal for proof in proofs_in(cue, found))
+            if any(proof.ordinal == message.ordinal for proof in cue.proofs_in(item.source_id))
         ]
         told += ["", *_lines(message), *learnt]
     return told

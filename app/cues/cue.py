@@ -132,6 +132,10 @@ class Cue:
     created_at: datetime
     updated_at: datetime
 
+    def proofs_in(self, source_id: UUID) -> list[Evidence]:
+        """Returns the evidence of the cue in a source."""
+        return [proof for proof in self.evidence if proof.source_id == source_id]
+
 
 TEXT_LIMIT = 2_000
 """Most characters of a trigger, a lesson or a quote: a cue is a sentence, its turn has the rest."""
