@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,32 +43,59 @@ class Extracted:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def texts_of(turns: Sequence[Turn]) -> dict[int, str]:
-    """Returns the texts whose vectors help to tell kinds, by their turns' places."""
-    return {turn.ordinal: turn.text for turn in turns if turn.role == USER and turn.text.strip()}
+class Holding(NamedTuple):
+    """A person's turn that holds a cue."""
+
+    place: int
+    """Its place among the person's turns."""
+    described: NDArray[np.float64]
+    """Its features."""
+    likely: float
+    """Probability that it holds a cue, 0 to 1."""
+
+
+class Candidates(NamedTuple):
+    """The turns of a session that hold cues, before the kinds of the cues are told."""
+
+    items: Sequence[Heard]
+    holding: Sequence[Holding]
+    concluded: Sequence[Extracted]
+    """The cues in the agent's turns."""
+
+    @property
+    def texts(self) -> dict[int, str]:
+        """The texts whose vectors help to tell kinds, by their turns' ordinals."""
+        turns = [self.items[found.place].turn for found in self.holding]
+        return {turn.ordinal: turn.text for turn in turns}
+
+
+def candidates(turns: Sequence[Turn]) -> Candidates:
+    """Returns the turns of a session that hold cues."""
+    items = heard(turns)
+    found = [Holding(place, described := numbers(item), probability(described)) for place, item in enumerate(items)]
+    threshold = weights().threshold
+    return Candidates(items, [item for item in found if item.likely >= threshold], _concluded(turns))
+
+
+def cues_of(found: Candidates, vectors: Vectors) -> list[Extracted]:
+    """Returns the cues of a session in the order of its turns.
+
+    `vectors` are those of `found.texts`, by the model that the weights name; without them, kinds are told from words
+    alone.
+    """
+    said = [_said(found.items, item, vectors) for item in found.holding]
+    return sorted([*said, *found.concluded], key=lambda cue: cue.ordinal)
 
 
 def extract(turns: Sequence[Turn], vectors: Vectors | None = None) -> list[Extracted]:
-    """Returns the cues of a session in the order of its turns.
-
-    Args:
-        turns: the session's messages.
-        vectors: vectors of `texts_of(turns)`, by the model that the weights name; without them, kinds are told from
-            words alone.
-    """
-    items = heard(turns)
-    said = [cue for place in range(len(items)) if (cue := _said(items, place, vectors or {})) is not None]
-    return sorted([*said, *_concluded(turns)], key=lambda cue: cue.ordinal)
+    """Returns the cues of a session, as `cues_of` does."""
+    return cues_of(candidates(turns), vectors or {})
 
 
-def _said(items: Sequence[Heard], place: int, vectors: Vectors) -> Extracted | None:
-    """Returns the cue that a person's turn holds; None if it is too unlikely that it holds one."""
-    item = items[place]
-    described = numbers(item)
-    likely = probability(described)
-    if likely < weights().threshold:
-        return None
-    by_kind = kinds(described, vectors.get(item.turn.ordinal))
+def _said(items: Sequence[Heard], holding: Holding, vectors: Vectors) -> Extracted:
+    """Returns the cue that a person's turn holds."""
+    item = items[holding.place]
+    by_kind = kinds(holding.described, vectors.get(item.turn.ordinal))
     kind = max(by_kind, key=by_kind.__getitem__)
     quote = quote_of(item)
     trigger = trigger_of(item, quote)
@@ -78,8 +105,8 @@ def _said(items: Sequence[Heard], place: int, vectors: Vectors) -> Extracted | N
         trigger=trigger,
         lesson=lesson_of(item, quote),
         quote=quote,
-        confidence=round(likely, 3),
-        consequence=consequence_of(items, place, kind),
+        confidence=round(holding.likely, 3),
+        consequence=consequence_of(items, holding.place, kind),
         scope=scope_of(quote),
         details=details_of(kind, item, trigger=trigger, quote=quote),
     )

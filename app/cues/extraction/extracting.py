@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,7 +12,7 @@ import structlog
 from app.cues import store
 from app.cues.cue import EXTRACTED, TAKEN_AWAY, Cue, Evidence, NewCue
 from app.cues.edit import EDITABLE, drop_stale
-from app.cues.extraction.extract import Extracted, Vectors, extract, texts_of
+from app.cues.extraction.extract import Extracted, Vectors, candidates, cues_of
 from app.cues.extraction.model import weights
 from app.cues.extraction.proposal import prompts, proposals, united
 from app.cues.keep import MOST_AT_ONCE, add_cues
@@ -56,10 +56,6 @@ class _Reading:
     """The digest that it had when it was read last; empty if it never was."""
     cues: Sequence[Cue]
     """The cues with evidence in it, with those that a person took away."""
-
-    def proofs(self, cue: Cue) -> list[Evidence]:
-        """Returns a cue's evidence in this session."""
-        return [proof for proof in cue.evidence if proof.source_id == self.source_id]
 
 
 async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
@@ -128,7 +124,7 @@ async def _read(session: Session, session_id: str) -> _Reading | None:
 
 
 def _count(reading: _Reading) -> int:
-    return sum(len(reading.proofs(cue)) for cue in reading.cues if cue.state not in TAKEN_AWAY)
+    return sum(len(cue.proofs_in(reading.source_id)) for cue in reading.cues if cue.state not in TAKEN_AWAY)
 
 
 def _as_known(cues: Sequence[NewCue], reading: _Reading) -> list[NewCue]:
@@ -136,7 +132,7 @@ def _as_known(cues: Sequence[NewCue], reading: _Reading) -> list[NewCue]:
     by_text, by_place = defaultdict[object, list[Cue]](list), defaultdict[object, list[Cue]](list)
     for known in reading.cues:
         by_text[known.trigger, known.lesson].append(known)
-        for proof in reading.proofs(known):
+        for proof in known.proofs_in(reading.source_id):
             by_place[proof.memory_id, proof.quote].append(known)
     found: list[NewCue] = []
     for cue in cues:
@@ -163,16 +159,14 @@ async def _cues_in(
     turns = [Turn(ordinal=item.ordinal, role=item.role, text=item.text, at=item.at) for item in messages]
     if not turns:
         return []
-    found = await asyncio.to_thread(extract, turns)
-    vectors = await _vectors(turns, {cue.ordinal for cue in found}, provider)
-    if vectors:
-        found = await asyncio.to_thread(extract, turns, vectors)
+    holding = await asyncio.to_thread(candidates, turns)
+    vectors = await _vectors(holding.texts, provider)
+    found = await asyncio.to_thread(cues_of, holding, vectors)
     return united(found, await _proposed(turns, chat)) if chat is not None else found
 
 
-async def _vectors(turns: Sequence[Turn], wanted: set[int], provider: EmbeddingProvider | None) -> Vectors:
-    """Returns the vectors of the turns that hold cues, if the model is the one that the weights were fitted to."""
-    texts = {ordinal: text for ordinal, text in texts_of(turns).items() if ordinal in wanted}
+async def _vectors(texts: Mapping[int, str], provider: EmbeddingProvider | None) -> Vectors:
+    """Returns the vectors of these texts, if the model is the one that the weights were fitted to."""
     if not texts or provider is None or not provider.enabled or provider.model_id != weights().model_id:
         return {}
     try:
