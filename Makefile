@@ -52,7 +52,7 @@ panel: $(PANEL)  ## Build the web panel
 
 .PHONY: panel-types
 panel-types: $(READY)  ## Write the panel's types from the OpenAPI document
-	@$(BIN)/python -m app.api.application > app/panel/openapi.json
+	@$(BIN)/python -m app.api.serving.application > app/panel/openapi.json
 	sh app/panel/build.sh types
 
 .PHONY: run

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
-from app.api.server import bound_socket
+from app.api.serving.server import bound_socket
 from app.db.database import Database
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model

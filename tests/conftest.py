@@ -248,7 +248,7 @@ async def own_services(services: Services, own_database_url: str) -> AsyncIterat
 @asynccontextmanager
 async def serving(services: Services) -> AsyncIterator[str]:
     """Serves at the address that this yields, without a worker."""
-    from app.api.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
+    from app.api.serving.server import address, bound_socket, serve  # noqa: PLC0415 - the tests of lower rooms need no door
 
     services = replace(services, settings=replace(services.settings, embedded_worker=False))
     stop, ready = asyncio.Event(), asyncio.Event()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from app.api.application import create_app
+from app.api.serving.application import create_app
 from app.cli import app
 from app.settings import Settings
 

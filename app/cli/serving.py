@@ -77,7 +77,7 @@ def _serve(
     *,
     stop_with_parent: bool,
 ) -> None:
-    from app.api.server import bound_socket  # noqa: PLC0415 - Litestar and SQLAlchemy: see `app.cli`
+    from app.api.serving.server import bound_socket  # noqa: PLC0415 - Litestar and SQLAlchemy: see `app.cli`
 
     settings = from_environment()
     configure_log(settings)
@@ -97,7 +97,7 @@ async def _served(
     stop_with_parent: bool,
 ) -> None:
     # Litestar and SQLAlchemy: see `app.cli`.
-    from app.api.server import serve as serve_http  # noqa: PLC0415
+    from app.api.serving.server import serve as serve_http  # noqa: PLC0415
     from app.wiring import open_services  # noqa: PLC0415
 
     parent = os.getppid()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.api.application import create_app
+from app.api.serving.application import create_app
 from app.db.database import Database
 from app.wiring import Services
 

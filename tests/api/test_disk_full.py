@@ -18,7 +18,7 @@ import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.api.application import create_app
+from app.api.serving.application import create_app
 from app.db.database import Database
 from app.db.migrations import upgrade
 from app.postgres.embedded import EmbeddedPostgres

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from app.api.application import create_app, framed
+from app.api.serving.application import create_app, framed
 from app.db.database import Database
 from app.wiring import Services
 from app.workspaces.resolve import resolve

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from app.api import panel
-from app.api.application import document
 from app.api.context import Metrics
 from app.api.frame import NO_KEY, Frame
+from app.api.serving.application import document
 
 
 @pytest.fixture

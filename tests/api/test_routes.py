@@ -12,7 +12,7 @@ import pytest
 
 from app.api.context import Metrics
 from app.api.frame import Frame
-from app.api.server import bound_socket
+from app.api.serving.server import bound_socket
 from app.errors import ConfigurationError
 from app.models.protocols import EmbeddingProvider
 from app.settings import Settings

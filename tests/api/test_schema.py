@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from litestar.testing import TestClient
 from schemathesis.generation import GenerationMode
 
-from app.api.application import create_app
+from app.api.serving.application import create_app
 from app.settings import Settings
 
 EXAMPLES = 20

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from app.cli import main
 
 PATIENCE_SECONDS = 240.0
-IMPORTED = ("app.api.server", "app.models.local", "app.operations.doctor", "fastembed", "pytest", "rich.table")
+IMPORTED = ("app.api.serving.server", "app.models.local", "app.operations.doctor", "fastembed", "pytest", "rich.table")
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, *IMPORTED])
 

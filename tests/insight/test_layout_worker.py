@@ -204,7 +204,7 @@ def test_ctrl_c_is_left_to_the_service() -> None:
 
 def test_the_service_itself_loads_none_of_it() -> None:
     code = (
-        "import sys; from app.api.application import create_app; from app.settings import Settings;"
+        "import sys; from app.api.serving.application import create_app; from app.settings import Settings;"
         "create_app(Settings()); print(sorted({'umap', 'sklearn', 'numba', 'scipy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

@@ -14,7 +14,7 @@ from typing import Literal
 import httpx
 from playwright.async_api import Browser, Page
 
-from app.api.server import address, bound_socket, serve
+from app.api.serving.server import address, bound_socket, serve
 from app.cli.running import configure_log
 from app.db.migrations import upgrade
 from app.operations import examples as first_start

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import structlog
 import uvicorn
 
-from app.api.application import create_app, framed
 from app.api.arrival import protocol_with
+from app.api.serving.application import create_app, framed
 from app.db.database import Database
 from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.insight.map.worker import LayoutWorker

@@ -1,4 +1,4 @@
-"""The HTTP application. `python -m app.api.application` prints its OpenAPI document."""
+"""The HTTP application. `python -m app.api.serving.application` prints its OpenAPI document."""
 
 import asyncio
 import json
