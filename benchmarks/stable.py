@@ -20,7 +20,7 @@ import httpx
 
 from app.index.backfill import refresh_all_statistics
 from app.links.linking import link_pending
-from app.models.tokenizer import bundled_file, load_tokenizer
+from app.models.tokenizer import MINILM, load_tokenizer
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.locomo import CONVERSATIONS, recall_at, store
 from benchmarks.stage import service, stage
@@ -32,7 +32,7 @@ BUDGETS = (1_000, 2_000, 4_000)
 JUDGED = 2_000
 """The budget at which the targets hold: about three answers."""
 LARGEST_K = 200
-TOKENIZER = load_tokenizer(bundled_file("tokenizer.json"))
+TOKENIZER = load_tokenizer(MINILM / "tokenizer.json")
 
 Question = tuple[str, frozenset[str]]
 """Its text and the names of its evidence."""

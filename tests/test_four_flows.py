@@ -1,7 +1,6 @@
 """The four calls of the pipeline that the examples tell of: each must get the right chunk among the first three."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,6 +12,7 @@ from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.models.providers import NoopProvider
+from app.operations.example_runs import REPORTS
 from app.retrieval.recall import Query
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
@@ -26,16 +26,13 @@ FLOWS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def examples(
-    database: Database, provider: EmbeddingProvider, counter: TokenCounter, repository: Path
-) -> AsyncIterator[Workspace]:
+async def examples(database: Database, provider: EmbeddingProvider, counter: TokenCounter) -> AsyncIterator[Workspace]:
     """A workspace that holds the example reports."""
     workspace = await workspace_in(database, f"examples-{uuid4().hex[:12]}")
-    folder = repository / "examples" / "reports"
     intake = Intake(
         database=database, provider=provider, counter=counter, workspace=workspace, max_file_bytes=1_000_000
     )
-    result = await ingest(intake, [folder])
+    result = await ingest(intake, [REPORTS])
     assert result.failed == ()
     assert len(result.outcomes) >= 40
     yield workspace

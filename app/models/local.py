@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
-from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, write_onnx
+from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, must_fetch, write_onnx
 from app.models.bundled import DIMENSION as DEFAULT_DIMENSION
 from app.models.protocols import Matrix, Reranker, TokenCounter, Vector
 from app.models.tokenizer import BundledTokenCounter, well_formed
@@ -29,8 +29,9 @@ BATCH_TOKENS = 2_048
 MOST_QUERIES = 16
 """Queries of one run of the model; 16 short ones together take as long as 4 alone."""
 
-RETRY_SECONDS = 10.0
-"""Time after a failed load in which queries are refused at once, because they would wait in vain."""
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 320.0
+"""Time after a failed load in which queries are refused at once, because they would wait in vain. It doubles with each
+failure up to the longest: a machine without a network would start an installer every 10 s."""
 
 DOCUMENT_THREADS = 8
 """Most batches that are computed at the same time, on any number of cores: each takes up to 60 MB."""
@@ -63,6 +64,7 @@ class LocalProvider:
         self._counter: TokenCounter | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
+        self._pause, self._fetching = RETRY_SECONDS, False
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
         self._running: set[asyncio.Future[Any]] = set()
         self._queued: deque[Job] = deque()
@@ -80,8 +82,10 @@ class LocalProvider:
         """Embeds one query. Queries that arrive while the model is busy share its next run.
 
         Raises:
-            EmbeddingUnavailable: the model cannot be loaded.
+            EmbeddingUnavailable: the model cannot be loaded, or its weights are being fetched.
         """
+        if self._fetching:
+            raise EmbeddingUnavailable(f"the weights of {self.model_id} are being fetched")
         future: Future[Vector] = Future()
         self._queued.append((text, future))
         self._queries.submit(self._answer_queries)
@@ -165,18 +169,28 @@ class LocalProvider:
         try:
             return self._load()
         except EmbeddingUnavailable as error:
-            self._retry_at, self._refusal = self._clock() + RETRY_SECONDS, str(error)
+            self._retry_at, self._refusal = self._clock() + self._pause, str(error)
+            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
             raise
 
     def _load(self) -> "TextEmbedding":
         if self.model_id != DEFAULT_MODEL:
             return self._open(cache_dir=str(self._folder))
+        if must_fetch(self._folder):
+            self._fetch()
         try:
             return self._open(specific_model_path=str(write_onnx(self._folder)))
         except EmbeddingUnavailable:
             # The files may have been damaged since they were written.
             discard(self._folder)
             return self._open(specific_model_path=str(write_onnx(self._folder)))
+
+    def _fetch(self) -> None:
+        self._fetching = True
+        try:
+            write_onnx(self._folder)
+        finally:
+            self._fetching = False
 
     def _open(self, **place: str) -> "TextEmbedding":
         from fastembed import TextEmbedding  # noqa: PLC0415 - takes a second to import

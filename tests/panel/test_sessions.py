@@ -12,6 +12,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from app.intake.sessions.formats import read_log
+from app.operations.example_runs import SESSIONS
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked
@@ -61,11 +62,11 @@ async def tell(api: httpx.AsyncClient) -> list[str]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def taught(server: str, repository: Path) -> AsyncIterator[str]:
+async def taught(server: str) -> AsyncIterator[str]:
     """A workspace with the example sessions and cues, which its tests leave as it is."""
     name = f"taught-{uuid4().hex[:12]}"
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
-        for session in sessions(repository / "examples" / "sessions"):
+        for session in sessions(SESSIONS):
             content = msgspec.json.encode(session)
             (await client.post("/api/sessions?wait=extracted", content=content, headers=JSON)).raise_for_status()
         await tell(client)

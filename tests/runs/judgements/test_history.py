@@ -21,6 +21,7 @@ from app.memories.filters import Filters
 from app.memories.memory import new_id
 from app.models.protocols import EmbeddingProvider, Matrix, TokenCounter
 from app.models.providers import NoopProvider
+from app.operations.example_runs import REPORTS
 from app.retrieval.rank.roles import Part, Role
 from app.retrieval.recall import Hit, Query
 from app.retrieval.roles import remove_role, roles_of, save_role
@@ -80,9 +81,9 @@ def store(
 
 
 @pytest.fixture
-async def bads(store: Store, repository: Path) -> Store:
+async def bads(store: Store) -> Store:
     """The example reports of all cases without what people wrote of their history."""
-    shutil.copytree(repository / "examples" / "reports", store.folder, dirs_exist_ok=True)
+    shutil.copytree(REPORTS, store.folder, dirs_exist_ok=True)
     for name in SUMMARIES:
         for path in store.folder.rglob(name):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -230,8 +231,8 @@ async def test_runs_that_were_stored_before_are_read_by_the_worker(store: Store)
     assert await read_judgements(store.database, store.database.across) == 0
 
 
-async def test_the_list_counts_the_versions_that_the_history_shows(store: Store, repository: Path) -> None:
-    shutil.copytree(repository / "examples" / "reports", store.folder, dirs_exist_ok=True)
+async def test_the_list_counts_the_versions_that_the_history_shows(store: Store) -> None:
+    shutil.copytree(REPORTS, store.folder, dirs_exist_ok=True)
     undated, dated = store.folder / "tea-china" / "judgement.json", store.folder / "tea-china" / "judgement-again.json"
     undated.parent.mkdir()
     undated.write_text(json.dumps({"score": 4.5, "verdict": "fail", "issues": [{"title": "Sources missing"}]}))
