@@ -168,7 +168,7 @@ class ActionTypeInput(Struct, forbid_unknown_fields=True):
 
 
 class ActivateInput(Struct, forbid_unknown_fields=True):
-    """What somebody is about to do."""
+    """A plan or action that somebody is about to carry out."""
 
     plan: Annotated[str, Meta(max_length=20_000)] = ""
     action: Annotated[str, Meta(max_length=20_000, description="in place of `plan`: one act")] = ""
@@ -207,7 +207,7 @@ class NearlyView(Struct):
 
 @view_of(Activation)
 class ActivationView(Struct):
-    """What is told before an act."""
+    """The cues that a plan fires, and the section that tells them."""
 
     cues: Sequence[ToldCueView]
     contradictions: Sequence[ContradictionView]

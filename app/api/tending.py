@@ -47,7 +47,7 @@ class ProbedCueView(Struct):
 
 @view_of(ProbeReport)
 class ProbeReportView(Struct):
-    """How well the cues of a store fire."""
+    """Shares of plans for which the cues of a store fire as they should."""
 
     weak: Sequence[ProbedCueView]
 
@@ -99,7 +99,7 @@ class TendingController(Controller):
     async def probe(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=MOST_PROBED)] = 50
     ) -> ProbeReportView:
-        """How well the newest cues fire for plans made of their triggers, and which need a better trigger."""
+        """Measures how well the newest cues fire for plans from their triggers; names those that need a better one."""
         services, workspace = call.services, await call.tenant()
         found = await run_probes(
             services.database, services.provider, services.counter, workspace=workspace, limit=limit

@@ -31,7 +31,7 @@ class ThreadView(Struct):
 
 @view_of(Why)
 class WhyView(Struct):
-    """What was decided, and the turns that say so; `known` is false where nothing says why."""
+    """The decisions on a subject, and the turns that say so; `known` is false if nothing says why."""
 
     threads: Sequence[ThreadView]
     others: Sequence[CueView]
@@ -45,7 +45,7 @@ async def why(
     path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
     symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
 ) -> WhyView:
-    """Why something is as it is: the decisions on a subject, or the sessions that shaped a file or function."""
+    """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function."""
     found = await ask_why(
         call.database,
         call.services.provider,

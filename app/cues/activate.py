@@ -99,7 +99,7 @@ class Activation:
     contradictions: tuple[Contradicted, ...]
     nearly: tuple[Nearly, ...]
     action_types: tuple[str, ...]
-    """What the plan is about to do."""
+    """Action types of the plan."""
     degraded: str
     """The reason why meaning was not compared; empty if it was."""
     took_ms: float

@@ -25,16 +25,16 @@ from app.cues.match import BIAS, Match
 from app.models.protocols import Matrix, TokenCounter, Vector
 
 CONSEQUENCE = 0.6
-"""What a consequence of 1 adds to one of 0, as log-odds. From 0 to 1 the hits stay as they are (0.64); above they
+"""Added for a consequence of 1 over one of 0, as log-odds. From 0 to 1 the hits stay as they are (0.64); above they
 fall."""
 AGE, HALF_LIFE_DAYS = 0.3, 365.0
 """Most that age takes away, and the days after which half of it is gone: a long tail, because a lesson stays true."""
 TWO_DATES = 0.2
-"""What being seen on two dates adds."""
+"""Added for a cue seen on two dates."""
 OUTCOMES, DOUBTED = 0.5, 4
-"""What being heeded always adds, or being ignored always takes; and the outcomes that count as much as the prior."""
+"""Added if the cue was always heeded, taken if always ignored; and the outcomes that count as much as the prior."""
 RATED = 0.15
-"""What each point of the ratings adds."""
+"""Added for each point of the ratings."""
 LEAST, BREADTH = 0.5, 0.5
 """Relevance from which a cue fires, and by how much it is lower for a severe cue of a rare act. Low, because a wrong
 cue costs tokens and a missed one the mistake: nine in ten right cues lie above 0.2, half of all others above -0.1."""

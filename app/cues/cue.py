@@ -27,7 +27,7 @@ DETAILS: Mapping[str, frozenset[str]] = MappingProxyType(
 
 PROJECT, USER = SCOPES = ("project", "user")
 PERSON, AGENT, IMPORTED, WEB = TRUSTS = ("person", "agent", "imported", "web")
-"""Who stands behind a cue, the most trusted first. Only a person's may stand in `## Before you act`."""
+"""Trust tiers of a cue, the most trusted first. Only a person's may stand in `## Before you act`."""
 EXTRACTED, GIVEN, PROPOSED = ORIGINS = ("extracted", "given", "proposed")
 ACTIVE, RETIRED, SUPERSEDED = "active", "retired", "superseded"
 STATES = (ACTIVE, PROPOSED, RETIRED, SUPERSEDED)

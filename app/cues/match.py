@@ -32,17 +32,17 @@ nearer in meaning for them: a near miss has the words, but not the act."""
 MOST_WORDS = 0.3
 """Share of words from which more of them change nothing."""
 OWN_WORDS, OWN_FROM = 20.0, 0.6
-"""What words shared with the trigger add beyond this share: such a plan is the trigger in its own words. If a plan has
-three quarters of a trigger's words, the right cue is first for 0.89 of the plans, and for 0.46 without this. The plans
-of the benchmark fire as before."""
+"""Weight of words shared with the trigger beyond this share: such a plan is the trigger in its own words. If a
+plan has three quarters of a trigger's words, the right cue is first for 0.89 of the plans, and for 0.46 without this.
+The plans of the benchmark fire as before."""
 FILES = 2.0
-"""What a file adds that the plan names and the cue is about."""
+"""Added for a file that the plan names and the cue is about."""
 BIAS = -2.0
 """The middle of the scale of relevance: half of the right cues of a plan lie above."""
 WORDS_ALONE = 12.0
 """Weight of the words where there is no model; they then count for a cue."""
 SHARPNESS = 25.0
-"""How much a likeness to one act outweighs that to others."""
+"""Factor by which a likeness to one act outweighs that to others."""
 OWN_MEAN_FROM = 50
 """Cues of a store that weigh as much as the examples of the action types in the mean that is subtracted from all
 vectors: what all texts of a project have in common tells nothing. Hits among 10 rise from 0.40 to 0.43."""
@@ -60,7 +60,7 @@ REBUILT_AFTER = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is matched of a stored cue."""
+    """The parts of a stored cue that are matched."""
 
     cue_id: UUID
     trigger: str
@@ -76,7 +76,7 @@ class Known:
 
 
 class Plan(NamedTuple):
-    """What somebody is about to do."""
+    """A plan or action that somebody is about to carry out."""
 
     text: str
     files: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Match:
     relevance: float
     """On the scale of a log-odds; BIAS is not subtracted."""
     parts: Mapping[str, float]
-    """What each part adds."""
+    """Contribution of each part to the relevance."""
     vectors: Matrix | None = field(repr=False)
 
 
@@ -136,7 +136,7 @@ class CueIndex:
     combined: Matrix
     """One row for each cue: the weighted sum of its texts' vectors, and its acts; zeros without vectors."""
     weights: Mapping[str, float]
-    """How telling each word of the triggers and lessons is: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+    """Inverse document frequency of each word of the triggers and lessons: ln(1 + (N - n + 0.5) / (n + 0.5))."""
     axes: Matrix | None
     """Principal components by which a large store is screened."""
     screen: Matrix | None
@@ -153,7 +153,7 @@ class CueIndex:
 
     @cached_property
     def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
-        """Which cues are active, and which superseded; from when and until when they hold, as timestamps."""
+        """Returns flags of active and of superseded cues, and the timestamps from which and until which each holds."""
         states = np.array([item.state for item in self.known], dtype=object)
         begins = [item.valid_from.timestamp() for item in self.known]
         ends = [math.inf if item.valid_until is None else item.valid_until.timestamp() for item in self.known]

@@ -276,7 +276,7 @@ class LoggedSummary:
 
 
 Outcome = Literal["empty", "degraded"]
-"""What makes a recall worth looking at: it found nothing, or without an arm."""
+"""A reason to look at a recall: it found nothing, or it was answered without an arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

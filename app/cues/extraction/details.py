@@ -14,7 +14,7 @@ REJECTED = re.compile(
     r"(?P<what>[^,.;:!?\n]{2,80})",
     re.IGNORECASE,
 )
-"""What was not chosen."""
+"""A rejected alternative."""
 ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?P<what>\S.{1,200})$", re.MULTILINE)
 THEN = re.compile(
     r",?\s+(?:and then|then|after that|danach|dann|anschließend|потом|затем|после этого)\s+|;\s+", re.IGNORECASE

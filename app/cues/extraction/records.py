@@ -53,7 +53,7 @@ STATEMENTS = tuple(re.compile(text, re.IGNORECASE | re.DOTALL) for text in (ENGL
 """A Y-statement: context, concern, choice, neglected options and goal in one sentence."""
 PROS = re.compile(r"^\W*(?:good|bad|neutral|gut|schlecht|pros?|cons?|плюс|минус)\b", re.IGNORECASE)
 BETWEEN = re.compile(r"\s[-–—]\s|:\s|\.\s|\s\(")
-"""What parts the name of an option from what is said of it."""
+"""Separators between the name of an option and its description."""
 PLACEHOLDER = re.compile(r"^\W*(?:chosen option\W+)?(?:\{[^}]{3,}\}|\[[^\]]{3,}\](?!\())", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 REFERENCE = re.compile(r"\b(?:adr\W{0,2})?0*(\d{1,5})\b", re.IGNORECASE)

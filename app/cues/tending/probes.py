@@ -67,7 +67,7 @@ class ProbedCue:
     missed: tuple[str, ...]
     """The plans that did not fire it."""
     advice: str
-    """What its trigger needs; empty if nothing."""
+    """A change that its trigger needs; empty for none."""
 
     @property
     def weak(self) -> bool:

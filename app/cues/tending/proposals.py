@@ -57,7 +57,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """What happened since a cue fired last, or was stored."""
+    """Events since a cue fired last, or was stored."""
 
     sessions: int
     changed: tuple[str, ...]
@@ -98,7 +98,7 @@ class Proposal:
 
 
 class Store(NamedTuple):
-    """What the rules look at."""
+    """The data that the rules look at."""
 
     cues: Mapping[UUID, Cue]
     pairs: Sequence[Pair]

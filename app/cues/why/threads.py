@@ -29,7 +29,7 @@ class Thread:
     decisions: tuple[Cue, ...]
     """The oldest first."""
     around: tuple[Cue, ...]
-    """What was tried, corrected or found out on the subject, the oldest first."""
+    """Attempts, corrections and findings on the subject, the oldest first."""
     sessions: tuple[str, ...]
     """The sessions of all these cues, in the order of their times."""
     begins: datetime

@@ -98,7 +98,7 @@ class Graph:
     clusters: tuple[Cluster, ...]
     fingerprint: str
     computed_at: datetime | None
-    """When UMAP was fitted; a projection does not change it. None for an empty map."""
+    """The moment at which UMAP was fitted; a projection does not change it. None for an empty map."""
     mode: str
     """COMPUTED, PROJECTED or STORED."""
     projected: int = 0

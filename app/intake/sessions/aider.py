@@ -10,7 +10,7 @@ from app.text.scores import moment_of
 
 START = re.compile(r"^# aider chat started at (.+?)\s*$", re.MULTILINE)
 SAID, TOLD = "#### ", "> "
-"""What a line of the user begins with, and one of the program."""
+"""Beginnings of a line of the user, and of one of the program."""
 BREAK = "  "
 EDITED = re.compile(r"Applied edit to (.+)")
 

@@ -20,7 +20,7 @@ WRITES = frozenset({
 })  # fmt: skip
 """Names of the tools that change the file that they name, in lower case."""
 NEW = frozenset({"create", "create_file", "write_file", "write_to_file"})
-"""Those of them that make a file."""
+"""Names of the tools that make a file."""
 GONE = frozenset({"delete_file", "delete"})
 PATH_KEYS = ("file_path", "path", "target_file", "notebook_path", "filePath", "filename", "file")
 CHANGED_TEXTS = ("old_string", "new_string", "old_str", "new_str", "oldString", "newString", "code_edit")
@@ -47,7 +47,7 @@ MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
 
 
 class Touch(NamedTuple):
-    """That a turn created, changed or deleted an artifact."""
+    """A turn's creation, change or deletion of an artifact."""
 
     path: str
     symbol: str

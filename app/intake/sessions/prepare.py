@@ -35,7 +35,7 @@ class PreparedTurn:
     row: MemoryRow
     role: str
     spoken: str | None
-    """What was said, where the memory's body is something else; None where it is the body."""
+    """The turn's text if the memory has another body; None if the text is the body."""
     tools: tuple[ToolUse, ...]
     digest: bytes
     touches: tuple[Touch, ...]
@@ -43,7 +43,7 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """What all turns of a session are prepared with."""
+    """Settings with which all turns of a session are prepared."""
 
     language: str
     """Text search configuration."""

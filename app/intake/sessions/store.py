@@ -175,7 +175,7 @@ class StoredMessage:
     ordinal: int
     role: str
     text: str
-    """What was said; "" for a turn that only used tools."""
+    """The spoken text; "" for a turn that only used tools."""
     at: datetime | None
     tools: tuple[ToolUse, ...]
     suspect: bool

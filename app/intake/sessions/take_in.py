@@ -137,7 +137,7 @@ class _Change:
     path: str
     """The file that the session was read from; "" for none."""
     known: KnownSession | None
-    """What was stored when the difference was made."""
+    """The stored session with which the turns were compared; None for a new one."""
     same: frozenset[int]
     """The ordinals of the turns that are stored as they are."""
     turns: Sequence[PreparedTurn]
@@ -152,7 +152,7 @@ class _Change:
 
     @property
     def values(self) -> Mapping[str, object]:
-        """What is stored of the session, apart from its title and its turns."""
+        """Columns of the session, apart from its title and its turns."""
         moments = [turn.at for turn in self.transcript.turns if turn.at is not None]
         return {
             "format": self.transcript.format,

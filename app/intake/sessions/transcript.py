@@ -29,7 +29,7 @@ class Turn:
     role: str
     """One of ROLES."""
     text: str
-    """What was said; "" for a turn that only used tools."""
+    """The spoken text; "" for a turn that only used tools."""
     at: datetime | None = None
     tools: tuple[ToolUse, ...] = ()
 
@@ -50,7 +50,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What a log file tells: one session, or several."""
+    """The content of a log file: one session, or several."""
 
     transcripts: tuple[Transcript, ...]
     skipped: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""What was judged: extracted from reports and runs, and assembled to the history of a test case."""
+"""Judgements: extracted from reports and runs, and assembled to the history of a test case."""

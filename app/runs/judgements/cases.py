@@ -22,7 +22,7 @@ from app.runs.judgements.judgement import (
 from app.runs.judgements.likeness import Statement, grouped
 
 BASES = (JUDGED, REPORTED, LISTED)
-"""Where judgements of a version stand, the one that counts first."""
+"""Places in which the judgements of a version stand, the one that counts first."""
 MOST_STATEMENTS = 1_000
 """Statements of a case that are compared with one another: they take 0.2 s, and the vectors of their titles a few."""
 OPENED, RECURRING, REOPENED = "opened", "recurring", "reopened"

@@ -59,7 +59,7 @@ ISSUES = re.compile(
 VERDICTS = re.compile(
     r"(?i)pass(?:ed)?|fail(?:ed|ure)?|accept(?:ed)?|reject(?:ed)?|approved?|revise|needs[ _-]\w+|\w*_?(?:pass|fail)"
 )
-"""What a status says where it is a verdict."""
+"""Values of a status that are verdicts."""
 MOMENTS = ("finished_at", "occurred_at", "started_at", "created_at")
 """Fields of a run that date its judgement, the best first."""
 YES, NO = (

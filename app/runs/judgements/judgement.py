@@ -9,7 +9,7 @@ from typing import Any
 
 OPEN, MENDED = "open", "mended"
 JUDGED, LISTED, REPORTED = "judged", "listed", "reported"
-"""Where a judgement stands: in a document of its own or with a run, in a list of several (a score history, judges), or
+"""Places of a judgement: in a document of its own or with a run, in a list of several (a score history, judges), or
 in the document that was judged (a report's front matter). The first counts where a version has several."""
 WORST = ("P0", "P1", "P2", "P3", "")
 """Severities, the worst first; the last is none."""

@@ -1,6 +1,7 @@
 /** Sessions, and the turns, cues and artifacts of one. */
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { dayAfter, startOf } from "../parts/days";
 import { call, keptWithin, query, workspace } from "./client";
 import type { Session, SessionPage } from "./types";
 
@@ -15,25 +16,18 @@ export interface SessionFilters {
 }
 
 /** The sessions, the latest first. The text is a part of a title or an id. */
-export function useSessions({ until, ...filters }: SessionFilters) {
+export function useSessions({ since, until, ...filters }: SessionFilters) {
   const within = workspace();
   return useInfiniteQuery({
-    queryKey: [within, "sessions", filters, until],
+    queryKey: [within, "sessions", filters, since, until],
     queryFn: ({ pageParam, signal }) => {
-      const asked = { ...filters, until: until && dayAfter(until), limit: PAGE, cursor: pageParam };
+      const asked = { ...filters, since: since && startOf(since), until: until && dayAfter(until), limit: PAGE, cursor: pageParam };
       return call<SessionPage>(`/api/sessions${query(asked)}`, { signal, within });
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.next,
     placeholderData: keptWithin(within),
   });
-}
-
-/** The service's end is the moment after the last day. */
-export function dayAfter(day: string): string {
-  const next = new Date(day);
-  next.setUTCDate(next.getUTCDate() + 1);
-  return next.toISOString();
 }
 
 /** The id may be a path, whose slashes are part of the address. */

@@ -1,8 +1,8 @@
-import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useState } from "react";
+import { useState } from "react";
 import { useEditCue } from "../../api/cues";
 import type { Cue, CueEdit } from "../../api/types";
-import { PaneTitle } from "../../parts/PaneTitle";
-import { Working } from "../../parts/states";
+import { Field } from "../../parts/Field";
+import { PaneForm } from "../../parts/PaneForm";
 import { heading, KINDS, kindName } from "./asked";
 
 const TEXT_LIMIT = 2_000;
@@ -41,18 +41,13 @@ export function CueForm({ cue, onClose }: Props) {
   const [draft, setDraft] = useState(() => draftOf(cue));
   const save = useEditCue(cue);
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     const changes = changesOf(draft, cue);
     if (Object.keys(changes).length === 0) onClose();
     else save.mutate(changes, { onSuccess: onClose });
   };
-  const keyed = (event: KeyboardEvent<HTMLFormElement>) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
-  };
   return (
-    <form className="note-form" onSubmit={submit} onKeyDown={keyed}>
-      <PaneTitle>Edit the cue</PaneTitle>
+    <PaneForm title="Edit the cue" ready={draft.trigger.trim() !== "" && draft.lesson.trim() !== ""} saving={save.isPending} submit={submit} onClose={onClose}>
       <Area label="When (trigger)" value={draft.trigger} set={(trigger) => set({ trigger })} required />
       <Area label="Lesson" value={draft.lesson} set={(lesson) => set({ lesson })} required />
       <div className="cue-fields">
@@ -88,16 +83,7 @@ export function CueForm({ cue, onClose }: Props) {
       ))}
       <Area label="Action types, one on each line" value={draft.action_types} set={(action_types) => set({ action_types })} />
       <Area label="Files, one on each line" value={draft.files} set={(files) => set({ files })} />
-      <p className="note-actions">
-        <button type="submit" className="primary" disabled={save.isPending || draft.trigger.trim() === "" || draft.lesson.trim() === ""}>
-          Save
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        {save.isPending && <Working what="Saving" />}
-      </p>
-    </form>
+    </PaneForm>
   );
 }
 
@@ -134,21 +120,6 @@ function changesOf(draft: Draft, cue: Cue): CueEdit {
   };
   const changed = Object.entries(written).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(cue[name as keyof Cue]));
   return Object.fromEntries(changed);
-}
-
-interface FieldProps {
-  readonly label: string;
-  readonly children: (id: string) => ReactNode;
-}
-
-function Field({ label, children }: FieldProps) {
-  const id = useId();
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      {children(id)}
-    </div>
-  );
 }
 
 interface AreaProps {

@@ -3,18 +3,20 @@ import { useCues } from "../../api/cues";
 import type { Cue } from "../../api/types";
 import { type Selection, usePicking } from "../../parts/choice";
 import { termsOf } from "../../parts/excerpt";
+import { isNarrowed } from "../../parts/FilterFrame";
 import { day } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { ListPane } from "../../parts/ListPane";
 import { Marked } from "../../parts/Marked";
 import { PickBox } from "../../parts/PickBox";
-import { Empty, Failure, fetchAt, Loading, More } from "../../parts/states";
+import { Empty, fetchAt, More } from "../../parts/states";
 import { linkTo, linkWith, useAddress } from "../../state/address";
 import { focusTitle } from "../../state/focus";
 import { useListKeys } from "../../state/stepping";
 import { readAsked } from "./asked";
 import { CueDetail } from "./CueDetail";
 import { Counts, Kind, State } from "./CueFacts";
-import { CueFilters, isNarrowed } from "./CueFilters";
+import { CueFilters } from "./CueFilters";
 import { SelectedCues } from "./SelectedCues";
 
 /** The lessons that sessions taught, and beside them the one that is open. */
@@ -42,37 +44,34 @@ export function Cues() {
   );
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>
-      <section className="pane-list" aria-label="Cues">
-        <h1 className="visually-hidden">Cues</h1>
-        {pages.isError ? (
-          <Failure what="The list" error={pages.error} retry={pages.refetch} />
-        ) : pages.isPending ? (
-          <Loading what="cues" />
-        ) : cues.length === 0 && !isNarrowed(filters) ? (
-          <Empty title="No cues yet">
-            <p>
-              Cues are found in <Link href={linkTo("/sessions")}>sessions</Link> after their ingestion. To write one by hand, use{" "}
-              <code>priors cue add</code> or <code>POST /api/cues</code>.
-            </p>
-          </Empty>
-        ) : (
-          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-            <div className="toolbar">
-              <CueFilters filters={filters} cues={cues} />
-            </div>
-            {present.length > 0 && <SelectedCues cues={present} done={() => choose(new Set())} />}
-            {cues.length === 0 && <p className="members-none">No cue matches these filters.</p>}
-            <ol>
-              {cues.map((cue) => (
-                <Row key={cue.id} cue={cue} open={cue.id === open} terms={terms} chosen={chosen.has(cue.id)} pick={(range) => pick(cue.id, range)} />
-              ))}
-            </ol>
-            <More pages={pages} />
-          </div>
-        )}
-      </section>
+      <ListPane
+        name="cues"
+        query={pages}
+        nothing={cues.length === 0 && !isNarrowed(filters) && <Nothing />}
+        toolbar={<CueFilters filters={filters} cues={cues} />}
+      >
+        {present.length > 0 && <SelectedCues cues={present} done={() => choose(new Set())} />}
+        {cues.length === 0 && <p className="members-none">No cue matches these filters.</p>}
+        <ol>
+          {cues.map((cue) => (
+            <Row key={cue.id} cue={cue} open={cue.id === open} terms={terms} chosen={chosen.has(cue.id)} pick={(range) => pick(cue.id, range)} />
+          ))}
+        </ol>
+        <More pages={pages} />
+      </ListPane>
       {open && <CueDetail key={open} id={open} onClose={close} />}
     </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="No cues yet">
+      <p>
+        Cues are found in <Link href={linkTo("/sessions")}>sessions</Link> after their ingestion. To write one by hand, use{" "}
+        <code>priors cue add</code> or <code>POST /api/cues</code>.
+      </p>
+    </Empty>
   );
 }
 

@@ -11,8 +11,6 @@ export interface Asked {
   readonly open: string | null;
 }
 
-export const NO_FILTERS = { q: null, kind: null, state: null, action_type: null, session: null };
-
 export function readAsked(params: URLSearchParams): Asked {
   const value = (name: string) => params.get(name)?.trim() ?? "";
   const one = (name: string, known: readonly string[]) => (known.includes(value(name)) ? value(name) : "");

@@ -1,6 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import { useFacets } from "../../api/memories";
 import type { Facet } from "../../api/types";
+import { Field } from "../../parts/Field";
 import { withMinus } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { changeAddress, useAddress } from "../../state/address";
@@ -98,16 +99,6 @@ function Fields() {
       <Range label="Score" name="score" least={0} most={10} step={0.5} />
       <Field label="Dated from">{(id) => <Day id={id} name="since" />}</Field>
       <Field label="Dated to">{(id) => <Day id={id} name="until" />}</Field>
-    </div>
-  );
-}
-
-function Field({ label, children }: { readonly label: string; readonly children: (id: string) => ReactNode }) {
-  const id = useId();
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      {children(id)}
     </div>
   );
 }

@@ -1,9 +1,9 @@
-import { type FormEvent, type KeyboardEvent, useId, useState } from "react";
+import { useState } from "react";
 import { useSaveNote } from "../../api/notes";
 import type { Memory } from "../../api/types";
 import { DetailPane } from "../../parts/DetailPane";
-import { PaneTitle } from "../../parts/PaneTitle";
-import { Working } from "../../parts/states";
+import { Field } from "../../parts/Field";
+import { PaneForm } from "../../parts/PaneForm";
 import { changeAddress } from "../../state/address";
 
 const TITLE_LIMIT = 500;
@@ -21,45 +21,32 @@ export function NoteForm({ note, onClose }: Props) {
   const [body, setBody] = useState(note?.body ?? "");
   const [tags, setTags] = useState(note?.tags.join(`${TAG_SEPARATOR} `) ?? "");
   const save = useSaveNote(note?.id);
-  const id = useId();
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     const written = { title: title.trim(), body: body.trim(), tags: tagsOf(tags) };
     save.mutate(written, {
       onSuccess: ({ id: saved }) => {
         changeAddress({ memory: saved, note: null }, { replace: true, follow: true });
         onClose();
       },
-     });
-  };
-  const keyed = (event: KeyboardEvent<HTMLFormElement>) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+    });
   };
   return (
-    <form className="note-form" onSubmit={submit} onKeyDown={keyed}>
-      <PaneTitle>{note ? "Edit the note" : "New note"}</PaneTitle>
-      <div className="field">
-        <label htmlFor={`${id}-title`}>Title</label>
-        <input id={`${id}-title`} dir="auto" maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />
-      </div>
-      <div className="field">
-        <label htmlFor={`${id}-body`}>Text (Markdown)</label>
-        <textarea id={`${id}-body`} dir="auto" rows={12} required value={body} onChange={(event) => setBody(event.target.value)} />
-      </div>
-      <div className="field">
-        <label htmlFor={`${id}-tags`}>Tags, separated by commas</label>
-        <input id={`${id}-tags`} value={tags} onChange={(event) => setTags(event.target.value)} />
-      </div>
-      <p className="note-actions">
-        <button type="submit" className="primary" disabled={save.isPending || body.trim() === ""}>
-          {note ? "Save as a new version" : "Save"}
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        {save.isPending && <Working what="Saving" />}
-      </p>
-    </form>
+    <PaneForm
+      title={note ? "Edit the note" : "New note"}
+      action={note ? "Save as a new version" : "Save"}
+      ready={body.trim() !== ""}
+      saving={save.isPending}
+      submit={submit}
+      onClose={onClose}
+    >
+      <Field label="Title">
+        {(id) => <input id={id} dir="auto" maxLength={TITLE_LIMIT} value={title} onChange={(event) => setTitle(event.target.value)} />}
+      </Field>
+      <Field label="Text (Markdown)">
+        {(id) => <textarea id={id} dir="auto" rows={12} required value={body} onChange={(event) => setBody(event.target.value)} />}
+      </Field>
+      <Field label="Tags, separated by commas">{(id) => <input id={id} value={tags} onChange={(event) => setTags(event.target.value)} />}</Field>
+    </PaneForm>
   );
 }
 

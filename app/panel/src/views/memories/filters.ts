@@ -1,6 +1,7 @@
 /** The filters as the address has them. */
 
 import type { Filters } from "../../api/types";
+import { dayAfter, isDay, startOf } from "../../parts/days";
 import { withMinus } from "../../parts/format";
 import type { Changes } from "../../state/address";
 
@@ -58,7 +59,7 @@ export function readFilters(params: URLSearchParams): Filters {
     verdicts: params.getAll("verdict"),
     tags: params.getAll("tag"),
     source: params.get("source") ?? "",
-    ...(isDay(since) ? { since: `${since}T00:00:00Z` } : {}),
+    ...(isDay(since) ? { since: startOf(since) } : {}),
     ...(isDay(until) ? { until: dayAfter(until) } : {}),
     ...Object.fromEntries(ranges.filter(([, value]) => value !== null)),
   };
@@ -73,25 +74,12 @@ function isKind(value: string): value is Kind {
   return (KINDS as readonly string[]).includes(value);
 }
 
-/** A day of the calendar, which the thirtieth of February is not. */
-function isDay(text: string): boolean {
-  const moment = Date.parse(`${text}T00:00:00Z`);
-  return !Number.isNaN(moment) && new Date(moment).toISOString().startsWith(`${text}T`);
-}
-
 /** Returns true if the value is valid for the filter. */
 export function isRead(name: string, value: string): boolean {
   if (name === "kind") return isKind(value);
   if (name === "since" || name === "until") return isDay(value);
   const range = RANGES.find(([names]) => (names as readonly string[]).includes(name));
   return !range || numberOf(value, range[1], range[2]) !== null;
-}
-
-/** The service's end is exclusive, a reader's last day is not. */
-function dayAfter(date: string): string {
-  const next = new Date(`${date}T00:00:00Z`);
-  next.setUTCDate(next.getUTCDate() + 1);
-  return next.toISOString();
 }
 
 const NAMES: Readonly<Record<string, string>> = {

@@ -1,9 +1,11 @@
 import { useEffect, useMemo } from "react";
 import { useRecalls, useRecallTrends } from "../../api/recalls";
 import type { RecallSummary } from "../../api/types";
+import { isNarrowed } from "../../parts/FilterFrame";
 import { Link } from "../../parts/Link";
+import { ListPane } from "../../parts/ListPane";
 import { OneLine } from "../../parts/OneLine";
-import { Empty, Failure, fetchAt, Loading, More } from "../../parts/states";
+import { Empty, fetchAt, More } from "../../parts/states";
 import { Trends } from "../../parts/Trends";
 import { linkTo, linkWith, useAddress } from "../../state/address";
 import { focusTitle } from "../../state/focus";
@@ -11,7 +13,7 @@ import { useListKeys } from "../../state/stepping";
 import { readAsked } from "./asked";
 import { RecallDetail } from "./RecallDetail";
 import { Hits, RecallFacts } from "./RecallFacts";
-import { isNarrowed, RecallFilters } from "./RecallFilters";
+import { RecallFilters } from "./RecallFilters";
 
 /** The log of recalls: the queries of agents, and the memories that they got. */
 export function Recalls() {
@@ -27,37 +29,38 @@ export function Recalls() {
   }, []);
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>
-      <section className="pane-list" aria-label="Recalls">
-        <h1 className="visually-hidden">Recalls</h1>
-        {pages.isError ? (
-          <Failure what="The log" error={pages.error} retry={pages.refetch} />
-        ) : pages.isPending ? (
-          <Loading what="recalls" />
-        ) : recalls.length === 0 && !isNarrowed(filters) ? (
-          <Empty title="No recalls yet">
-            <p>
-              Each query of an agent to <code>POST /api/history</code> or <code>POST /api/search</code> appears here with
-              the memories that it got. To try one, use the <Link href={linkTo("/ask")}>Ask</Link> view.
-            </p>
-          </Empty>
-        ) : (
-          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-            <div className="toolbar">
-              <Trends days={trends} />
-              <RecallFilters filters={filters} recalls={recalls} />
-            </div>
-            {recalls.length === 0 && <p className="members-none">No recall matches these filters.</p>}
-            <ol>
-              {recalls.map((recall) => (
-                <Row key={recall.recall_id} recall={recall} open={recall.recall_id === open} />
-              ))}
-            </ol>
-            <More pages={pages} />
-          </div>
-        )}
-      </section>
+      <ListPane
+        name="recalls"
+        query={pages}
+        nothing={recalls.length === 0 && !isNarrowed(filters) && <Nothing />}
+        toolbar={
+          <>
+            <Trends days={trends} />
+            <RecallFilters filters={filters} recalls={recalls} />
+          </>
+        }
+      >
+        {recalls.length === 0 && <p className="members-none">No recall matches these filters.</p>}
+        <ol>
+          {recalls.map((recall) => (
+            <Row key={recall.recall_id} recall={recall} open={recall.recall_id === open} />
+          ))}
+        </ol>
+        <More pages={pages} />
+      </ListPane>
       {open && <RecallDetail key={open} id={open} onClose={close} />}
     </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="No recalls yet">
+      <p>
+        Each query of an agent to <code>POST /api/history</code> or <code>POST /api/search</code> appears here with
+        the memories that it got. To try one, use the <Link href={linkTo("/ask")}>Ask</Link> view.
+      </p>
+    </Empty>
   );
 }
 

@@ -32,8 +32,6 @@ export function readAsked(params: URLSearchParams): Asked {
   };
 }
 
-export const NO_FILTERS = { q: null, agent: null, run_id: null, mode: null, purpose: null, outcome: null };
-
 interface Parameters {
   readonly k?: number;
   readonly preset?: string;

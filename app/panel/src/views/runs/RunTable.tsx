@@ -27,7 +27,7 @@ interface Props {
 }
 
 export function RunTable({ runs, asked, rows }: Props) {
-  const terms = termsOf(asked.text);
+  const terms = termsOf(asked.filters.text);
   return (
     <table className="plain runs-table">
       <thead>

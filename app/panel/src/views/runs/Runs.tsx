@@ -2,11 +2,13 @@ import { useEffect, useMemo } from "react";
 import { flushSync } from "react-dom";
 import { MOST_RUNS, useRuns } from "../../api/runs";
 import type { RunPoint, RunSummary } from "../../api/types";
+import { isNarrowed } from "../../parts/FilterFrame";
 import { counted, whole } from "../../parts/format";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { ListPane } from "../../parts/ListPane";
+import { Empty } from "../../parts/states";
 import { changeAddress, useAddress } from "../../state/address";
 import { useListKeys } from "../../state/stepping";
-import { type Asked, FILTERS, narrowed, readAsked, whenOf } from "./asked";
+import { type Asked, narrowed, readAsked, whenOf } from "./asked";
 import { RunDetail } from "./RunDetail";
 import { RunFilters } from "./RunFilters";
 import { AT_FIRST, lineOf, RunTable, useRows } from "./RunTable";
@@ -31,26 +33,15 @@ export function Runs() {
   }, [open]);
   return (
     <div className={`runs ${open ? "with-detail" : ""}`}>
-      <section className="pane-list" aria-label="Runs">
-        <h1 className="visually-hidden">Runs</h1>
-        {found.isError && !found.data ? (
-          <Failure what="The list" error={found.error} retry={found.refetch} />
-        ) : found.isPending ? (
-          <Loading what="runs" />
-        ) : runs.length === 0 ? (
-          <Nothing />
-        ) : (
-          <div className="list" tabIndex={-1}>
-            <Overview runs={runs} shown={shown} asked={asked} loading={found.isFetchingNextPage} />
-            {shown.length > 0 && <RunTable runs={shown} asked={asked} rows={rows} />}
-            {rows < shown.length && (
-              <button type="button" className="quiet more" onClick={() => showRows(rows + AT_FIRST)}>
-                Show more
-              </button>
-            )}
-          </div>
+      <ListPane name="runs" query={found} nothing={runs.length === 0 && <Nothing />}>
+        <Overview runs={runs} shown={shown} asked={asked} loading={found.isFetchingNextPage} />
+        {shown.length > 0 && <RunTable runs={shown} asked={asked} rows={rows} />}
+        {rows < shown.length && (
+          <button type="button" className="quiet more" onClick={() => showRows(rows + AT_FIRST)}>
+            Show more
+          </button>
         )}
-      </section>
+      </ListPane>
       {open && <RunDetail key={open} id={open} onClose={close} />}
     </div>
   );
@@ -69,7 +60,7 @@ function Overview({ runs, shown, asked, loading }: OverviewProps) {
   return (
     <div className="toolbar">
       <ScorePlot points={points} types={types} taskType={asked.filters.task_type} chooseType={(task_type) => changeAddress({ task_type })} open={asked.open} />
-      <RunFilters runs={runs} asked={asked} />
+      <RunFilters runs={runs} filters={asked.filters} />
       <p className="muted" role="status">
         {countOf(runs, shown, asked)}
         {loading && " · loading more …"}
@@ -78,9 +69,9 @@ function Overview({ runs, shown, asked, loading }: OverviewProps) {
   );
 }
 
-function countOf(runs: readonly RunSummary[], shown: readonly RunSummary[], { text, filters }: Asked): string {
+function countOf(runs: readonly RunSummary[], shown: readonly RunSummary[], { filters }: Asked): string {
   const all = runs.length >= MOST_RUNS ? `the latest ${whole(runs.length)} runs` : counted(runs.length, "run", "runs");
-  if (text === "" && FILTERS.every((name) => filters[name] === "")) return all;
+  if (!isNarrowed(filters)) return all;
   return shown.length === 0 ? "No run matches these filters" : `${whole(shown.length)} of ${all}`;
 }
 

@@ -2,9 +2,11 @@
 
 import type { RunSummary } from "../../api/types";
 
-export const FILTERS = ["task_type", "verdict", "agent"] as const;
+/** The filters by one of the values that the runs have. */
+export const VALUED = ["task_type", "verdict", "agent"] as const;
 export const NAMES = { task_type: "Task type", verdict: "Verdict", agent: "Agent" } as const;
-export type Filter = (typeof FILTERS)[number];
+export type Filter = (typeof VALUED)[number];
+export type Filters = Readonly<Record<Filter | "text", string>>;
 
 export const COLUMNS = [
   { name: "task", label: "Run", first: "asc" },
@@ -20,8 +22,7 @@ export type Column = (typeof COLUMNS)[number]["name"];
 export type Direction = "asc" | "desc";
 
 export interface Asked {
-  readonly text: string;
-  readonly filters: Readonly<Record<Filter, string>>;
+  readonly filters: Filters;
   readonly sort: Column;
   readonly order: Direction;
   readonly open: string | null;
@@ -30,9 +31,9 @@ export interface Asked {
 export function readAsked(params: URLSearchParams): Asked {
   const column = COLUMNS.find(({ name }) => name === params.get("sort"));
   const order = params.get("order");
+  const value = (name: string) => params.get(name) ?? "";
   return {
-    text: params.get("q") ?? "",
-    filters: { task_type: params.get("task_type") ?? "", verdict: params.get("verdict") ?? "", agent: params.get("agent") ?? "" },
+    filters: { text: value("q"), task_type: value("task_type"), verdict: value("verdict"), agent: value("agent") },
     sort: column?.name ?? "when",
     order: order === "asc" || order === "desc" ? order : (column?.first ?? "desc"),
     open: params.get("run"),
@@ -61,10 +62,10 @@ const VALUES: Readonly<Record<Column, (run: RunSummary) => string | number | nul
 };
 
 /** The runs that match, in order; runs without a value come last. */
-export function narrowed(runs: readonly RunSummary[], { text, filters, sort, order }: Asked): readonly RunSummary[] {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+export function narrowed(runs: readonly RunSummary[], { filters, sort, order }: Asked): readonly RunSummary[] {
+  const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean);
   const matching = runs.filter(
-    (run) => FILTERS.every((name) => filters[name] === "" || run[name] === filters[name]) && contains(run, words),
+    (run) => VALUED.every((name) => filters[name] === "" || run[name] === filters[name]) && contains(run, words),
   );
   const value = VALUES[sort];
   const sign = order === "asc" ? 1 : -1;

@@ -1,19 +1,22 @@
 import { useEffect, useMemo } from "react";
 import { useSearch } from "../../api/memories";
-import { dayAfter, useSessions } from "../../api/sessions";
+import { useSessions } from "../../api/sessions";
+import { dayAfter, startOf } from "../../parts/days";
 import { excerptOf, termsOf } from "../../parts/excerpt";
+import { isNarrowed } from "../../parts/FilterFrame";
 import { day, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
+import { ListPane } from "../../parts/ListPane";
 import { Marked, Pieces } from "../../parts/Marked";
 import { OneLine } from "../../parts/OneLine";
-import { Empty, Failure, fetchAt, Loading, More } from "../../parts/states";
+import { Empty, fetchAt, More } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
 import { focusTitle } from "../../state/focus";
 import { useListKeys } from "../../state/stepping";
 import { readAsked } from "./asked";
 import { type Found, foundIn } from "./found";
 import { SessionDetail } from "./SessionDetail";
-import { isNarrowed, SessionFilters } from "./SessionFilters";
+import { SessionFilters } from "./SessionFilters";
 
 /** The conversations and work logs of agents, and beside them the transcript of the one that is open. */
 export function Sessions() {
@@ -22,7 +25,7 @@ export function Sessions() {
   const pages = useSessions(filters);
   const { text, since, until, path } = filters;
   // A search of what was said knows no files.
-  const said = useSearch(path === "" ? text : "", { kinds: ["message"], since: since || null, until: until ? dayAfter(until) : null });
+  const said = useSearch(path === "" ? text : "", { kinds: ["message"], since: since ? startOf(since) : null, until: until ? dayAfter(until) : null });
   const sessions = useMemo(() => pages.data?.pages.flatMap((page) => page.sessions) ?? [], [pages.data]);
   const found = useMemo(() => foundIn(sessions, text && path === "" ? (said.data?.hits ?? []) : []), [sessions, said.data, text, path]);
   const ids = found.map(({ id }) => id);
@@ -40,35 +43,32 @@ export function Sessions() {
   }, []);
   return (
     <div className={`runs sessions ${open ? "with-detail" : ""}`}>
-      <section className="pane-list" aria-label="Sessions">
-        <h1 className="visually-hidden">Sessions</h1>
-        {pages.isError ? (
-          <Failure what="The list" error={pages.error} retry={pages.refetch} />
-        ) : pages.isPending ? (
-          <Loading what="sessions" />
-        ) : found.length === 0 && !isNarrowed(filters) ? (
-          <Empty title="No sessions yet">
-            <p>
-              Ingest session logs with <code>priors ingest PATH</code>, or send them to <code>POST /api/sessions</code>.
-            </p>
-          </Empty>
-        ) : (
-          <div className={`list ${pages.isPlaceholderData ? "stale" : ""}`} tabIndex={-1}>
-            <div className="toolbar">
-              <SessionFilters filters={filters} />
-            </div>
-            {found.length === 0 && !said.isFetching && <p className="members-none">No session matches these filters.</p>}
-            <ol>
-              {found.map((one) => (
-                <Row key={one.id} found={one} open={one.id === open} terms={terms} />
-              ))}
-            </ol>
-            <More pages={pages} />
-          </div>
-        )}
-      </section>
+      <ListPane
+        name="sessions"
+        query={pages}
+        nothing={found.length === 0 && !isNarrowed(filters) && <Nothing />}
+        toolbar={<SessionFilters filters={filters} />}
+      >
+        {found.length === 0 && !said.isFetching && <p className="members-none">No session matches these filters.</p>}
+        <ol>
+          {found.map((one) => (
+            <Row key={one.id} found={one} open={one.id === open} terms={terms} />
+          ))}
+        </ol>
+        <More pages={pages} />
+      </ListPane>
       {open && <SessionDetail key={open} id={open} turn={turn} onClose={close} />}
     </div>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="No sessions yet">
+      <p>
+        Ingest session logs with <code>priors ingest PATH</code>, or send them to <code>POST /api/sessions</code>.
+      </p>
+    </Empty>
   );
 }
 

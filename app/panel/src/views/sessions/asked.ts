@@ -1,6 +1,7 @@
 /** The sessions that the address asks for, and the addresses of their turns. */
 
 import type { SessionFilters } from "../../api/sessions";
+import { isDay } from "../../parts/days";
 import { linkTo, linkWith } from "../../state/address";
 
 export interface Asked {
@@ -10,12 +11,9 @@ export interface Asked {
   readonly turn: number | null;
 }
 
-export const NO_FILTERS = { q: null, since: null, until: null, path: null };
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-
 export function readAsked(params: URLSearchParams): Asked {
   const value = (name: string) => params.get(name)?.trim() ?? "";
-  const day = (name: string) => (DAY.test(value(name)) && !Number.isNaN(Date.parse(value(name))) ? value(name) : "");
+  const day = (name: string) => (isDay(value(name)) ? value(name) : "");
   const turn = value("turn");
   return {
     filters: { text: value("q"), since: day("since"), until: day("until"), path: value("path") },
