@@ -11,6 +11,7 @@ from app.cues import log, say, store
 from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
 from app.cues.cue import ACTIVE, CUE_KINDS, SUPERSEDED, Cue
 from app.cues.index import index_of
+from app.cues.known import CueIndex
 from app.cues.match import Match, Plan, matched
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, check
@@ -125,6 +126,7 @@ async def activate(
     (vector, degraded), index = await asyncio.gather(
         _vector(provider, asked.plan), index_of(database, provider, workspace)
     )
+    degraded = degraded or _lacking(index)
     now = datetime.now(UTC)
     moment = now if asked.as_of is None else in_utc(asked.as_of)
     plan = Plan(asked.plan, asked.files, vector)
@@ -178,11 +180,22 @@ def _check(asked: PlanAsked) -> None:
 async def _vector(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str]:
     """Returns the vector of a plan, or the reason why there is none."""
     if not provider.enabled:
-        return None, "no embedding model is configured: words alone were compared"
+        return None, "no embedding model is configured: words, files and action types were compared"
     try:
         return await provider.embed_query(text), ""
     except EmbeddingUnavailable as error:
         return None, str(error)
+
+
+def _lacking(index: CueIndex) -> str:
+    """Returns why some cues were not compared by meaning; empty if all were."""
+    if index.scale is None:
+        return "the action types have no vectors yet: words, files and action types were compared"
+    if not index.lacking:
+        return ""
+    return (
+        f"{index.lacking:,} cues have no vectors of the served model yet: words, files and action types were compared"
+    )
 
 
 async def _read(

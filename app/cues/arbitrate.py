@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from types import MappingProxyType
 from uuid import UUID
 
@@ -21,8 +22,9 @@ from app.cues.cue import (
     PROCEDURE,
     Cue,
 )
+from app.cues.known import Halves
 from app.cues.match import BIAS, Match
-from app.models.protocols import Matrix, TokenCounter, Vector
+from app.models.protocols import TokenCounter, Vector
 
 CONSEQUENCE = 0.6
 """Added for a consequence of 1 over one of 0, as log-odds. From 0 to 1 the hits stay as they are (0.64); above they
@@ -61,7 +63,7 @@ CONSIDERED = 60
 """Best cues that are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Fired:
     """A cue that a plan triggers, with every component of its score."""
 
@@ -69,8 +71,16 @@ class Fired:
     score: float
     """0 to 1."""
     explain: Mapping[str, float]
-    meaning: Vector | None = field(repr=False)
-    """The direction of its trigger and lesson."""
+    vectors: Halves | None = field(repr=False)
+
+    @cached_property
+    def meaning(self) -> Vector | None:
+        """The direction of its trigger and lesson together."""
+        if self.vectors is None:
+            return None
+        summed = self.vectors[:2].astype(np.float32).sum(axis=0)
+        direction: Vector = summed / np.float32(max(1e-6, float(np.linalg.norm(summed))))
+        return direction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +130,7 @@ def _fired(match: Match, cue: Cue, now: datetime, rarity: Mapping[str, float]) -
         "rated": RATED * cue.quality,
     }
     score = 1 / (1 + math.exp(-(sum(parts.values()) + BIAS)))
-    return Fired(cue=cue, score=round(score, 4), explain=_rounded(parts), meaning=_meaning(match.vectors))
+    return Fired(cue=cue, score=round(score, 4), explain=_rounded(parts), vectors=match.vectors)
 
 
 def _rounded(parts: Mapping[str, float]) -> Mapping[str, float]:
@@ -140,7 +150,7 @@ def chosen(
     room = budget - counter.count(say.HEADING)
     told: dict[UUID, Told] = {}
     for item in [*standing[:1], *_reserved(standing, slots), *standing]:
-        if item.cue.cue_id in told:
+        if item.cue.cue_id in told or say.least_tokens(item.cue) > room:
             continue
         entry = _told(item, plan, counter, detailed=item in standing[:DETAILED])
         if entry.tokens > room:
@@ -187,12 +197,3 @@ def alike(one: Fired, other: Fired) -> bool:
     if one.meaning is None or other.meaning is None or one.meaning.shape != other.meaning.shape:
         return one.cue.lesson == other.cue.lesson
     return float(one.meaning @ other.meaning) >= ALIKE
-
-
-def _meaning(rows: Matrix | None) -> Vector | None:
-    """Returns the direction of trigger and lesson together."""
-    if rows is None:
-        return None
-    summed = rows[:2].astype(np.float32).sum(axis=0)
-    direction: Vector = summed / np.float32(max(1e-6, float(np.linalg.norm(summed))))
-    return direction

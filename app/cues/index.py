@@ -1,23 +1,26 @@
 """Keeps the index of each workspace's cues in memory, and brings it up to date."""
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from app.cues import store
-from app.cues.cue import FORMS
-from app.cues.match import CueIndex, Known, indexed, renewed
+from app.cues.known import Batch, CueIndex, Known, batch_of, indexed, renewed, together
 from app.cues.taxonomy import types_of
 from app.db.database import Database
-from app.db.session import Row
+from app.db.session import Row, Session
 from app.models.protocols import EmbeddingProvider
 from app.workspaces.workspace import Workspace
 
-MOST_INDEXES = 16
-"""Workspaces whose cues are kept in memory: 200 MB for 50,000 cues, 1 MB for 270."""
+MOST_BYTES = 600_000_000
+"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 190 MB, that of 270 1 MB.
+The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
+
+Key = tuple[int, str]
+"""A workspace, and the model whose vectors are compared."""
 
 
 class _Cached(NamedTuple):
@@ -25,47 +28,91 @@ class _Cached(NamedTuple):
     cues: CueIndex
 
 
-_INDEXES: WeakKeyDictionary[Database, OrderedDict[tuple[int, str], _Cached]] = WeakKeyDictionary()
+@dataclass(frozen=True)
+class _Indexes:
+    """The indexes of one database, and the locks under which they are brought up to date."""
+
+    kept: OrderedDict[Key, _Cached] = field(default_factory=OrderedDict)
+    locks: defaultdict[Key, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+
+_INDEXES: WeakKeyDictionary[Database, _Indexes] = WeakKeyDictionary()
 
 
 async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
-    """Returns the index of the workspace's cues, brought up to date."""
-    kept = _INDEXES.setdefault(database, OrderedDict())
+    """Returns the index of the workspace's cues, brought up to date: only what was written since is read.
+
+    Other processes write to the store too; each write counts up the workspace's revision.
+    """
+    indexes = _INDEXES.setdefault(database, _Indexes())
     key = workspace.workspace_id, provider.model_id if provider.enabled else ""
-    cached = kept.get(key)
     async with database.session(workspace, transaction=False) as session:
         revision = await store.revision_of(session)
-        if cached is not None and cached.revision == revision:
-            kept.move_to_end(key)
-            return cached.cues
-        rows = await store.newer(session, 0 if cached is None else cached.revision)
+    cached = indexes.kept.get(key)
+    if cached is not None and _serves(cached, revision, provider):
+        indexes.kept.move_to_end(key)
+        return cached.cues
+    async with indexes.locks[key]:
+        cached = indexes.kept.get(key)
+        if cached is None or not _serves(cached, revision, provider):
+            indexes.kept[key] = cached = await _renewed(database, provider, workspace, cached)
+        indexes.kept.move_to_end(key)
+        _forget_beyond(indexes, MOST_BYTES)
+    return cached.cues
+
+
+def _serves(cached: _Cached, revision: int, provider: EmbeddingProvider) -> bool:
+    """Returns True if an index is as new as this revision, and was not made while the model gave no vectors."""
+    return cached.revision >= revision and (cached.cues.scale is not None or not provider.enabled)
+
+
+def _forget_beyond(indexes: _Indexes, most: int) -> None:
+    """Forgets the indexes that were asked for longest ago, until the others take `most` bytes; the newest stays."""
+    size = sum(cached.cues.bytes for cached in indexes.kept.values())
+    while size > most and len(indexes.kept) > 1:
+        key, cached = indexes.kept.popitem(last=False)
+        indexes.locks.pop(key, None)
+        size -= cached.cues.bytes
+
+
+async def _renewed(
+    database: Database, provider: EmbeddingProvider, workspace: Workspace, cached: _Cached | None
+) -> _Cached:
+    model = provider.model_id if provider.enabled else ""
+    dimension = provider.dimension if provider.enabled else 0
     types = await types_of(database, provider, workspace=workspace)
-    known = await asyncio.to_thread(lambda: [_known(row, key[1]) for row in rows])
-    if cached is None or cached.cues.types.types != types.types:
-        items = {**({} if cached is None else {item.cue_id: item for item in cached.cues.known})}
-        items |= {item.cue_id: item for item in known}
-        index = await asyncio.to_thread(indexed, items.values(), types)
-    else:
-        index = await asyncio.to_thread(renewed, cached.cues, known, types)
-    kept[key] = _Cached(revision, index)
-    while len(kept) > MOST_INDEXES:
-        kept.popitem(last=False)
-    return index
+    async with database.session(workspace, transaction=False) as session:
+        revision = await store.revision_of(session)
+        batches = await _read(session, 0 if cached is None else cached.revision, model, dimension)
+    if cached is not None and not any(len(batch.items) for batch in batches) and cached.cues.types == types:
+        return _Cached(revision, cached.cues)
+    batch = await asyncio.to_thread(together, batches)
+    if cached is None:
+        return _Cached(revision, await asyncio.to_thread(indexed, batch, types))
+    return _Cached(revision, await asyncio.to_thread(renewed, cached.cues, batch, types))
 
 
-def _known(row: Row, model: str) -> Known:
-    vectors = None
-    if row.vectors is not None and row.model == model:
-        vectors = np.frombuffer(row.vectors, dtype="<f2").reshape(len(FORMS), -1)
-    return Known(
-        cue_id=row.memory_id,
-        trigger=row.title,
-        lesson=row.body,
-        consequence=row.consequence,
-        state=row.state,
-        action_types=tuple(row.action_types),
-        files=tuple(row.files),
-        vectors=vectors,
-        valid_from=row.valid_from,
-        valid_until=row.valid_until,
-    )
+async def _read(session: Session, revision: int, model: str, dimension: int) -> Sequence[Batch]:
+    """Returns the cues that were written after a revision, page by page."""
+    return [
+        batch_of([], [], dimension),
+        *[_batch(rows, model, dimension) async for rows in store.newer(session, revision)],
+    ]
+
+
+def _batch(rows: Sequence[Row], model: str, dimension: int) -> Batch:
+    items = [
+        Known(
+            cue_id=row.memory_id,
+            trigger=row.title,
+            lesson=row.body,
+            consequence=row.consequence,
+            state=row.state,
+            action_types=tuple(row.action_types),
+            files=tuple(row.files),
+            begins=row.begins,
+            ends=row.ends,
+        )
+        for row in rows
+    ]
+    return batch_of(items, [row.vectors if row.model == model else None for row in rows], dimension)

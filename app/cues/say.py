@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
 from app.text.words import content_words
@@ -98,17 +99,28 @@ def line(cue: Cue, *, detailed: bool) -> str:
     return f"{told}\n  - [ ] {step}" if step else told
 
 
+def least_tokens(cue: Cue) -> int:
+    """Returns a number of tokens that the shortest line of a cue has at least: each word is one or more."""
+    return len(cue.lesson.split())
+
+
 def contradiction(cue: Cue, plan: str) -> Contradiction | None:
     """Returns what a plan contains that the cue rejects; None if it contains nothing of it.
 
     What the plan itself rules out ("do not …", "instead of …") it does not contain.
     """
-    words = content_words(FORBIDDEN.sub(" ", plan))
+    words = _meant(plan)
     for rejected in _rejected(cue):
         wanted = content_words(rejected)
         if len(wanted & words) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
             return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
     return None
+
+
+@lru_cache(maxsize=1)
+def _meant(plan: str) -> frozenset[str]:
+    """Returns the words of a plan without what it rules out; many cues are compared with one plan."""
+    return content_words(FORBIDDEN.sub(" ", plan))
 
 
 def _rejected(cue: Cue) -> Sequence[str]:

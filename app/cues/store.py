@@ -1,6 +1,6 @@
 """The SQL of cues and their evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -108,10 +108,16 @@ ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 
 NEWER = f"""
-SELECT c.memory_id, m.title, m.body, c.cue_kind, c.quote, c.consequence, c.trust, c.state, c.action_types, c.files,
-    c.model, c.vectors, c.valid_from, c.valid_until
-FROM {JOINED} WHERE c.workspace_id = %(workspace_id)s AND c.revision > %(revision)s ORDER BY c.revision, c.memory_id
+SELECT c.memory_id, m.title, m.body, c.consequence, c.state, c.action_types, c.files, c.model, c.vectors, c.revision,
+    extract(epoch FROM c.valid_from)::float8 AS begins,
+    coalesce(extract(epoch FROM c.valid_until)::float8, 'infinity') AS ends
+FROM {JOINED}
+WHERE c.workspace_id = %(workspace_id)s AND (c.revision, c.memory_id) > (%(revision)s, %(after)s::uuid)
+ORDER BY c.revision, c.memory_id LIMIT %(limit)s
 """  # noqa: S608 - constants
+AT_ONCE = 2_000
+"""Cues of a page that an index is made of: 5 MB, so that other requests are answered between two pages."""
+LAST_ID = UUID(int=2**128 - 1)
 EDITED = ("cue_kind", "details", "confidence", "consequence", "scope", "quote", "trust", "action_types", "files",
           "model", "vectors", "valid_from", "valid_until")  # fmt: skip
 EDIT = f"""
@@ -321,9 +327,14 @@ async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] |
     return [cue_of(row) for row in await session.rows(PAGE.format(where=where), {**values, "limit": limit})]
 
 
-async def newer(session: Session, revision: int) -> list[Row]:
-    """Returns what activation matches of the cues that were written after this revision."""
-    return await session.rows(NEWER, {"revision": revision})
+async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:
+    """Yields what activation matches of the cues that were written after this revision, page by page."""
+    place: dict[str, Any] = {"revision": revision, "after": LAST_ID}
+    while rows := await session.rows(NEWER, {**place, "limit": AT_ONCE}, binary=True):
+        yield rows
+        if len(rows) < AT_ONCE:
+            return
+        place = {"revision": rows[-1].revision, "after": rows[-1].memory_id}
 
 
 async def set_state(

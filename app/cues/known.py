@@ -1,0 +1,337 @@
+"""Holds the cues of a workspace as columns, ready to be matched. Pure.
+
+Rows are only appended: a changed cue gets a new row, and its earlier one is not current any longer. So an index that
+somebody still matches with stays as it is while the next one is made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.cues.actions import ActionTypes
+from app.cues.cue import ACTIVE, FORMS, SUPERSEDED
+from app.cues.vocabulary import NO_WORDS, Places, WordRows, telling
+from app.models.protocols import Matrix, Vector
+
+Flags: TypeAlias = NDArray[np.bool_]
+Numbers: TypeAlias = NDArray[np.floating[Any]]
+Halves: TypeAlias = NDArray[np.float16]
+TRIGGER, LESSON, QUOTE, ACTS = 7.4, 1.3, 1.4, 1.5
+"""Weights of the cosines with trigger, lesson and quote, and of the likeness of the acts; see `match.py`."""
+SHARPNESS = 25.0
+"""Factor by which a likeness to one act outweighs that to others."""
+OWN_MEAN_FROM = 50
+"""Cues of a store that weigh as much as the examples of the action types in the mean that is subtracted from all
+vectors: what all texts of a project have in common tells nothing. Hits among 10 rise from 0.40 to 0.43."""
+SCREENED_FROM, SCREENED = 8_000, 96
+"""A store of more cues is screened in the first principal components, at 2 ms for 50,000 cues."""
+SAMPLED = 8_000
+"""Cues of a large store by which its mean and its components are found."""
+ROWS_AT_ONCE = 2_000
+REBUILT_BELOW, REBUILT_AFTER = 1_000, 0.2
+"""A store of fewer rows is indexed anew after each change, in 10 ms; a larger one once this share of its rows was
+added: until then, its mean, components and weights of words stay."""
+COMPARED = ("trigger", "lesson")
+"""The texts of a cue whose words are compared."""
+BYTES_OF_TEXT = 1_000
+"""Bytes of a row beside its vectors: two texts, the objects that hold them, and their words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The parts of a stored cue that are matched, beside its vectors."""
+
+    cue_id: UUID
+    trigger: str
+    lesson: str
+    consequence: float
+    state: str
+    action_types: tuple[str, ...]
+    files: tuple[str, ...]
+    begins: float
+    """The moment from which it holds, as a timestamp."""
+    ends: float
+    """The moment until which it holds; infinite if it has no end."""
+
+
+class Batch(NamedTuple):
+    """Cues as they are read from the store."""
+
+    items: Sequence[Known]
+    embedded: Flags
+    """The cues that have vectors of the served model."""
+    vectors: Halves
+    """Trigger, lesson and quote of each cue; zeros for those that are not embedded."""
+
+
+def batch_of(items: Sequence[Known], vectors: Sequence[bytes | None], dimension: int) -> Batch:
+    """Returns cues and their stored vectors as a batch; those of another dimension are left out."""
+    size = 2 * len(FORMS) * dimension
+    fit = [rows is not None and len(rows) == size for rows in vectors]
+    blank = bytes(size)
+    joined = b"".join(rows if ok and rows is not None else blank for rows, ok in zip(vectors, fit, strict=True))
+    matrix = np.frombuffer(joined, dtype="<f2").reshape(len(items), len(FORMS), dimension)
+    return Batch(items, np.array(fit, dtype=bool), matrix)
+
+
+def together(batches: Sequence[Batch]) -> Batch:
+    """Returns all batches as one, each cue once, as the last of them has it."""
+    whole = _joined(batches)
+    last = {item.cue_id: place for place, item in enumerate(whole.items)}
+    return whole if len(last) == len(whole.items) else _part(whole, list(last.values()))
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    items = [item for batch in batches for item in batch.items]
+    embedded, vectors = (np.concatenate([batch[at] for batch in batches]) for at in (1, 2))
+    return Batch(items, embedded, vectors)
+
+
+def _part(batch: Batch, places: Sequence[int]) -> Batch:
+    return Batch([batch.items[place] for place in places], batch.embedded[places], batch.vectors[places])
+
+
+def centred(rows: NDArray[Any], mean: Vector) -> Matrix:
+    """Returns rows without what all texts have in common, of unit length."""
+    moved = rows.astype(np.float32) - mean
+    found: Matrix = moved / np.maximum(1e-6, np.linalg.norm(moved, axis=-1, keepdims=True)).astype(np.float32)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acts:
+    """The action types as directions: how alike a vector and each type are."""
+
+    matrix: Matrix
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, types: ActionTypes) -> "Acts | None":
+        """Returns the directions of these types; None without a model."""
+        if types.matrix is None or not types.types:
+            return None
+        sizes = np.cumsum([0, *(len(item.examples) for item in types.types[:-1])])
+        return cls(matrix=types.matrix, starts=tuple(map(int, sizes)))
+
+    def profile(self, rows: NDArray[Any]) -> Matrix:
+        """Returns the likeness of each row and each type, sharpened, of unit length."""
+        found = np.maximum.reduceat(rows.astype(np.float32) @ self.matrix.T, self.starts, axis=1)
+        sharpened = np.exp(SHARPNESS * (found - found.mean(axis=1, keepdims=True)))
+        profiles: Matrix = sharpened / np.linalg.norm(sharpened, axis=1, keepdims=True)
+        return profiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Properties of all cues of a store, kept while it changes little."""
+
+    acts: Acts
+    mean: Vector
+    """The mean of all texts' vectors."""
+    axes: Matrix | None
+    """Principal components by which a large store is screened."""
+
+    def screened(self, combined: Matrix) -> Matrix:
+        """Returns combined rows in the coordinates of the screen."""
+        return combined if self.axes is None else combined @ self.axes
+
+    def query(self, vector: Vector) -> Vector:
+        """Returns a plan as a combined row without weights."""
+        return np.concatenate([centred(vector, self.mean), self.acts.profile(vector[None])[0]])
+
+    def combined(self, vectors: Halves, acts: Matrix) -> Matrix:
+        """Returns the weighted sum of the vectors of each cue, and its acts."""
+        texts = sum(weight * centred(vectors[:, at], self.mean) for at, weight in enumerate((TRIGGER, LESSON, QUOTE)))
+        return np.hstack([texts, acts]).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CueIndex:
+    """The cues of a store, ready to be matched. Made by `indexed`; the arrays may be longer than `known`."""
+
+    known: Sequence[Known]
+    types: ActionTypes
+    scale: Scale | None
+    """None without a model."""
+    numbers: dict[str, int]
+    """The number of each word of the triggers and lessons. It is shared with later indexes, which add to it."""
+    weights: Vector
+    """The inverse document frequency of each word, by its number."""
+    triggers: WordRows
+    lessons: WordRows
+    current: Flags
+    """The rows that are not replaced by later ones."""
+    embedded: Flags
+    vectors: Halves
+    acts: Matrix
+    """The weighted likeness of each trigger and each action type."""
+    screen: Matrix
+    """One row for each cue: the weighted sum of its vectors and its acts, or their principal components."""
+    places: Mapping[UUID, int]
+    """The row of each cue."""
+    made_of: int
+    """Number of rows by which `scale` and `weights` were found."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the index takes, about."""
+        return len(self.known) * (
+            BYTES_OF_TEXT + sum(rows[:1].nbytes for rows in (self.vectors, self.acts, self.screen))
+        )
+
+    @cached_property
+    def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
+        """The rows that are active, and those that are superseded; from when and until when they hold."""
+        states = np.array([item.state for item in self.known], dtype=object)
+        begins, ends = ([getattr(item, name) for item in self.known] for name in ("begins", "ends"))
+        active, superseded = (self.current & (states == state) for state in (ACTIVE, SUPERSEDED))
+        return active, superseded, np.array(begins, float), np.array(ends, float)
+
+    def standing(self, moment: datetime, *, past: bool) -> Flags:
+        """Returns which rows hold at a moment."""
+        active, superseded, begins, ends = self._validity
+        now = moment.timestamp()
+        found: Flags = (active | superseded if past else active) & (begins <= now) & (ends > now)
+        return found
+
+    @cached_property
+    def of_files(self) -> Mapping[str, Sequence[int]]:
+        """The rows of the cues about each file, by the last part of its path."""
+        found: dict[str, list[int]] = {}
+        for place, item in enumerate(self.known):
+            for path in item.files:
+                found.setdefault(file_name(path), []).append(place)
+        return found
+
+    @cached_property
+    def bare(self) -> Places:
+        """The current rows without vectors."""
+        return np.flatnonzero(self.current & ~self.embedded)
+
+    @cached_property
+    def lacking(self) -> int:
+        """Number of active cues without vectors."""
+        return sum(self.known[place].state == ACTIVE for place in self.bare.tolist())
+
+
+def file_name(path: str) -> str:
+    """Returns the last part of a path, in small letters."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
+
+
+def indexed(batch: Batch, types: ActionTypes) -> CueIndex:
+    """Returns the index of these cues."""
+    numbers: dict[str, int] = {}
+    words = [NO_WORDS.with_texts([getattr(item, name) for item in batch.items], numbers) for name in COMPARED]
+    return _made(batch, types, numbers, words)
+
+
+def _made(batch: Batch, types: ActionTypes, numbers: dict[str, int], words: Sequence[WordRows]) -> CueIndex:
+    count, acts = len(batch.items), Acts.of(types)
+    scale = None if acts is None else _scale(acts, batch)
+    profiles, screen = _columns(scale, batch)
+    return CueIndex(
+        known=tuple(batch.items),
+        types=types,
+        scale=scale,
+        numbers=numbers,
+        weights=telling(words, len(numbers)),
+        triggers=words[0],
+        lessons=words[1],
+        current=np.ones(count, dtype=bool),
+        embedded=batch.embedded,
+        vectors=batch.vectors,
+        acts=profiles,
+        screen=screen,
+        places={item.cue_id: place for place, item in enumerate(batch.items)},
+        made_of=count,
+    )
+
+
+def renewed(index: CueIndex, batch: Batch, types: ActionTypes) -> CueIndex:
+    """Returns the index with changed and new cues. Only the latest index of a store may be renewed."""
+    count = len(index.known)
+    total = count + len(batch.items)
+    texts = [[getattr(item, name) for item in batch.items] for name in COMPARED]
+    known = zip((index.triggers, index.lessons), texts, strict=True)
+    words = [rows.with_texts(new, index.numbers) for rows, new in known]
+    current = np.concatenate([index.current, np.ones(len(batch.items), dtype=bool)])
+    current[[index.places[item.cue_id] for item in batch.items if item.cue_id in index.places]] = False
+    same = index.types.types == types.types and (index.scale is None) == (types.matrix is None)
+    if not same or total < REBUILT_BELOW or total > index.made_of * (1 + REBUILT_AFTER):
+        whole = [Batch(index.known, index.embedded, index.vectors[:count]), batch]
+        kept = np.flatnonzero(current)
+        return _made(_part(_joined(whole), kept.tolist()), types, index.numbers, [rows.part(kept) for rows in words])
+    profiles, screen = _columns(index.scale, batch)
+    return replace(
+        index,
+        known=(*index.known, *batch.items),
+        weights=np.pad(index.weights, (0, len(index.numbers) - len(index.weights)), mode="maximum"),
+        triggers=words[0],
+        lessons=words[1],
+        current=current,
+        embedded=np.concatenate([index.embedded, batch.embedded]),
+        vectors=_appended(index.vectors, count, batch.vectors),
+        acts=_appended(index.acts, count, profiles),
+        screen=_appended(index.screen, count, screen),
+        places={**index.places, **{item.cue_id: place for place, item in enumerate(batch.items, count)}},
+    )
+
+
+def _appended(rows: NDArray[Any], count: int, new: NDArray[Any]) -> NDArray[Any]:
+    """Returns an array whose first `count` rows are followed by new ones; it grows by doubling."""
+    total = count + len(new)
+    if total > len(rows) or not rows.flags.writeable:
+        larger = np.empty((max(total, 2 * count), *rows.shape[1:]), dtype=rows.dtype)
+        larger[:count] = rows[:count]
+        rows = larger
+    rows[count:total] = new
+    return rows
+
+
+def _columns(scale: Scale | None, batch: Batch) -> tuple[Matrix, Matrix]:
+    """Returns the acts and the screened rows of cues; zeros for those that are not embedded."""
+    count = len(batch.items)
+    if scale is None:
+        return np.zeros((count, 0), dtype=np.float32), np.zeros((count, 0), dtype=np.float32)
+    width = len(scale.mean) + len(scale.acts.starts)
+    profiles = np.zeros((count, len(scale.acts.starts)), dtype=np.float32)
+    screen = np.zeros((count, width if scale.axes is None else scale.axes.shape[1]), dtype=np.float32)
+    found = np.flatnonzero(batch.embedded)
+    for first in range(0, len(found), ROWS_AT_ONCE):
+        part = found[first : first + ROWS_AT_ONCE]
+        vectors = batch.vectors[part]
+        profiles[part] = ACTS * scale.acts.profile(vectors[:, 0])
+        screen[part] = scale.screened(scale.combined(vectors, profiles[part]))
+    return profiles, screen
+
+
+def _scale(acts: Acts, batch: Batch) -> Scale:
+    """Returns what cues have in common, and the components by which a large store is screened."""
+    found = np.flatnonzero(batch.embedded)
+    if len(found) > SAMPLED:
+        found = found[np.linspace(0, len(found) - 1, SAMPLED).astype(int)]
+    vectors = batch.vectors[found]
+    scale = Scale(acts=acts, mean=_mean(acts, vectors), axes=None)
+    if len(batch.items) <= SCREENED_FROM or not len(found):
+        return scale
+    rows = scale.combined(vectors, ACTS * acts.profile(vectors[:, 0]))
+    _, components = np.linalg.eigh(rows.T @ rows)
+    return replace(scale, axes=np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32))
+
+
+def _mean(acts: Acts, vectors: Halves) -> Vector:
+    """Returns what all texts have in common: of the store, and of the examples of the action types."""
+    common: Vector = acts.matrix.mean(axis=0)
+    if not len(vectors):
+        return common
+    own = vectors.mean(axis=(0, 1), dtype=np.float32)
+    share = len(vectors) / (len(vectors) + OWN_MEAN_FROM)
+    mixed: Vector = (share * own + (1 - share) * common).astype(np.float32)
+    return mixed

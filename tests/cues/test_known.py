@@ -1,0 +1,124 @@
+"""The index of cues: made at once, made in steps, and bounded."""
+
+import math
+from collections import OrderedDict
+from datetime import UTC, datetime
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from app.cues import known
+from app.cues.actions import ActionType, ActionTypes
+from app.cues.cue import ACTIVE, FORMS
+from app.cues.index import _Cached, _forget_beyond, _Indexes
+from app.cues.known import Batch, CueIndex, Known, batch_of, indexed, renewed, together
+from app.cues.match import Plan, matched
+from app.cues.vocabulary import NO_WORDS, overlaps, telling
+from app.models.protocols import Matrix
+
+DIMENSION = 16
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CHANCE = np.random.default_rng(5)
+
+
+def unit(*shape: int) -> Matrix:
+    rows = CHANCE.normal(size=(*shape, DIMENSION)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True), dtype=np.float32)
+
+
+EXAMPLES = unit(4)
+TYPES = ActionTypes(
+    types=tuple(ActionType(name=name, examples=("one", "two")) for name in ("deploy", "test")), matrix=EXAMPLES
+)
+
+
+def cue(number: int, lesson: str = "") -> Known:
+    return Known(
+        cue_id=UUID(int=number),
+        trigger=f"trigger {'abcdefgh'[number % 8]}word",
+        lesson=lesson or f"lesson {'ijklmnop'[number % 7]}word",
+        consequence=0.5,
+        state=ACTIVE,
+        action_types=("deploy",),
+        files=(f"src/file{number}.py",),
+        begins=0.0,
+        ends=math.inf,
+    )
+
+
+def batch(*items: Known, embedded: bool = True) -> Batch:
+    vectors = [unit(len(FORMS)).astype("<f2").tobytes() if embedded else None for _ in items]
+    return batch_of(items, vectors, DIMENSION)
+
+
+def answers(index: CueIndex, plan: Plan) -> dict[UUID, float]:
+    return {item.cue_id: round(item.relevance, 3) for item in matched(index, plan, moment=NOW, most=100)}
+
+
+PLAN = Plan("bword and jword", ("file3.py",), unit(1)[0])
+
+
+@pytest.mark.parametrize("below", [0, 10_000])
+def test_an_index_made_in_steps_answers_as_one_made_at_once(monkeypatch: pytest.MonkeyPatch, below: int) -> None:
+    monkeypatch.setattr(known, "REBUILT_BELOW", below)
+    first, second, changed = (
+        batch(*map(cue, range(40))),
+        batch(*map(cue, range(40, 44))),
+        batch(*(cue(number, "another lesson jword") for number in range(3))),
+    )
+    before = indexed(first, TYPES)
+    earlier = answers(before, PLAN)
+    steps = renewed(renewed(before, second, TYPES), changed, TYPES)
+    assert answers(before, PLAN) == earlier
+    # What is told from all cues (mean, weights) is kept for a while, so the scores differ a little.
+    at_once = indexed(together([first, second, changed]), TYPES)
+    expected, found = answers(at_once, PLAN), answers(steps, PLAN)
+    assert found.keys() == expected.keys()
+    tolerance = 1e-3 if below else 0.6
+    assert max(abs(found[cue_id] - expected[cue_id]) for cue_id in found) < tolerance
+    assert [steps.known[steps.places[UUID(int=number)]].lesson for number in range(3)] == ["another lesson jword"] * 3
+
+
+def test_a_large_store_is_screened_and_finds_what_an_exact_sum_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = batch(*map(cue, range(400)))
+    exact = answers(indexed(rows, TYPES), PLAN)
+    monkeypatch.setattr(known, "SCREENED_FROM", 100)
+    monkeypatch.setattr(known, "SCREENED", 12)
+    found = answers(indexed(rows, TYPES), PLAN)
+    assert len(set(list(found)[:20]) & set(list(exact)[:20])) >= 16
+
+
+def test_a_cue_without_vectors_is_matched_by_words_files_and_acts() -> None:
+    bare = batch(cue(1), cue(2), cue(3), embedded=False)
+    index = renewed(indexed(batch(*map(cue, range(8, 12))), TYPES), bare, TYPES)
+    assert index.lacking == 3
+    parts = {item.cue_id.int: item.parts for item in matched(index, PLAN, moment=NOW, most=100)}
+    assert parts[1]["words"] > 0
+    assert parts[3]["file"] == pytest.approx(2.0)
+    assert "trigger" in parts[8]
+    acts = matched(
+        index, Plan("anything", vector=TYPES.matrix[0] if TYPES.matrix is not None else None), moment=NOW, most=9
+    )
+    assert {item.parts["acts"] for item in acts if item.cue_id.int < 8} == {1.5}
+
+
+def test_the_words_of_texts_are_compared_as_sets_are() -> None:
+    numbers: dict[str, int] = {}
+    rows = NO_WORDS.with_texts(["drop the column", "add a table"], numbers).with_texts(["drop a table", ""], numbers)
+    weights = telling([rows], len(numbers))
+    found = overlaps(rows, [numbers["drop"], numbers["column"], None], weights)
+    drop, column, table = (float(weights[numbers[word]]) for word in ("drop", "column", "table"))
+    size = drop + column + float(weights.max())
+    expected = [(drop + column) / math.sqrt((drop + column) * size), 0, drop / math.sqrt((drop + table) * size), 0]
+    assert found.tolist() == pytest.approx(expected, rel=1e-5)
+    assert overlaps(rows.part(np.array([2, 0])), [numbers["drop"]], weights).shape == (2,)
+
+
+def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
+    index = indexed(batch(*map(cue, range(10))), TYPES)
+    indexes = _Indexes(OrderedDict({(number, "m"): _Cached(1, index) for number in range(4)}))
+    _forget_beyond(indexes, 2 * index.bytes)
+    assert list(indexes.kept) == [(2, "m"), (3, "m")]
+    _forget_beyond(indexes, 1)
+    assert list(indexes.kept) == [(3, "m")]
