@@ -17,7 +17,7 @@ from app.cli.running import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Iterator, Sequence, Set
     from pathlib import Path
 
     from app.intake.reports.outcome import FileOutcome, Ingestion, Intake
@@ -120,17 +120,22 @@ def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = froz
     for outcome in result.outcomes:
         if outcome.quarantined:
             typer.echo(f"quarantined: {outcome.path}: {outcome.quarantined} chunks; see `priors quarantine`", err=True)
-    for outcome in result.outcomes:
-        for reason in outcome.skipped:
-            typer.echo(f"skipped: {outcome.path}: {reason}", err=True)
+    for kind, outcome, text in _remarks(result):
+        typer.echo(f"{kind}: {outcome.path}: {text}", err=True)
     for outcome in (outcome for outcome in result.failed if outcome not in said):
         typer.echo(f"failed: {outcome.path}: {outcome.reason}", err=True)
     if result.degraded:
         typer.echo(f"{result.pending} chunks wait for their vector: {result.degraded}", err=True)
 
 
+def _remarks(result: "Ingestion") -> "Iterator[tuple[str, FileOutcome, str]]":
+    for outcome in result.outcomes:
+        yield from (("skipped", outcome, reason) for reason in outcome.skipped)
+        yield from (("note", outcome, text) for text in outcome.notes)
+
+
 def _summary(result: "Ingestion") -> dict[str, Any]:
-    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason", "skipped")
+    shown = ("path", "status", "chunks", "stored", "tokens", "left_out", "quarantined", "reason", "skipped", "notes")
     return {
         **result.counts,
         "chunks": result.chunks,

@@ -54,7 +54,11 @@ class Evidence:
     memory_id: UUID | None = None
     """The memory of the turn; None if the turn is not stored."""
     session: str = ""
-    """The id of the session, as its writer names it."""
+    """The id of the session, as its writer names it; "" for a text that is no session."""
+    path: str = ""
+    """The file, for a text in a document, such as a decision record."""
+    section: str = ""
+    """The heading path of that text in its file."""
     ordinal: int | None = None
     """Position of the turn in its session, from 0."""
     quote: str = ""
@@ -127,6 +131,8 @@ class Cue:
     """Cues that contradict it where it is not clear which one holds."""
     quality: int
     """The ratings, applied in order, -3 to 3."""
+    edited: tuple[str, ...]
+    """The fields that a person changed; a file or a session that is read again leaves them as they are."""
     suspect: bool
     """True if the injection scan has a finding in it that no person has released."""
     created_at: datetime

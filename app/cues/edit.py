@@ -32,8 +32,10 @@ SCANNED = ("trigger", "lesson", "quote", "details")
 """The fields that the injection scan reads."""
 
 
-async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any]) -> Cue:
+async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_person: bool = True) -> Cue:
     """Gives a cue new values of some fields; it keeps its id, its evidence and its counts.
+
+    What a person changed is noted, so that no job changes it again.
 
     Raises:
         InvalidInput: a value is not valid, or the cue would say something that another memory says already.
@@ -53,7 +55,8 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any]) -> Cue:
         now=datetime.now(UTC),
     )
     async with door.database.session(door.workspace) as session:
-        await store.edit(session, row, await store.revised(session))
+        edited = [name for name in changed if getattr(clean, name) != getattr(before, name)] if by_person else []
+        await store.edit(session, row, await store.revised(session), edited=edited)
         if any(getattr(clean, name) != getattr(before, name) for name in SCANNED):
             await _reword(session, door, cue_id, clean)
         return await found(session, door.workspace, cue_id)

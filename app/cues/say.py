@@ -72,6 +72,8 @@ def _where(cue: Cue) -> str:
     if first.session:
         name = _cut(in_one_line(first.session), QUOTED)
         return f" in {name}" if name.lower().startswith("session") else f" in session {name}"
+    if first.path:
+        return f" in {_cut(in_one_line(first.path), QUOTED)}"
     return f" on {first.at.date().isoformat()}" if first.at else ""
 
 

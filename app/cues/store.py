@@ -59,10 +59,15 @@ WHERE NOT EXISTS (
 
 EVIDENCE = """(
     SELECT coalesce(jsonb_agg(jsonb_build_object('source_id', e.source_id, 'memory_id', e.turn_id,
-        'session', coalesce(nullif(e.session, ''), s.uri, ''), 'ordinal', e.ordinal, 'quote', e.quote, 'at', e.at)
+        'session', coalesce(nullif(e.session, ''), CASE WHEN s.kind = 'session' THEN s.uri END, ''),
+        'path', coalesce(CASE WHEN s.kind = 'report' THEN s.title END, ''), 'section', coalesce((
+            SELECT string_agg(heading, ' › ' ORDER BY place)
+            FROM jsonb_array_elements_text(t.metadata -> 'trail') WITH ORDINALITY AS above(heading, place)
+        ), ''), 'ordinal', e.ordinal, 'quote', e.quote, 'at', e.at)
         ORDER BY e.place), '[]')
     FROM cue_evidence e
     LEFT JOIN sources s ON s.workspace_id = %(workspace_id)s AND s.source_id = e.source_id
+    LEFT JOIN memories t ON s.kind = 'report' AND t.workspace_id = %(workspace_id)s AND t.memory_id = e.turn_id
     WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
 )"""
 DISPUTED = """ARRAY(
@@ -77,7 +82,7 @@ STATE = "CASE WHEN m.valid_until IS NOT NULL AND c.state = 'active' THEN 'retire
 COLUMNS = f"""c.memory_id AS cue_id, c.cue_kind AS kind, m.title AS trigger, m.body AS lesson, c.details, c.confidence,
     c.consequence, c.scope, c.quote, c.trust, c.origin, {STATE} AS state, c.action_types, c.files, m.tags,
     {EVIDENCE} AS evidence, c.seen_on, c.fired, c.heeded, c.ignored, c.last_fired_at, c.valid_from, c.valid_until,
-    c.superseded_by, {DISPUTED}, m.quality,
+    c.superseded_by, {DISPUTED}, m.quality, c.edited,
     coalesce({SUSPECT}, false) AS suspect, m.created_at, c.updated_at"""
 JOINED = "cues c JOIN memories m ON m.workspace_id = c.workspace_id AND m.memory_id = c.memory_id"
 THESE = "c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])"
@@ -121,7 +126,9 @@ LAST_ID = UUID(int=2**128 - 1)
 EDITED = ("cue_kind", "details", "confidence", "consequence", "scope", "quote", "trust", "action_types", "files",
           "model", "vectors", "valid_from", "valid_until")  # fmt: skip
 EDIT = f"""
-UPDATE cues c SET {", ".join(f"{name} = given.{name}" for name in EDITED)}, revision = %(revision)s, updated_at = now()
+UPDATE cues c SET {", ".join(f"{name} = given.{name}" for name in EDITED)},
+    edited = ARRAY(SELECT DISTINCT unnest(c.edited || %(edited)s::text[]) ORDER BY 1), revision = %(revision)s,
+    updated_at = now()
 FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 """  # noqa: S608 - constants
@@ -295,9 +302,9 @@ def _each_once(rows: Sequence[CueRow]) -> Sequence[CueRow]:
     return list({row.memory_id: row for row in rows}.values())
 
 
-async def edit(session: Session, row: CueRow, revision: int) -> None:
-    """Gives a stored cue new values beside those of its memory."""
-    await session.execute(EDIT, {"rows": as_json([row.json]), "revision": revision})
+async def edit(session: Session, row: CueRow, revision: int, *, edited: Sequence[str]) -> None:
+    """Gives a stored cue new values beside those of its memory; `edited` names the fields that a person changed."""
+    await session.execute(EDIT, {"rows": as_json([row.json]), "revision": revision, "edited": list(edited)})
 
 
 async def read(session: Session, ids: Sequence[UUID]) -> dict[UUID, Cue]:
@@ -380,7 +387,7 @@ async def drop_stale(session: Session, source_id: UUID, kept: Sequence[tuple[UUI
 def cue_of(row: Row) -> Cue:
     """Returns the cue of a row with COLUMNS."""
     values = {name: getattr(row, name) for name in Cue.__slots__}
-    lists = {name: tuple(values[name]) for name in ("action_types", "files", "tags", "seen_on", "disputed_by")}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Cue(**{**values, **lists, "evidence": msgspec.convert(row.evidence, tuple[Evidence, ...])})
 
 

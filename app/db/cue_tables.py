@@ -22,14 +22,15 @@ from app.db.columns import (
 def add_session_tables(_table: Callable[..., None]) -> None:
     """Adds the tables of sessions to the schema by its `_table`."""
     # `path` is of the file that the session was read from, `log_hash` of its content then; `extracted` is of the turns
-    # that cues were made of last. A session that a person deleted is not taken in again from its file.
+    # that cues were made of last; `maker` makes cues of it until `made_until`. A session that a person deleted is not
+    # taken in again from its file.
     _table(
         "sessions",
         *keyed(source_id=Id),
         *required(format=sa.Text),
         *default("", path=sa.Text),
-        *optional(log_hash=sa.LargeBinary, extracted=sa.LargeBinary),
-        *moments("started_at", "ended_at", "deleted_at", nullable=True),
+        *optional(log_hash=sa.LargeBinary, extracted=sa.LargeBinary, maker=Id),
+        *moments("started_at", "ended_at", "deleted_at", "made_until", nullable=True),
         *moments("updated_at", now=True),
         deleted_with("sources", source_id="source_id"),
         index("sessions_path_ix", "path", where="path <> ''"),
@@ -82,7 +83,7 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         *moments("valid_from"),
         *moments("valid_until", nullable=True),
         *optional(superseded_by=Id),
-        *default("{}", disputed_by=ARRAY(Id)),
+        *default("{}", disputed_by=ARRAY(Id), edited=ARRAY(sa.Text)),
         *default("0", fired=sa.Integer, heeded=sa.Integer, ignored=sa.Integer),
         *moments("last_fired_at", nullable=True),
         *required(revision=sa.BigInteger),

@@ -25,6 +25,7 @@ from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
 from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
+from app.intake.sessions.store import extraction_lock
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
 from app.operations.maintenance import drop_retired, empty_trash
@@ -190,7 +191,7 @@ async def match_issues_task(context: JobContext, workspace_id: int) -> None:
 async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
     """Makes cues of a session that has changed, and retires those of one that was deleted."""
     services = _services(context)
-    lock = f"{EXTRACT}:{workspace_id}:{session_id}"
+    lock = extraction_lock(workspace_id, session_id)
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         await asyncio.sleep(SETTLE_SECONDS)
         workspace = await resolve_id(services.database, workspace_id)

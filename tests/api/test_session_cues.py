@@ -1,11 +1,14 @@
 """What a session taught: its cues over HTTP, made again when it changes, and gone when it is deleted."""
 
+import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from app.cues.extraction.extracting import extract_session
 from app.db.database import Database
+from app.intake.sessions import store as sessions
 from app.memories.remember import Door
 from app.models.tokenizer import BundledTokenCounter
 from app.workspaces.workspace import Workspace
@@ -139,7 +142,7 @@ class ProposingChat:
 
 
 class InterruptedChat(ProposingChat):
-    """A language model during whose first reply the session changes, and another worker makes its cues."""
+    """A language model during whose first reply the session changes."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client: httpx.AsyncClient | None = client
@@ -149,7 +152,7 @@ class InterruptedChat(ProposingChat):
         assert prompt
         client, self._client = self._client, None
         if client is not None:
-            await post(client, "/api/sessions?wait=extracted", session(*LONGER))
+            await post(client, "/api/sessions", session(*LONGER))
         return "[]"
 
 
@@ -164,6 +167,40 @@ async def test_a_session_that_changes_meanwhile_is_read_again(
     cues = (await get(client, "/api/sessions/s1"))["cues"]
     assert [cue["message"] for cue in cues if cue["trust"] == "person"] == [2, 6]
     assert await cues_of(client, *LONGER) == [cue for cue in cues if cue["trust"] == "person"]
+
+
+class SlowChat(ProposingChat):
+    """A language model that counts its replies, and gives none before others ask for the same cues."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.others = asyncio.Event()
+
+    async def complete(self, prompt: str) -> str:
+        """Returns the proposals once others wait."""
+        self.asked += 1
+        await self.others.wait()
+        return await super().complete(prompt)
+
+
+async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
+    client: httpx.AsyncClient, database: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await post(client, "/api/sessions", session(*CHART))
+    door, chat = Door(database, BundledTokenCounter(), workspace), SlowChat()
+    refused, take_lease = asyncio.Event(), sessions.take_lease
+
+    async def observed(*given: Any) -> bool:
+        if not (taken := await take_lease(*given)):
+            refused.set()
+        return taken
+
+    monkeypatch.setattr(sessions, "take_lease", observed)
+    both = [asyncio.create_task(extract_session(door, "s1", chat)) for _ in range(2)]
+    await refused.wait()
+    chat.others.set()
+    found = await asyncio.gather(*both)
+    assert (chat.asked, [item.cues for item in found], {item.read for item in found}) == (1, [1, 1], {True, False})
 
 
 async def test_a_language_model_proposes_and_the_turns_decide(

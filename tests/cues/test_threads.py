@@ -23,7 +23,7 @@ def cue(
         "scope": "project", "quote": "", "trust": "person", "origin": "extracted", "state": "active",
         "action_types": (), "files": (), "tags": (), "seen_on": (), "fired": 0, "heeded": 0, "ignored": 0,
         "last_fired_at": None, "valid_from": FIRST, "valid_until": None, "superseded_by": None, "disputed_by": (),
-        "suspect": False, "quality": 0, "created_at": FIRST, "updated_at": FIRST,
+        "edited": (), "suspect": False, "quality": 0, "created_at": FIRST, "updated_at": FIRST,
         "evidence": (Evidence(session=session, ordinal=3, at=FIRST + timedelta(days=day)),),
     }  # fmt: skip
     return Cue(**{**values, **given})

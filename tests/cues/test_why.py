@@ -54,7 +54,8 @@ async def test_a_decision_comes_with_its_reasons_what_failed_and_the_turns(
     (decision,), (failed,) = thread["decisions"], thread["around"]
     assert decision["details"]["alternatives"] == ["a header", "a query parameter"]
     assert decision["evidence"][0] | {"at": ""} == {
-        "source_id": None, "turn_id": None, "session": "s47", "message": 3, "quote": "put it in the path", "at": "",
+        "source_id": None, "turn_id": None, "session": "s47", "path": "", "section": "", "message": 3,
+        "quote": "put it in the path", "at": "",
     }  # fmt: skip
     assert failed["kind"] == "negative_result"
     assert "Because: the CDN stripped it" in found["markdown"]

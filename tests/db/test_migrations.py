@@ -36,8 +36,8 @@ from tests.conftest import workspace_in
 
 RECALL = """
 WITH asked AS (
-    INSERT INTO recalls (workspace_id, recall_id, purpose, query, parameters, mode, degraded, took_ms)
-    VALUES (%(workspace_id)s, gen_random_uuid(), 'search', 'tea', '{}', 'hybrid', '[]', 1)
+    INSERT INTO recalls (workspace_id, recall_id, purpose, query, parameters, mode, degraded, took_ms, hits)
+    VALUES (%(workspace_id)s, gen_random_uuid(), 'search', 'tea', '{}', 'hybrid', '[]', 1, 1)
     RETURNING workspace_id, recall_id
 )
 INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from uuid import UUID
@@ -51,7 +51,7 @@ async def extract_decision(door: Door, source_id: UUID) -> Decided:
     if record is None or record.standing.state not in {records.ACCEPTED, records.SUPERSEDED}:
         return await _settled(door, source_id, [])
     cue = _new(record, chunks, source_id)
-    same = [item for item in known if (item.trigger, item.lesson) == (cue.trigger, cue.lesson)]
+    same = [item for item in known if (item.trigger, item.lesson) == (cue.trigger, cue.lesson) or item.edited]
     declined = [item for item in same if item.state != ACTIVE]
     if declined:
         return await _settled(door, source_id, [(item.cue_id, proof) for item in declined for proof in item.evidence])
@@ -111,12 +111,17 @@ def _new(record: Record, chunks: Sequence[Row], source_id: UUID) -> NewCue:
 
 
 async def _kept(door: Door, cue: NewCue, known: Sequence[Cue]) -> UUID | None:
-    """Stores the cue, in place of the known one of its file; returns None if it cannot be stored."""
+    """Stores the cue, in place of the known one of its file, of which what a person changed stays.
+
+    Returns None if it cannot be stored.
+    """
+    if known:
+        cue = replace(cue, **{name: getattr(known[0], name) for name in FOLLOWS if name in known[0].edited})
     changed = {name: getattr(cue, name) for name in FOLLOWS}
     if known and any(getattr(known[0], name) != value for name, value in changed.items()):
         # If another cue says this already, that one gets the evidence, and the known one is retired.
         with suppress(InvalidInput):
-            await edit_cue(door, known[0].cue_id, changed)
+            await edit_cue(door, known[0].cue_id, changed, by_person=False)
     return (await add_cues(door, [cue])).ids[0]
 
 

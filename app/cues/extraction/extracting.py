@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from app.cues.extraction.extract import Extracted, Vectors, candidates, cues_of
 from app.cues.extraction.model import weights
 from app.cues.extraction.proposal import prompts, proposals, united
 from app.cues.keep import MOST_AT_ONCE, add_cues
+from app.db.leases import LEASE_SECONDS, leased
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable
 from app.intake.sessions import store as sessions
@@ -29,6 +31,9 @@ RULES = 1
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
+
+PAUSE_SECONDS = 0.2
+"""Time between two looks whether another has made the cues."""
 
 logger = structlog.get_logger()
 
@@ -61,12 +66,40 @@ class _Reading:
 async def extract_session(door: Door, session_id: str, chat: Chat | None = None) -> Extraction:
     """Makes cues of a stored session, if it has changed since; cues that no turn supports any longer are retired.
 
-    A language model, if there is one, proposes cues; those whose quote is in no turn are dropped. Without one, and
+    Who makes cues of a session makes them alone; others wait for it, and find them made. A language model, if there is
+    one, proposes cues; those whose quote is in no turn are dropped. Without one, and
     without an embedding model, the rules find cues.
 
     Raises:
         DatabaseUnavailable: the session is read again by the next job.
     """
+    async with door.database.session(door.workspace, transaction=False) as session:
+        known = await sessions.known_session(session, session_id, revive=False)
+    while known is not None:
+        async with _leased(door, known.source_id) as is_ours:
+            if is_ours:
+                return await _extracted(door, session_id, chat)
+        await asyncio.sleep(PAUSE_SECONDS)
+    return Extraction()
+
+
+@asynccontextmanager
+async def _leased(door: Door, source_id: UUID) -> AsyncIterator[bool]:
+    """Lets nobody else make cues of a session until this context ends; yields False if another does it now."""
+
+    async def take(maker: UUID, seconds: float) -> bool:
+        async with door.database.session(door.workspace, transaction=False) as session:
+            return await sessions.take_lease(session, source_id, maker, seconds)
+
+    async def end(maker: UUID) -> None:
+        async with door.database.session(door.workspace, transaction=False) as session:
+            await sessions.end_lease(session, source_id, maker)
+
+    async with leased(take, end, LEASE_SECONDS) as is_ours:
+        yield is_ours
+
+
+async def _extracted(door: Door, session_id: str, chat: Chat | None) -> Extraction:
     for _ in range(ATTEMPTS):
         async with door.database.session(door.workspace, transaction=False) as session:
             reading = await _read(session, session_id)

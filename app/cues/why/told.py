@@ -72,11 +72,17 @@ def _around(cue: Cue) -> Iterator[str]:
 
 def _turns(evidence: Sequence[Evidence], quote: str) -> Iterator[str]:
     for item in evidence:
-        where = f"session {item.session}" if item.session else "said"
-        turn = "" if item.ordinal is None else f", message {item.ordinal}"
         day = "" if item.at is None else f", {item.at:%Y-%m-%d}"
         words = item.quote or quote
-        yield f"  - {where}{turn}{day}" + (f": “{words}”" if words else "")
+        yield f"  - {_place(item)}{day}" + (f": “{words}”" if words else "")
+
+
+def _place(item: Evidence) -> str:
+    """Returns the place of a text: a message of a session, or a section of a file."""
+    if item.path:
+        return f"{item.path}, {item.section}" if item.section else item.path
+    turn = "" if item.ordinal is None else f", message {item.ordinal}"
+    return (f"session {item.session}" if item.session else "said") + turn
 
 
 def _touch(touch: Touch) -> str:

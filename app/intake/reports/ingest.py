@@ -263,6 +263,14 @@ async def _stored_log(state: IngestionState, file: ReportFile, log: Log, digest:
         stored=sum(item.stored for item in taken),
         tokens=sum(item.tokens for item in taken),
         skipped=(*log.skipped, *refused),
+        notes=tuple(_stored_apart(item) for item in taken if item.other_log),
+    )
+
+
+def _stored_apart(taken: TakenIn) -> str:
+    return (
+        f"is another log of a session that {taken.other_log} holds, and both have turns of their own;"
+        f" stored as {taken.session_id}"
     )
 
 

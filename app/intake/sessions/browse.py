@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.db.database import Database
-from app.db.session import EXTRACT, Session
+from app.db.session import Session
 from app.errors import InvalidInput, NotFound
 from app.intake.sessions import store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
@@ -95,8 +95,7 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
         await store.lock(session, found.source_id)
         await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
         await store.note_deleted(session, found.source_id)
-        lock = f"{EXTRACT}:{found.source_id}"
-        await session.enqueue(EXTRACT, lock=lock, workspace_id=workspace.workspace_id, session_id=found.session_id)
+        await store.ask_for_cues(session, found.session_id)
     return found.source_id
 
 

@@ -1,6 +1,8 @@
 """Tells the formats of session logs apart by their content, and reads them. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,7 +13,7 @@ from app.intake.sessions.chatgpt import is_conversation, read_conversations
 from app.intake.sessions.claude_code import is_record, read_records
 from app.intake.sessions.codex import is_item, read_items
 from app.intake.sessions.json_lines import Lines, is_message, read_lines, read_messages
-from app.intake.sessions.transcript import Log
+from app.intake.sessions.transcript import Log, Transcript
 
 TRIED = 200
 """Lines of a file that are looked at to tell its format."""
@@ -27,8 +29,22 @@ EXPORT = (b'"mapping"', b'"current_node"')
 def read_log(content: bytes, *, suffix: str, session_id: str) -> Log | None:
     """Reads a file as the log that it is; returns None for a file of any other content.
 
-    `session_id` names a session whose log does not name it; it is the file's path.
+    `session_id` names a session whose log does not name it; it is the file's path. Sessions of one file that have the
+    same id are numbered from the second one on.
     """
+    log = _read(content, suffix, session_id)
+    return None if log is None else replace(log, transcripts=tuple(_numbered(log.transcripts)))
+
+
+def _numbered(transcripts: Sequence[Transcript]) -> Iterator[Transcript]:
+    count = Counter[str]()
+    for item in transcripts:
+        count[item.session_id] += 1
+        number = count[item.session_id]
+        yield item if number == 1 else replace(item, session_id=f"{item.session_id}#{number}")
+
+
+def _read(content: bytes, suffix: str, session_id: str) -> Log | None:
     if suffix == ".jsonl":
         return _json_lines(content, session_id)
     if suffix == ".json":

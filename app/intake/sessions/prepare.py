@@ -103,8 +103,8 @@ def body_of(turn: Turn) -> str:
 
     Of a tool's output, only the beginning is searched, and of a turn without words what its tools did.
     """
-    if turn.role == TOOL:
-        return turn.text[:TOOL_BODY]
+    if turn.role == TOOL and turn.text.strip():
+        return turn.text.strip()[:TOOL_BODY]
     if turn.text.strip():
         return cut(turn.text, BODY_LIMIT)
     return "\n".join(dict.fromkeys(act(tool) for tool in turn.tools))[:TOOL_BODY]
@@ -113,7 +113,7 @@ def body_of(turn: Turn) -> str:
 def act(tool: ToolUse) -> str:
     """Returns a line that says what a tool did: `Edit app/db.py`."""
     said = next((str(value) for key in ACT_KEYS if (value := tool.input.get(key))), "")
-    return f"{tool.name} {' '.join(said.split())[:100]}".strip()
+    return f"{tool.name.strip() or TOOL} {' '.join(said.split())[:100]}".strip()
 
 
 def cut(text: str, limit: int) -> str:

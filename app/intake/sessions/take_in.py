@@ -8,11 +8,11 @@ from functools import partial
 from uuid import UUID
 
 from app.db.database import again_after_deadlock
-from app.db.session import EXTRACT, Session
+from app.db.session import Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
 from app.intake.sessions import store
-from app.intake.sessions.prepare import Preparation, PreparedTurn, dated, digest_of, prepared, storable
+from app.intake.sessions.prepare import Preparation, PreparedTurn, body_of, dated, digest_of, prepared, storable
 from app.intake.sessions.store import KnownSession
 from app.intake.sessions.transcript import Transcript, Turn
 from app.memories import sources
@@ -52,6 +52,8 @@ class TakenIn:
     """Number of stored turns that no history shows, until a person releases them."""
     pending: tuple[UUID, ...] = ()
     """The turns that wait for a vector."""
+    other_log: str = ""
+    """The other log whose session has the given id, so that this one is stored under an id of its own."""
 
 
 def stored_id(session_id: str, *, masked: bool) -> str:
@@ -66,7 +68,7 @@ def stored_id(session_id: str, *, masked: bool) -> str:
         raise InvalidInput("id", "is empty or only dots; it names the session, in addresses too")
     clean = mask(session_id).text if masked else session_id
     if clean != session_id:
-        clean = f"{clean}#{hashlib.blake2b(session_id.encode(), digest_size=4).hexdigest()}"
+        clean = f"{clean}#{_hashed(session_id)}"
     if reason := too_long_uri(clean):
         raise InvalidInput("id", reason)
     return clean
@@ -87,11 +89,16 @@ async def take_in(
     a session that a person deleted is stored again. No turn is refused: one in which the injection scan has a finding
     is kept out of histories until a person releases it.
 
+    Two logs of one session, each with turns that the other one lacks, do not replace each other: the second one is
+    stored as a session of its own, with the hash of its path at the end of its id.
+
     Raises:
-        InvalidInput: the id or the language is not valid.
+        InvalidInput: the id or the language is not valid, or no turn says or does anything.
         DatabaseUnavailable: nothing is stored.
     """
     check_language(language)
+    if not any(body_of(turn).strip() for turn in transcript.turns):
+        raise InvalidInput("messages", "none of them says or does anything; a session needs a turn with text or a tool")
     session_id = stored_id(transcript.session_id, masked=door.mask)
     workspace = await made(door.database, door.workspace)
     preparation = Preparation(
@@ -102,9 +109,14 @@ async def take_in(
         tags=tags,
     )
     turns, digests = await asyncio.to_thread(_digested, transcript, preparation)
+    other_log = ""
     for _ in range(ATTEMPTS):
         async with door.database.session(workspace, transaction=False) as session:
             known = await store.known_session(session, session_id, revive=revive)
+            own_id = f"{session_id}#{_hashed(path)}"
+            if known is not None and path and _is_another_log(known, path, digests):
+                other_log, session_id = known.path, own_id
+                known = await store.known_session(session, session_id, revive=revive)
         if known is not None and known.deleted and not revive:
             return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
         same = _same(known, digests)
@@ -124,8 +136,18 @@ async def take_in(
             return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
         taken = await again_after_deadlock(partial(_written, door, workspace, change))
         if taken is not None:
-            return taken
+            return replace(taken, other_log=other_log)
     raise DatabaseUnavailable("others store the same session at this moment; try again")
+
+
+def _hashed(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def _is_another_log(known: KnownSession, path: str, digests: Mapping[int, bytes]) -> bool:
+    """Tells whether a session's log and what is stored of a session of its id each have turns that the other lacks."""
+    stored, given = set(known.digests.values()), set(digests.values())
+    return known.path != path and not known.deleted and not (stored <= given or given <= stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,12 +222,7 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
-            await session.enqueue(
-                EXTRACT,
-                lock=f"{EXTRACT}:{source_id}",
-                workspace_id=workspace.workspace_id,
-                session_id=change.session_id,
-            )
+            await store.ask_for_cues(session, change.session_id)
     return TakenIn(
         session_id=change.session_id,
         source_id=source_id,

@@ -1,14 +1,15 @@
 """The verbs that make a requested observation: they lease, compress and screen it, and store or refuse it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from app.db import leases
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
-from app.errors import DatabaseUnavailable, Unavailable
+from app.errors import Unavailable
 from app.index.vectors import embedded_text
 from app.memories import changes, echoes
 from app.memories.gate import screened, worthless
@@ -29,12 +30,6 @@ ATTEMPTS = 3
 """Attempts to compress a request that changes, or is judged, while it is being compressed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two checks for another's result: extraction takes a moment, a model half a minute."""
-LEASE_SECONDS = 10.0
-"""Time after which a killed maker loses its lease. A running maker renews its lease, so that a language model may
-take longer; it holds no connection meanwhile. A lease ends before other workers get the jobs of a killed worker: a job
-that finds a lease is retried only after a pause."""
-RENEWALS = 3
-"""Renewals in the time of a lease, so that one may fail."""
 
 
 class BeingCompressed(Unavailable):
@@ -43,38 +38,23 @@ class BeingCompressed(Unavailable):
 
 @asynccontextmanager
 async def leased(
-    database: Database, workspace: Workspace, observation_id: UUID, *, seconds: float = LEASE_SECONDS
+    database: Database, workspace: Workspace, observation_id: UUID, *, seconds: float = leases.LEASE_SECONDS
 ) -> AsyncIterator[bool]:
     """Holds the lease on an observation, so that no other maker compresses it until this context ends.
 
     Yields False if another maker compresses it, or if it is made already.
     """
-    maker = uuid4()
 
-    async def take() -> bool:
+    async def take(maker: UUID, lasting: float) -> bool:
         async with database.session(workspace, transaction=False) as session:
-            return await store.take_lease(session, observation_id, maker, seconds)
+            return await store.take_lease(session, observation_id, maker, lasting)
 
-    if not await take():
-        yield False
-        return
-    renewing = asyncio.create_task(_renew(take, seconds / RENEWALS))
-    try:
-        yield True
-    finally:
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
-        with suppress(DatabaseUnavailable):
-            async with database.session(workspace, transaction=False) as session:
-                await store.end_lease(session, observation_id, maker)
+    async def end(maker: UUID) -> None:
+        async with database.session(workspace, transaction=False) as session:
+            await store.end_lease(session, observation_id, maker)
 
-
-async def _renew(take: Callable[[], Awaitable[bool]], pause: float) -> None:
-    """Renews a lease until cancelled; a database that does not answer now may do so the next time."""
-    while True:
-        await asyncio.sleep(pause)
-        with suppress(DatabaseUnavailable):
-            await take()
+    async with leases.leased(take, end, seconds) as is_ours:
+        yield is_ours
 
 
 async def compress_pending(

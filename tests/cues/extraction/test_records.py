@@ -7,9 +7,11 @@ from uuid import UUID
 import pytest
 
 from app.cues.cue import Cue
+from app.cues.edit import edit_cue
 from app.cues.extraction.deciding import Decided, extract_decision
 from app.cues.extraction.records import ACCEPTED, DEPRECATED, SUPERSEDED, record_in
 from app.cues.keep import list_cues
+from app.cues.why.why import ask_why
 from app.db.database import Database
 from app.db.session import DECIDE
 from app.intake.reports.ingest import ingest
@@ -226,3 +228,27 @@ async def test_a_deprecated_record_is_retired_and_a_superseded_one_names_its_suc
     assert cues[SESSIONS].superseded_by == cues["Keep sessions in Redis again"].cue_id
     await adrs.ingested(_0007=NYGARD.format(status="Superseded by [9. Keep](0009.md)"))
     assert (await adrs.cues())[SESSIONS].superseded_by == cues["Keep sessions in Redis again"].cue_id
+
+
+async def test_what_a_person_wrote_stays_when_the_file_changes(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (cue,) = (await adrs.cues()).values()
+    await edit_cue(adrs.door, cue.cue_id, {"lesson": "Sessions live in Postgres, backups cover them."})
+
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted").replace("Redis", "Memcached"))
+    (kept,) = (await adrs.cues()).values()
+    assert (kept.cue_id, kept.lesson) == (cue.cue_id, "Sessions live in Postgres, backups cover them.")
+    assert (kept.details["alternatives"], kept.edited) == (["Memcached"], ("lesson",))
+
+
+async def test_the_evidence_of_a_record_names_its_file_and_section(adrs: Records) -> None:
+    await adrs.ingested(_0007=NYGARD.format(status="Accepted"))
+    (cue,) = (await adrs.cues()).values()
+    (proof,) = cue.evidence
+    assert (proof.session, proof.path.endswith("docs/adr/0007.md")) == ("", True)
+    assert proof.section.endswith("Decision")
+    found = await ask_why(
+        adrs.intake.database, adrs.intake.provider, workspace=adrs.intake.workspace, subject="sessions of users"
+    )
+    assert found.threads[0].sessions == ()
+    assert f"- {proof.path}, {proof.section}, " in found.markdown

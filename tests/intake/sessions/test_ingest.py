@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.db.database import Database
-from app.errors import DatabaseUnavailable, NotFound
+from app.errors import DatabaseUnavailable, InvalidInput, NotFound
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import FileOutcome, Intake
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
@@ -132,6 +132,60 @@ async def test_an_older_copy_of_a_log_takes_no_turns_away(intake: Intake, tmp_pa
     (tmp_path / "b.jsonl").write_text("\n".join(lines[:2]))
     assert (await _ingested(intake, tmp_path))["b.jsonl"].status == "unchanged"
     assert await _texts(intake, "cc-1") == [f"step {number}" for number in range(4)]
+
+
+async def test_two_logs_of_one_session_lose_no_turn(intake: Intake, tmp_path: Path) -> None:
+    lines = [_record(number, f"step {number}") for number in range(4)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "b.jsonl").write_text("\n".join([*lines[:2], _record(9, "another way")]))
+    outcomes = await _ingested(intake, tmp_path)
+    assert {name: (outcome.status, len(outcome.notes)) for name, outcome in outcomes.items()} == {
+        "a.jsonl": ("new", 0),
+        "b.jsonl": ("new", 1),
+    }
+    own_id = outcomes["b.jsonl"].notes[0].rpartition(" ")[2]
+    assert str(tmp_path / "a.jsonl") in outcomes["b.jsonl"].notes[0]
+    assert await _texts(intake, "cc-1") == [f"step {number}" for number in range(4)]
+    assert await _texts(intake, own_id) == ["step 0", "step 1", "another way"]
+
+    with (tmp_path / "b.jsonl").open("a") as log:
+        log.write("\n" + _record(10, "and on"))
+    grown = await _ingested(intake, tmp_path)
+    assert {name: (outcome.status, outcome.stored) for name, outcome in grown.items()} == {
+        "a.jsonl": ("unchanged", 0),
+        "b.jsonl": ("changed", 1),
+    }
+    assert (await _texts(intake, own_id))[-1] == "and on"
+
+
+async def test_a_log_that_goes_on_in_another_file_is_one_session(intake: Intake, tmp_path: Path) -> None:
+    lines = [_record(number, f"step {number}") for number in range(4)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines[:2]))
+    await _ingested(intake, tmp_path)
+    (tmp_path / "b.jsonl").write_text("\n".join(lines))
+    outcome = (await _ingested(intake, tmp_path))["b.jsonl"]
+    assert (outcome.stored, outcome.notes) == (2, ())
+    assert len(await list_sessions(intake.database, workspace=intake.workspace)) == 1
+
+
+async def test_a_log_that_is_cut_in_a_line_is_read_to_there_and_then_on(intake: Intake, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    whole = "\n".join(_record(number, f"step {number}") for number in range(3)).replace("step 2", "größer").encode()
+    path.write_bytes(whole[: whole.rindex("ö".encode()) + 1])
+    outcome = (await _ingested(intake, path))["a.jsonl"]
+    assert (outcome.stored, outcome.skipped) == (2, ())
+    path.write_bytes(whole)
+    assert (await _ingested(intake, path))["a.jsonl"].stored == 1
+
+
+async def test_a_turn_that_only_used_a_tool_without_a_name_is_a_turn(door: Door) -> None:
+    def given(*tools: ToolUse) -> Transcript:
+        turn = Turn(ordinal=0, role="tool", text=" ", tools=tools)
+        return Transcript(session_id="wordless", format="messages", turns=(turn,))
+
+    assert (await take_in(door, given(ToolUse(name="")))).stored == 1
+    with pytest.raises(InvalidInput, match="none of them says or does anything"):
+        await take_in(door, given())
 
 
 async def test_a_title_that_a_log_gets_later_is_stored(intake: Intake, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
       <h3>Evidence</h3>
       {evidence.length === 0 && <p className="muted">None: somebody wrote it by hand.</p>}
       <ul className="evidence">
-        {evidence.map(({ session, message, quote, at }, place) => (
+        {evidence.map(({ session, path, section, turn_id, message, quote, at }, place) => (
           <li key={place}>
             {quote && <blockquote dir="auto">{quote}</blockquote>}
             <p className="row-facts">
@@ -158,6 +158,7 @@ function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
                   {message !== null && `, turn ${message}`}
                 </Link>
               )}
+              {path && <File path={path} section={section} memory={turn_id} />}
               {at && <time dateTime={at}>{exactMoment(at)}</time>}
             </p>
           </li>
@@ -165,6 +166,13 @@ function Evidence({ cue: { evidence } }: { readonly cue: Cue }) {
       </ul>
     </section>
   );
+}
+
+/** A section of a document, which leads to its chunk. */
+function File(given: { readonly path: string; readonly section: string; readonly memory: string | null }) {
+  const { path, section, memory } = given;
+  const name = <OneLine text={section ? `${path}, ${section}` : path} />;
+  return memory === null ? name : <Link href={linkTo("/", { memory })}>{name}</Link>;
 }
 
 /** The actions and files that the cue is about. */
