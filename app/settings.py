@@ -76,6 +76,9 @@ class Settings:
     """Longest wait for one of its answers, in seconds."""
     compress_model: str = "qwen3:8b"
     """The model there; also read from COMPRESS_MODEL."""
+    tokenizer_folder: str = ""
+    """Folder of tokenizers, by which contexts for a named model are counted; if empty, `tokenizers` in the data
+    directory."""
     evaluator: str = "wiggum"
     """The evaluator's name, before each of its issues among the facts."""
     mask_secrets: bool = True

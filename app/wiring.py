@@ -4,20 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from app.context.contexts import Parts
 from app.db.database import Database
 from app.insight.map.worker import LayoutWorker
 from app.intake.reports.outcome import Intake
 from app.memories.write import RunTraces
 from app.models.chat import Chat, chat_from
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.models.tokens import Counting
 from app.runs import traces
 from app.runs.observations.request import Compressor
 from app.settings import Settings
 from app.workspaces.resolve import check_defaults
 from app.workspaces.workspace import Workspace
 
+TOKENIZERS = "tokenizers"
+"""Folder of the data directory for the tokenizers of models that read contexts."""
 LAYOUT_CACHE = "graph"
 """Folder of the data directory for the compiled code of the process that computes maps."""
 
@@ -47,6 +52,23 @@ class Services:
     revive: Callable[[], Awaitable[object]] | None = None
     """Starts the embedded Postgres again if it has died; None if another database is used."""
     run_traces: RunTraces = traces
+
+    @property
+    def counting(self) -> Counting:
+        """The token counters of named models."""
+        folder = self.settings.tokenizer_folder or self.settings.data_dir / TOKENIZERS
+        return Counting(Path(folder).expanduser(), self.counter, embedding_model=self.settings.embedding_model)
+
+    @property
+    def context_parts(self) -> Parts:
+        """The parts that making a context needs."""
+        return Parts(
+            database=self.database,
+            provider=self.provider,
+            counting=self.counting,
+            reranker=self.reranker,
+            mask=self.settings.mask_secrets,
+        )
 
     @property
     def compressor(self) -> Compressor:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import cases, cues, database, ingestion, learning, recalls, serving, sessions, tending, why
+from app.cli import cases, context, cues, database, ingestion, learning, recalls, serving, sessions, tending, why
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 for room in (serving, ingestion, sessions, recalls, cases, cues, why, tending, learning, database):
     app.registered_commands += room.commands.registered_commands
+app.add_typer(context.context_commands, name="context")
 app.add_typer(cues.cue_commands, name="cue")
 app.add_typer(tending.cues_commands, name="cues")
 

@@ -106,7 +106,7 @@ def markdown_of(blocks: Sequence[Block], role: Role = DEFAULT_ROLE) -> str:
 
 def part_line(title: str) -> str:
     """Returns the line above a part of a section."""
-    return f"**{_in_one_line(title)}**"
+    return f"**{in_one_line(title)}**"
 
 
 def facet_in(memory: Memory) -> str:
@@ -121,8 +121,8 @@ def heading(memory: Memory, remark: str = "") -> str:
     """
     date = None if memory.occurred_at is None else memory.occurred_at.date().isoformat()
     score = None if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    facts = [_in_one_line(part) for part in (source_name(memory), date, score, remark) if part]
-    title = _in_one_line(memory.title) or memory.kind.capitalize()
+    facts = [in_one_line(part) for part in (source_name(memory), date, score, remark) if part]
+    title = in_one_line(memory.title) or memory.kind.capitalize()
     return f"### {title}" + (f" ({' · '.join(facts)})" if facts else "")
 
 
@@ -134,10 +134,11 @@ def source_name(memory: Memory) -> str:
 def block_text(memory: Memory, cut: int | None, remark: str = "") -> str:
     """Returns a memory in its fence, with its text cut after `cut` characters. The same cut gives the same bytes."""
     top, body = heading(memory, remark), memory.body.strip()
-    return _fenced(top, body, fence_around(f"{top}\n{body}"), cut)
+    return fenced(top, body, fence_around(f"{top}\n{body}"), cut)
 
 
-def _fenced(top: str, body: str, fence: str, cut: int | None) -> str:
+def fenced(top: str, body: str, fence: str, cut: int | None = None) -> str:
+    """Returns a heading and a text in a fence, the text cut after `cut` characters."""
     shown = body if cut is None else f"{body[:cut]} {ELLIPSIS}"
     return f"{fence}\n{top}\n\n{shown}\n{fence}"
 
@@ -149,10 +150,10 @@ def _fitting(memory: Memory, remark: str, room: int, counter: TokenCounter) -> B
     begun = _begun(body, room, counter) if room >= 0 else ""
     cut = None
     if not body or begun is not None:
-        cut = _cut(begun or "", room, counter) if room >= LEAST_EXCERPT else 0
+        cut = cut_at(begun or "", room, counter) if room >= LEAST_EXCERPT else 0
     if cut == 0:
         return None
-    text = _fenced(top, body, fence, cut)
+    text = fenced(top, body, fence, cut)
     return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), remark=remark)
 
 
@@ -174,7 +175,7 @@ def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
     return None
 
 
-def _cut(body: str, room: int, counter: TokenCounter) -> int:
+def cut_at(body: str, room: int, counter: TokenCounter) -> int:
     """Returns the place to cut `body`: after a sentence, or after a word if no sentence fits; 0 if no word fits."""
     ends = [match.start() for match in SENTENCE_END.finditer(body)]
     room -= counter.count(ELLIPSIS)
@@ -196,7 +197,8 @@ def _longest(body: str, ends: Sequence[int], room: int, counter: TokenCounter) -
     return body[: ends[low - 1]].rstrip() if low else ""
 
 
-def _in_one_line(text: str) -> str:
+def in_one_line(text: str) -> str:
+    """Returns a text without line breaks."""
     return " ".join(text.split())
 
 

@@ -1,9 +1,9 @@
-"""The tables of sessions, of cues and of activations, with named constraints."""
+"""The tables of sessions, of cues, of activations and of contexts, with named constraints."""
 
 from collections.abc import Callable
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 from app.db.columns import (
     Id,
@@ -164,4 +164,28 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
             name="change",
         ),
         sa.CheckConstraint("state IN ('open', 'accepted', 'declined', 'undone')", name="state"),
+    )
+
+
+def add_context_tables(_table: Callable[..., None]) -> None:
+    """Adds the tables of contexts to the schema by its `_table`."""
+    # `document` is the whole answer; JSONB would sort the keys of the tools' schemas. `prefix` identifies the
+    # beginning that a prompt cache may reuse; the run's next context is compared with it.
+    _table(
+        "contexts",
+        *of_workspace(context_id=Id),
+        *optional(run_id=sa.Text, session=sa.Text, agent=sa.Text),
+        *required(model=sa.Text, format=sa.Text, budget=sa.Integer, tokens=sa.Integer, prefix=sa.Text, document=JSON),
+        *required(took_ms=sa.REAL),
+        *moments("created_at", now=True),
+        index("contexts_run_ix", "run_id", "context_id", where="run_id IS NOT NULL"),
+    )
+
+    _table(
+        "context_templates",
+        *of_workspace(name=sa.Text),
+        *required(content=sa.Text, label=sa.Text, mode=sa.Text, priority=sa.Text),
+        *moments("updated_at", now=True),
+        sa.CheckConstraint("mode IN ('hierarchical', 'constraint')", name="mode"),
+        sa.CheckConstraint("priority IN ('critical', 'high', 'medium', 'low')", name="priority"),
     )

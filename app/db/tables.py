@@ -26,7 +26,7 @@ from app.db.columns import (
     optional,
     required,
 )
-from app.db.cue_tables import add_cue_tables, add_session_tables
+from app.db.cue_tables import add_context_tables, add_cue_tables, add_session_tables
 
 metadata = sa.MetaData(
     naming_convention={
@@ -380,3 +380,4 @@ _table(
 )
 
 add_cue_tables(_table)
+add_context_tables(_table)

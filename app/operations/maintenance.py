@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from app.context import store as contexts
 from app.db.database import Database
 from app.db.session import Across
 from app.index import backfill as index
@@ -63,8 +64,12 @@ async def prepare_model(database: Database, provider: EmbeddingProvider) -> None
 
 
 async def empty_trash(across: Across, *, days: int) -> int:
-    """Destroys memories that were deleted longer ago than `days`, with their ratings; returns their number."""
+    """Destroys memories that were deleted longer ago than `days`, with their ratings; returns their number.
+
+    Contexts that are older go too: what shows a destroyed memory was made before it was deleted.
+    """
     async with across() as session:
         destroyed, blanked = await changes.destroy_expired_of_all(session, days=days)
         await feedback.forget_of_all(session, blanked)
+        await contexts.forget_old_of_all(session, days=days)
     return destroyed

@@ -121,6 +121,15 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/sessions"): lambda client, _: client.post("/api/sessions", json=SESSION),
     ("GET", "/api/sessions/{session_id}"): lambda client, _: client.get("/api/sessions/zebra-session"),
     ("DELETE", "/api/sessions/{session_id}"): lambda client, _: client.delete("/api/sessions/zebra-session"),
+    ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
+    ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),
+    ("GET", "/api/contexts/{context_id}"): lambda client, known: client.get(f"/api/contexts/{known['context_id']}"),
+    ("GET", "/api/contexts/{context_id}/diff/{other_id}"): lambda client, known: client.get(
+        f"/api/contexts/{known['context_id']}/diff/{known['context_id']}"
+    ),
+    ("GET", "/api/templates"): lambda client, _: client.get("/api/templates"),
+    ("PUT", "/api/templates/{name}"): lambda client, _: client.put("/api/templates/zoo", json={"content": "ours"}),
+    ("DELETE", "/api/templates/{name}"): lambda client, _: client.delete("/api/templates/zoo"),
     ("POST", "/api/activate"): lambda client, _: client.post("/api/activate", json={"plan": "feed the animal"}),
     ("POST", "/api/activations/{activation_id}/outcome"): lambda client, known: client.post(
         f"/api/activations/{known['activation_id']}/outcome", json={}
@@ -140,6 +149,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
 """Every route that touches a workspace, and how a stranger would ask it for another's."""
 
 WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")}
+WITHOUT_WORKSPACE |= {("POST", "/api/contexts:compile")}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
@@ -156,10 +166,13 @@ async def test_a_stranger_sees_nothing(
     await client.post("/api/sessions", json=SESSION)
     cue = (await client.post("/api/cues", json=CUE)).json()["id"]
     fired = (await client.post("/api/activate", json={"plan": "feed the zebra"})).json()
+    await client.put("/api/templates/zoo", json={"content": PRIVATE})
+    context = (await client.post("/api/contexts", json={"observation": "zebra protocol"})).json()
     if "{proposal_id}" in route[1]:
         ours["proposal_id"] = (await tended(client, services, COLUMN, AGAIN))["proposals"][0]["id"]
     ours |= {
         "cue_id": cue,
+        "context_id": context["id"],
         "activation_id": fired["activation_id"],
         "observation_id": observed.json()["observation_id"],
         "feedback_id": rated.json()["rating"]["feedback_id"],
@@ -175,7 +188,7 @@ async def test_a_stranger_sees_nothing(
         assert (answer.json()["changed"], len(answer.json()["missing"])) == ([], 1)
         return
     assert answer.status_code == 404 or not any(identity in answer.text for identity in known)
-    if route[0] == "GET" or route[1] in {"/api/search", "/api/history"}:
+    if route[0] == "GET" or route[1] in {"/api/search", "/api/history", "/api/contexts"}:
         assert answer.status_code == 404 or "zebra" not in answer.text.lower()
     elif route[1] == "/api/novelty":
         assert answer.json()["novelty"] == 1

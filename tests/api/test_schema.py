@@ -70,6 +70,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "/api/history": {"query": "producers"},
     "/api/cues": {"kind": "correction", "trigger": "naming producers", "lesson": TEXT},
     "/api/cues/{cue_id}": {},
+    "/api/contexts": {"observation": "producers"},
+    "/api/contexts:compile": {},
     "/api/search": {"query": "producers"},
 }
 """The fields that a request needs besides its number."""

@@ -94,6 +94,14 @@ FILL = {
     "activation_cues": (
         "(workspace_id, activation_id, rank, memory_id, score, explain) VALUES (%(w)s, %(a)s, 1, %(a)s, 1, '{}')"
     ),
+    "contexts": (
+        "(workspace_id, context_id, model, format, budget, tokens, prefix, document, took_ms)"
+        " VALUES (%(w)s, %(a)s, '', 'openai', 1, 1, '', '{}', 1)"
+    ),
+    "context_templates": (
+        "(workspace_id, name, content, label, mode, priority)"
+        " VALUES (%(w)s, 'n', 'text', '', 'hierarchical', 'critical')"
+    ),
     "cue_proposals": (
         "(workspace_id, proposal_id, change, key, cue_ids, relation, reason)"
         " VALUES (%(w)s, %(a)s, 'merge', 'k', '{}', '', '')"

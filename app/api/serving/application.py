@@ -15,6 +15,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from app.api.cases import CasesController
 from app.api.context import Call, Context, Metrics
+from app.api.contexts import ContextsController
 from app.api.cues import CuesController
 from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
@@ -47,6 +48,7 @@ ROUTES = (
     RunsController,
     CasesController,
     CuesController,
+    ContextsController,
     TendingController,
     why,
     FeedbackController,

@@ -80,9 +80,13 @@ def most_central(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
     """Chooses the `count` most central sentences of an output by their words, and keeps their order."""
     if len(sentences) <= count:
         return list(sentences)
+    return [sentences[place] for place in sorted(by_centrality(sentences)[:count])]
+
+
+def by_centrality(sentences: Sequence[Sentence]) -> list[int]:
+    """Returns the places of the sentences, the most central first by their words."""
     centrality = _word_centrality([sentence.text for sentence in sentences])
-    best = sorted(range(len(sentences)), key=lambda place: (-centrality[place], place))[:count]
-    return [sentences[place] for place in sorted(best)]
+    return sorted(range(len(sentences)), key=lambda place: (-centrality[place], place))
 
 
 def extracted_title(outcome: Outcome) -> str:

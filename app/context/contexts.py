@@ -1,0 +1,375 @@
+"""The verbs of contexts: made, compiled from a given representation, shown again, compared; and their templates."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial, reduce
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.context import store
+from app.context.compile import Compiled, Format, compiled, counted, counted_tool, overhead
+from app.context.compose import Difference, compose, compress, diff, entropy
+from app.context.representation import CUES, EMPTY, SEMANTIC, TEMPORAL, Budget, Cut, Representation, Section
+from app.context.request import LABEL_LIMIT, ContextRequest, budget_reasons, checked, part_reasons, without_secrets
+from app.context.sources import SECONDS, SOURCES, Hydrated, Hydration, Source, SourceTrace, hydrated
+from app.context.store import ContextSummary, Template
+from app.db.database import Database
+from app.errors import InvalidInput, NotFound, check
+from app.memories.browse import LARGEST_PAGE
+from app.memories.gate import BODY_LIMIT, NAME_LIMIT, unstorable
+from app.memories.memory import in_utc, new_id
+from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
+from app.models.tokens import Counting
+from app.retrieval.log import log
+from app.workspaces.resolve import made
+from app.workspaces.workspace import Workspace
+
+MOST_TEMPLATES = 500
+MASKED_AT_ONCE = 2_000
+"""Characters of a request whose secrets are masked on the event loop; a thread masks longer ones."""
+COMPILED_AT_ONCE = 50_000
+"""Characters of sections that are compiled on the event loop; a thread compiles more."""
+
+
+class Trace(Struct, frozen=True, kw_only=True):
+    """The making of a context."""
+
+    sources: tuple[SourceTrace, ...] = ()
+    counter: str
+    """The tokenizer by which tokens are counted."""
+    exact: bool
+    """False where tokens are estimated, because no tokenizer of the model is at hand."""
+    hydrate_ms: float = 0.0
+    compile_ms: float
+    took_ms: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A compiled context with everything that it was made of."""
+
+    context_id: UUID | None
+    """None for one that is not stored."""
+    model: str
+    representation: Representation
+    compiled: Compiled
+    entropy: float
+    """Entropy of the words of its sections, in bits a word."""
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts that making a context needs."""
+
+    database: Database
+    provider: EmbeddingProvider
+    counting: Counting
+    reranker: Reranker | None = None
+    mask: bool = True
+
+
+async def make_context(
+    parts: Parts,
+    *,
+    workspace: Workspace,
+    request: ContextRequest,
+    sources: Sequence[Source] = SOURCES,
+    seconds: float = SECONDS,
+) -> Context:
+    """Returns the context for a request, within its budget, and stores it.
+
+    Raises:
+        InvalidInput: the request is not valid, or its budget is less than what may not be cut.
+        DatabaseUnavailable: the database does not answer.
+    """
+    started = time.perf_counter()
+    request = await _plain(checked(request), mask=parts.mask)
+    counter = await parts.counting.of(request.model)
+    asked_at = request.state.now if request.state and request.state.now else datetime.now(UTC)
+    call = Hydration(
+        database=parts.database,
+        provider=parts.provider,
+        counter=counter,
+        workspace=workspace,
+        request=request,
+        now=in_utc(asked_at),
+        mask=parts.mask,
+        reranker=parts.reranker,
+    )
+    found = await hydrated(call, sources, seconds=seconds)
+    hydrate_ms = (time.perf_counter() - started) * 1_000
+    whole = _whole(request, [item for item, _ in found], counter)
+    whole = replace(whole, meta=replace(whole.meta, created_at=call.now))
+    compile_started = time.perf_counter()
+    fit = partial(_fitted_with_cues, whole, request.budget, request.form, counter)
+    representation, result, notes = await asyncio.to_thread(fit) if _is_long(whole) else fit()
+    now = time.perf_counter()
+    trace = Trace(
+        sources=tuple(item for _, item in found),
+        counter=counter.name,
+        exact=counter.exact,
+        hydrate_ms=round(hydrate_ms, 3),
+        compile_ms=round((now - compile_started) * 1_000, 3),
+        took_ms=round((now - started) * 1_000, 3),
+        notes=notes,
+    )
+    context = Context(
+        context_id=new_id(),
+        model=request.model,
+        representation=representation,
+        compiled=result,
+        entropy=entropy(representation),
+        trace=trace,
+    )
+    return await _stored(call, context, found)
+
+
+async def compile_given(
+    counting: Counting, *, representation: Representation, budget: Budget | None, model: str, form: Format
+) -> Context:
+    """Returns a representation that was made elsewhere compiled within a budget; nothing is stored.
+
+    Its tokens are counted anew. Without a budget nothing is cut.
+
+    Raises:
+        InvalidInput: a part or the budget is not valid, or the budget is less than what may not be cut.
+    """
+    budget = budget or representation.meta.budget
+    reasons: Iterator[str] = iter(() if budget is None else budget_reasons(budget))
+    check(list(islice((*reasons, *part_reasons(representation)), 1)))
+    counter = await counting.of(model)
+    started = time.perf_counter()
+
+    def work() -> tuple[Representation, Compiled]:
+        whole = _counted(representation, form, counter)
+        return _fitted(whole, budget, form, counter)
+
+    found, result = await asyncio.to_thread(work) if _is_long(representation) else work()
+    took = round((time.perf_counter() - started) * 1_000, 3)
+    trace = Trace(counter=counter.name, exact=counter.exact, compile_ms=took, took_ms=took)
+    return Context(
+        context_id=None,
+        model=model,
+        representation=found,
+        compiled=result,
+        entropy=entropy(found),
+        trace=trace,
+    )
+
+
+async def get_context(database: Database, *, workspace: Workspace, context_id: UUID) -> Context:
+    """Returns a context as it was made.
+
+    Raises:
+        NotFound: the workspace has no such context, or it is too old.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        document = await store.get(session, context_id)
+    if document is None:
+        raise NotFound(f"there is no context {context_id} in workspace {workspace.name}; old ones are removed")
+    return msgspec.json.decode(document, type=Context)
+
+
+async def diff_contexts(database: Database, *, workspace: Workspace, context_id: UUID, other_id: UUID) -> Difference:
+    """Returns the way from one context to another.
+
+    Raises:
+        NotFound: the workspace lacks one of them.
+    """
+    first = await get_context(database, workspace=workspace, context_id=context_id)
+    second = await get_context(database, workspace=workspace, context_id=other_id)
+    return diff(first.representation, second.representation)
+
+
+async def list_contexts(
+    database: Database,
+    *,
+    workspace: Workspace,
+    run_id: str | None = None,
+    session_id: str | None = None,
+    agent: str | None = None,
+    limit: int = 50,
+    before: UUID | None = None,
+) -> Sequence[ContextSummary]:
+    """Returns stored contexts, the latest first, after the one that `before` names.
+
+    Raises:
+        InvalidInput: the limit is out of range, or a text cannot be searched.
+    """
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
+    check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
+    async with database.session(workspace, transaction=False) as session:
+        return await store.page(session, asked, limit=limit)
+
+
+async def list_templates(database: Database, *, workspace: Workspace) -> Sequence[Template]:
+    """Returns the templates of a workspace, by name."""
+    async with database.session(workspace, transaction=False) as session:
+        return await store.templates(session)
+
+
+async def save_template(database: Database, *, workspace: Workspace, template: Template, mask: bool = True) -> Template:
+    """Stores a template, in place of the one of its name; secrets in it are masked unless `mask` is off.
+
+    Raises:
+        InvalidInput: a field cannot be taken, or the workspace has too many templates.
+    """
+    check(list(islice(_template_reasons(template), 1)))
+    stored = without_secrets(template) if mask else template
+    target = await made(database, workspace)
+    async with database.session(target) as session:
+        if await store.save_template(session, stored) >= MOST_TEMPLATES:
+            raise InvalidInput("name", f"a workspace has at most {MOST_TEMPLATES} templates")
+        return (await store.templates(session, [stored.name]))[0]
+
+
+async def remove_template(database: Database, *, workspace: Workspace, name: str) -> None:
+    """Removes a template.
+
+    Raises:
+        NotFound: the workspace has none of this name.
+    """
+    check(unstorable({"name": name}))
+    async with database.session(workspace) as session:
+        if not await store.remove_template(session, name):
+            raise NotFound(f"workspace {workspace.name} has no template called {name!r}")
+
+
+def _template_reasons(template: Template) -> Iterator[str]:
+    if not template.name.strip() or len(template.name) > NAME_LIMIT:
+        yield f"name: has 1 to {NAME_LIMIT} characters"
+    if not template.content.strip() or len(template.content) > BODY_LIMIT:
+        yield f"content: has 1 to {BODY_LIMIT:,} characters"
+    if len(template.label) > LABEL_LIMIT:
+        yield f"label: has more than {LABEL_LIMIT:,} characters"
+    yield from unstorable({"name": template.name, "content": template.content, "label": template.label})
+
+
+async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
+    """Returns a request without secrets: a context is stored as it is given."""
+    if not mask:
+        return request
+    if len(request.observation) + len(request.goal) > MASKED_AT_ONCE or request.sections:
+        return await asyncio.to_thread(without_secrets, request)
+    return without_secrets(request)
+
+
+def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
+    """Returns all that was given and hydrated, before anything is cut; each memory once."""
+    given = _counted(request.given(), request.form, counter)
+    turns = {memory_id for item in found for part in item.sections for memory_id in _turn(part)}
+    parts = [Representation(sections=tuple(_beside(turns, item.sections))) for item in found]
+    observed = Representation(sections=(counted(request.observed(), counter),))
+    whole = reduce(compose, [*parts[:1], given, *parts[1:], observed], EMPTY)
+    strategy = msgspec.to_builtins(request.strategy)
+    return replace(whole, meta=replace(whole.meta, budget=request.budget, strategy=strategy))
+
+
+def _turn(section: Section) -> Sequence[UUID]:
+    return section.provenance.memory_ids if section.source == TEMPORAL else ()
+
+
+def _beside(turns: set[UUID], sections: Sequence[Section]) -> Iterator[Section]:
+    """Yields the sections without related memories that are turns of the context anyway."""
+    yield from (
+        section for section in sections if section.source != SEMANTIC or turns.isdisjoint(section.provenance.memory_ids)
+    )
+
+
+def _counted(representation: Representation, form: Format, counter: TokenCounter) -> Representation:
+    return replace(
+        representation,
+        sections=tuple(counted(section, counter) for section in representation.sections),
+        tools=tuple(counted_tool(tool, form, counter) for tool in representation.tools),
+    )
+
+
+def _fitted_with_cues(
+    whole: Representation, budget: Budget, form: Format, counter: TokenCounter
+) -> tuple[Representation, Compiled, tuple[str, ...]]:
+    """Returns a context within its budget. Cues, which cannot be cut, are left out where there is no room for them."""
+    try:
+        return *_fitted(whole, budget, form, counter), ()
+    except InvalidInput:
+        without = tuple(section for section in whole.sections if section.source != CUES)
+        if len(without) == len(whole.sections):
+            raise
+    reason = "there is no room for the cues beside the parts that may not be cut"
+    cuts = tuple(
+        Cut(id=item.id, label=item.label, source=CUES, before=item.tokens, after=0, reason=reason)
+        for item in whole.sections
+        if item.source == CUES
+    )
+    left = replace(whole, sections=without, cuts=(*whole.cuts, *cuts))
+    return *_fitted(left, budget, form, counter), (reason,)
+
+
+def _fitted(
+    whole: Representation, budget: Budget | None, form: Format, counter: TokenCounter
+) -> tuple[Representation, Compiled]:
+    """Returns a representation whose compiled bytes have at most the budget's tokens, and these bytes.
+
+    Parts are counted one by one, and a tokenizer may join or divide differently where they meet: the bytes are counted
+    again, and where they are over, the parts get less room.
+    """
+    if budget is None:
+        return whole, compiled(whole, form, counter)
+    room = budget.usable - overhead(form)
+    while True:
+        fitting = compress(whole, room, counter, allocation=budget.allocation)
+        result = compiled(fitting, form, counter)
+        if result.tokens <= budget.usable:
+            return fitting, result
+        room -= result.tokens - budget.usable
+
+
+def _is_long(representation: Representation) -> bool:
+    return sum(len(section.content) for section in representation.sections) > COMPILED_AT_ONCE
+
+
+async def _stored(call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]) -> Context:
+    """Logs the recalls with the hits that the context shows, stores the context, and returns it.
+
+    If the disk is full, the context is answered and not stored, as recalls are.
+    """
+    kept, request = context.representation.sections, call.request
+    shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
+    prefix, traces = context.compiled.prefix.digest, list[SourceTrace]()
+    async with call.database.session(await made(call.database, call.workspace), transaction=False) as session:
+        for hydrated_by, trace in found:
+            recall_id = None
+            if hydrated_by.finding is not None:
+                hits = [hit for hit in hydrated_by.finding.hits if hit.memory.memory_id in shown]
+                tokens = sum(shown[hit.memory.memory_id] for hit in hits)
+                recall_id = (await log(session, hydrated_by.finding, hits=hits, tokens=tokens)).recall_id
+            traces.append(replace(trace, recall_id=recall_id))
+        before = await store.latest_prefix(session, request.run_id) if request.run_id else ""
+        context = _completed(context, traces, cache_hit=bool(prefix) and prefix == before)
+        values: dict[str, Any] = {name: getattr(request, name) for name in ("run_id", "agent", "model")}
+        values |= {"context_id": context.context_id, "session": request.session or None, "format": request.form}
+        values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens, "prefix": prefix}
+        values |= {"document": msgspec.json.encode(context).decode(), "took_ms": context.trace.took_ms}
+        await store.add(session, values)
+    return context
+
+
+def _completed(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool) -> Context:
+    meta = replace(context.representation.meta, cache_hit=cache_hit)
+    return dataclasses.replace(
+        context,
+        representation=replace(context.representation, meta=meta),
+        trace=replace(context.trace, sources=tuple(traces)),
+    )
