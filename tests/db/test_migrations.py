@@ -43,6 +43,14 @@ WITH asked AS (
 INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
 SELECT workspace_id, recall_id, 1, gen_random_uuid(), 1, '{}' FROM asked
 """
+CONTEXT = """
+INSERT INTO contexts (workspace_id, context_id, model, format, budget, tokens, prefix, document, took_ms)
+VALUES (%(workspace_id)s, gen_random_uuid(), '', 'openai', 9, 9, '', '{}', 1)
+"""
+TEMPLATE = """
+INSERT INTO context_templates (workspace_id, name, content, label, mode, priority)
+VALUES (%(workspace_id)s, 'analyst', 'You are an analyst.', '', 'hierarchical', 'critical')
+"""
 LEARNING = "0003"
 """The migration that makes runs, observations and ratings."""
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
@@ -86,7 +94,8 @@ async def use(url: str, counter: TokenCounter) -> None:
     (observed,) = await list_memories(**place, filters=Filters(kinds=("observation",)))
     await rate(**place, memory_id=observed.memory_id, rating=1, reviewer="ann")
     async with database.session(place["workspace"]) as session:
-        await session.execute(RECALL)
+        for statement in (RECALL, CONTEXT, TEMPLATE):
+            await session.execute(statement)
     await database.close()
 
 
