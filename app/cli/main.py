@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from app.cli import cases, context, cues, database, ingestion, learning, recalls, serving, sessions, tending, why
+from app.cli import (
+    agents,
+    cases,
+    context,
+    cues,
+    database,
+    ingestion,
+    learning,
+    recalls,
+    serving,
+    sessions,
+    tending,
+    why,
+)
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -20,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for room in (serving, ingestion, sessions, recalls, cases, cues, why, tending, learning, database):
+for room in (serving, ingestion, sessions, recalls, cases, cues, why, agents, tending, learning, database):
     app.registered_commands += room.commands.registered_commands
 app.add_typer(context.context_commands, name="context")
 app.add_typer(cues.cue_commands, name="cue")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TERMINATED = 128 + signal.SIGTERM
 
-QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "uvicorn.access")
+QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
 """Libraries of which only warnings and errors are logged."""
 
 WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext
+from typing import Any
 
 import structlog
 from litestar import Litestar
@@ -31,6 +32,7 @@ from app.api.tending import TendingController
 from app.api.why import why
 from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
+from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings
@@ -75,17 +77,19 @@ logger = structlog.get_logger()
 def create_app(settings: Settings, *, services: Services | None = None) -> Litestar:
     """Returns the application without its frame (`framed`). If no services are given, it opens its own."""
     context = Context(services=services, metrics=Metrics())
+    state = State({"context": context, "settings": settings})
+    agents = AgentMount(state, body_bytes=BODY_BYTES)
 
     @asynccontextmanager
     async def opened(_app: Litestar) -> AsyncIterator[None]:
         given = open_services(settings) if services is None else nullcontext(services)
-        async with given as context.services, _in_the_background(context):
+        async with given as context.services, in_the_background(context, agents.run()):
             yield
 
     return Litestar(
-        route_handlers=ROUTES,
+        route_handlers=[*ROUTES, agents.route()],
         dependencies={"call": Provide(Call, sync_to_thread=False)},
-        state=State({"context": context, "settings": settings}),
+        state=state,
         lifespan=[opened],
         exception_handlers={Exception: answered},
         openapi_config=OPENAPI,
@@ -95,14 +99,12 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 
 
 @asynccontextmanager
-async def _in_the_background(context: Context) -> AsyncIterator[None]:
-    """Loads the model, and follows the store to another model, while requests are answered."""
+async def in_the_background(context: Context, *others: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Loads the model, follows the store to another model, and does other work, while requests are answered."""
     services = context.opened
+    work = (load_model(context), follow_for_ever(services.provider, services.database), *others)
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(load_model(context)),
-            group.create_task(follow_for_ever(services.provider, services.database)),
-        ]
+        tasks = [group.create_task(one) for one in work]
         yield
         for task in tasks:
             task.cancel()

@@ -1,0 +1,101 @@
+"""`mcp`: the door for agents over standard input and output."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.running import WorkspaceOption, configure_log, run_until_told, with_services
+from app.errors import ConfigurationError
+from app.settings import Settings, from_environment
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from app.wiring import Services
+
+commands = typer.Typer()
+
+LINE_BYTES = 64_000_000
+"""The longest message: as long as the longest body of a request over HTTP."""
+UrlOption = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        help="Ask the service at this address, such as http://127.0.0.1:8000, with the key PRIORS_API_KEY; without it,"
+        " the database is opened here.",
+    ),
+]
+
+
+@commands.command()
+def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
+    """Serve agents over standard input and output, as MCP clients start it.
+
+    Changes: what the agents' calls ask for; a first call makes the embedded database.
+    """
+    if url:
+        settings = from_environment()
+        configure_log(settings, quiet=True)
+        run_until_told(_relay(url.rstrip("/"), settings, workspace))
+        return
+
+    async def work(services: "Services") -> None:
+        # Litestar, SQLAlchemy and the SDK: see `app.cli`.
+        from litestar.datastructures import State  # noqa: PLC0415
+
+        # The same.
+        from app.api.context import Call, Context, Metrics  # noqa: PLC0415
+        from app.api.serving.application import in_the_background  # noqa: PLC0415
+        from app.mcp.server import server_for  # noqa: PLC0415
+
+        context = Context(services=services, metrics=Metrics())
+        call = Call(State({"context": context, "settings": services.settings}), workspace)
+        async with in_the_background(context):
+            await _serve(server_for(lambda _: call))
+
+    with_services(work)
+
+
+async def _serve(server: "Server[Any]") -> None:
+    """Serves until standard input ends. Whatever else this process prints goes to standard error meanwhile."""
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - see `app.cli`
+
+    lines: Any = _lines()
+    async with stdio_server(stdin=lines) as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def _lines() -> AsyncIterator[str]:
+    """Yields the lines of standard input. The SDK's own thread that reads it could not be stopped by a signal."""
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async for line in reader:
+        yield line.decode(errors="replace")
+
+
+async def _relay(url: str, settings: Settings, workspace: str | None) -> None:
+    """Serves with the answers of the service at a URL.
+
+    Raises:
+        ConfigurationError: there is no service, or it refuses the key.
+    """
+    # httpx2 and the SDK: see `app.cli`.
+    import httpx2  # noqa: PLC0415
+    from mcp.client import Client  # noqa: PLC0415
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+    from app.mcp.relay import relay_of  # noqa: PLC0415 - the same
+
+    headers = {"x-workspace": workspace or settings.workspace}
+    if settings.api_key:
+        headers["authorization"] = f"Bearer {settings.api_key}"
+    async with httpx2.AsyncClient(headers=headers, timeout=settings.read_timeout) as http:
+        try:
+            (await http.get(f"{url}/api/status")).raise_for_status()
+        except httpx2.HTTPError as error:
+            raise ConfigurationError(f"the service at {url} cannot be asked: {error}") from error
+        async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
+            await _serve(relay_of(client))

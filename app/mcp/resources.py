@@ -1,0 +1,156 @@
+"""Memories and sessions as resources, and the prompts. A session is a list of turns; a turn's text is a memory's."""
+
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import UUID
+
+from mcp_types import Prompt, PromptArgument, PromptMessage, Resource, ResourceTemplate, TextContent
+
+from app.api.context import Call
+from app.context.history import history_with_cues
+from app.context.section import block_text
+from app.errors import InvalidInput
+from app.intake.sessions.browse import get_session, list_sessions
+from app.mcp.told import (
+    MEMORY,
+    SESSION,
+    fenced,
+    fenced_tokens,
+    memory_uri,
+    session_uri,
+    turn_line,
+    within,
+)
+from app.mcp.tools import readable
+from app.memories.browse import get_memory, list_memories
+from app.retrieval.recall import Query
+from app.text.pieces import FRAME
+
+MARKDOWN = "text/markdown"
+LISTED = 50
+"""Most memories, and most sessions, in the list of resources: the latest. The templates reach the others."""
+SESSION_TOKENS = 2_000
+"""Most tokens of a page of a session's turns."""
+PROMPT_TOKENS = 900
+"""Most tokens of the history and the lessons in a prompt."""
+START = "start_with_history"
+
+TEMPLATES = [
+    ResourceTemplate(
+        uri_template=f"{MEMORY}{{id}}",
+        name="memory",
+        title="A memory",
+        description="the whole text of a memory, by an id that an answer or a list names",
+        mime_type=MARKDOWN,
+    ),
+    ResourceTemplate(
+        uri_template=f"{SESSION}{{session}}{{?from}}",
+        name="session",
+        title="A session",
+        description="a session's turns from one on, one line each with the turn's id and its cost in tokens",
+        mime_type=MARKDOWN,
+    ),
+]
+PROMPTS = [
+    Prompt(
+        name=START,
+        title="Start with history",
+        description="A task with what earlier work found on it, and what was learnt about acts like it.",
+        arguments=[
+            PromptArgument(name="task", description="the task, in its own words", required=True),
+            PromptArgument(name="agent", description="your role, such as `researcher`"),
+        ],
+    )
+]
+
+
+async def listed(call: Call) -> list[Resource]:
+    """Returns the latest sessions and memories, each with its cost."""
+    tenant = await call.tenant()
+    sessions = await list_sessions(call.database, workspace=tenant, limit=LISTED)
+    memories = await list_memories(call.database, workspace=tenant, limit=LISTED)
+    return [
+        *(
+            Resource(
+                uri=session_uri(found.session_id),
+                name=found.title or found.session_id,
+                description=f"session of {found.turns} turns",
+                mime_type=MARKDOWN,
+            )
+            for found in sessions
+        ),
+        *(
+            Resource(
+                uri=memory_uri(found.memory_id),
+                name=found.title or found.kind,
+                description=f"{found.kind}, {found.tokens} tokens",
+                mime_type=MARKDOWN,
+            )
+            for found in memories
+            if not found.suspect
+        ),
+    ]
+
+
+async def read(call: Call, uri: str) -> str:
+    """Returns the Markdown of a resource.
+
+    Raises:
+        InvalidInput: no resource has such an address.
+        NotFound: the workspace has no such memory or session.
+    """
+    name = unquote(urlsplit(uri).path.removeprefix("/"))
+    if uri.startswith(MEMORY):
+        return await _memory(call, name)
+    if uri.startswith(SESSION):
+        return await _session(call, name, parse_qs(urlsplit(uri).query).get("from", ["0"])[0])
+    raise InvalidInput("uri", f"is none of this server's: they begin with {MEMORY} or {SESSION}")
+
+
+async def _memory(call: Call, name: str) -> str:
+    try:
+        memory_id = UUID(name)
+    except ValueError:
+        raise InvalidInput("uri", f"{name!r} is not the id of a memory") from None
+    found = await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
+    return f"{FRAME}\n\n{block_text(readable(found), None)}"
+
+
+async def _session(call: Call, name: str, given: str) -> str:
+    if not given.isdecimal():
+        raise InvalidInput("uri", f"`from` is the number of a turn, and not {given!r}")
+    start, counter = int(given), call.services.counter
+    found = await get_session(
+        call.database, workspace=await call.tenant(), session_id=name, masked=call.settings.mask_secrets
+    )
+    turns = [message for message in found.messages if message.ordinal >= start]
+    costs = counter.count_many([turn.text for turn in turns])
+    lines = [turn_line(turn, cost) for turn, cost in zip(turns, costs, strict=True)]
+    heading = f"# Session {' '.join(found.session.title.split())}"
+    kept = max(1, within(lines, SESSION_TOKENS - fenced_tokens(heading, counter), counter))
+    page = fenced(heading, lines[:kept])
+    if kept >= len(turns):
+        return page
+    return f"{page}\n\nThe next turns: {session_uri(name, turns[kept].ordinal)}"
+
+
+async def start_with_history(call: Call, task: str, agent: str) -> list[PromptMessage]:
+    """Returns a task below its history and the lessons that it fires.
+
+    Raises:
+        InvalidInput: the task is empty or too long.
+    """
+    services = call.services
+    found, activation = await history_with_cues(
+        services.database,
+        services.provider,
+        services.counter,
+        workspace=await call.tenant(),
+        query=Query(text=task, k=3, agent=agent or None, purpose="history"),
+        budget_tokens=PROMPT_TOKENS,
+        mask=services.settings.mask_secrets,
+        reranker=services.reranker,
+    )
+    call.metrics.note_recall(found.recall, "history")
+    parts = (found.markdown, activation.markdown, f"## Task\n\n{task}")
+    text = "\n\n".join(part.strip() for part in parts if part)
+    return [PromptMessage(role="user", content=TextContent(text=text))]
