@@ -2,28 +2,25 @@
 
 import argparse
 import asyncio
-import json
 import random
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from app.api.cues import CueInput
 from app.cues.activate import Activation, PlanAsked, activate
 from app.cues.cue import NewCue
-from app.cues.keep import MOST_AT_ONCE, add_cues
-from app.memories.remember import Door
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
+from benchmarks import matcher
 from benchmarks.figures import Figure, report
-from benchmarks.stage import SHARED_DATA, stage, workspace_of
+from benchmarks.plans import Labelled, filled, labelled, with_others
+from benchmarks.stage import SHARED_DATA, stage
 
 LABELLED = "cues-dev"
 BUDGET = 400
@@ -31,58 +28,6 @@ NOISE = 0.6
 """Length of the noise that is added to a real vector to make one of the many."""
 ASKED = 60
 """Plans that are timed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A plan, and the cue that applies to it or only looks as if it did."""
-
-    plan: str
-    group: str
-    fires: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """The lasting cues, the group of each, and the plans."""
-
-    cues: Sequence[NewCue]
-    groups: Sequence[str]
-    cases: Sequence[Case]
-
-
-def labelled(folder: Path) -> Labelled:
-    """Returns the labelled data; cues of one group teach the same lesson."""
-    rows = [json.loads(line) for line in (folder / "cues.jsonl").read_text().splitlines()]
-    groups = [row.get("group") or f"#{place}" for place, row in enumerate(rows)]
-    kept = [place for place, row in enumerate(rows) if row["type"] != "none" and row["scope"] != "task"]
-    cases = [json.loads(line) for line in (folder / "activation.jsonl").read_text().splitlines()]
-    return Labelled(
-        cues=[_cue(rows[place]) for place in kept],
-        groups=[groups[place] for place in kept],
-        cases=[
-            Case(plan=plan, group=groups[case["cue"]], fires=name == "fires")
-            for case in cases
-            for name in ("fires", "near_misses")
-            for plan in case[name]
-        ],
-    )
-
-
-def _cue(row: Mapping[str, Any]) -> NewCue:
-    evidence = [{"session": row["session"], "message": row["message"], "quote": row["quote"]}]
-    given = {name: row[name] for name in ("trigger", "lesson", "consequence", "scope")}
-    return msgspec.convert({"kind": row["type"], "evidence": evidence, **given}, CueInput).cue()
-
-
-async def filled(services: Services, name: str, cues: Sequence[NewCue]) -> tuple[Workspace, list[str]]:
-    """Stores cues in a workspace; returns it, and their ids."""
-    workspace = await workspace_of(services, name)
-    door = Door(services.database, services.counter, workspace, provider=services.provider)
-    ids: list[str] = []
-    for first in range(0, len(cues), MOST_AT_ONCE):
-        ids += map(str, (await add_cues(door, cues[first : first + MOST_AT_ONCE])).ids)
-    return workspace, ids
 
 
 async def asked(services: Services, workspace: Workspace, plan: str, budget: int = BUDGET) -> Activation:
@@ -203,9 +148,9 @@ def _made_up(cues: Sequence[NewCue], count: int) -> Iterator[NewCue]:
         yield NewCue(kind=cue.kind, trigger=trigger, lesson=cue.lesson, consequence=cue.consequence, quote=cue.quote)
 
 
-async def measured(folder: Path, budget: int, many: int) -> list[Figure]:
-    """Returns all figures."""
-    data = labelled(folder)
+async def measured(folder: Path, beside: Sequence[Path], budget: int, many: int) -> list[Figure]:
+    """Returns all figures of a set of plans."""
+    data = with_others(labelled(folder), [labelled(other) for other in beside])
     async with stage() as services:
         figures = await fired(services, data, budget)
         figures += await baselines(services.provider, data)
@@ -214,14 +159,34 @@ async def measured(folder: Path, budget: int, many: int) -> list[Figure]:
     return figures
 
 
+async def fitted(folders: Sequence[Path]) -> list[Figure]:
+    """Fits the weights of the matcher and writes them; returns the figures of sets that a fit has not seen."""
+    sets = {folder.name: labelled(folder) for folder in folders}
+    async with stage() as services:
+        features = await matcher.measured(services, sets)
+    figures = []
+    for name, item in features.items():
+        others = [other for known, other in features.items() if known != name]
+        hits, separated = matcher.judged(item, matcher.fitted(others or [item]))
+        figures.append(Figure(name=f"{name}, left out: right cue among the first {matcher.FIRST}", value=hits))
+        figures.append(Figure(name=f"{name}, left out: area under the curve of the score", value=separated))
+    matcher.written(matcher.fitted(list(features.values())), sets)
+    return figures
+
+
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measure, print and return the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=SHARED_DATA / LABELLED)
+    parser.add_argument("--data", type=Path, nargs="+", default=[SHARED_DATA / LABELLED])
+    parser.add_argument("--beside", type=Path, nargs="*", default=[], help="sets whose cues are stored as well")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--many", type=int, default=50_000, help="cues of the timed store; 0: it is left out")
+    parser.add_argument("--fit", action="store_true", help="fit the weights to the sets, and write them")
     options = parser.parse_args(arguments)
-    figures = asyncio.run(measured(options.data, options.budget, options.many))
+    if options.fit:
+        figures = asyncio.run(fitted(options.data))
+    else:
+        figures = asyncio.run(measured(options.data[0], options.beside, options.budget, options.many))
     report("activation", figures)
     return figures
 

@@ -41,8 +41,11 @@ SMALLEST_SHARE = 1e-6
 """Least confidence and consequence above 0: the database's 32 bits hold no number below 1e-45."""
 SEVERE = 0.75
 """Least consequence of a cue that is told with a checkpoint."""
-FORMS = ("trigger", "lesson", "quote")
-"""The texts of a cue that have vectors, in their order in the database."""
+FORMS = ("trigger", "together", "quote", "scene")
+"""The texts of a cue that have vectors, in their order in the database: its trigger, trigger and lesson, the words of
+the turn, and the turn with what the agent did before it; if that is not stored, the mean of the others."""
+TOGETHER = 1
+"""Place of trigger and lesson among them."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 

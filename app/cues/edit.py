@@ -46,7 +46,7 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
     new = _edited(before, changed)
     check(reasons(new))
     clean = masked_values(new) if door.mask else new
-    vectors = await embedded(door.provider, [clean])
+    vectors = await embedded(door, [clean])
     row = CueRow(
         memory_id=cue_id,
         cue=clean,

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
+import numpy as np
+
 from app.cues import store
 from app.cues.actions import ActionTypes
 from app.cues.conflicts import settle_conflicts
@@ -17,12 +19,13 @@ from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, told_apart
 from app.index.vectors import embedded_text
+from app.intake.sessions import store as sessions
 from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import screened
 from app.memories.memory import NewMemory, Rejection, Screened
 from app.memories.remember import Door
 from app.memories.write import write
-from app.models.protocols import EmbeddingProvider, Matrix
+from app.models.protocols import Matrix
 from app.safety.secrets import masked_values
 from app.workspaces import store as workspaces
 from app.workspaces.resolve import made
@@ -40,7 +43,7 @@ class Vectors(NamedTuple):
     model: str
     """Empty if there are none."""
     matrix: Matrix | None
-    """Shape (cues, FORMS, dimension); a cue without a quote has its lesson's vector there."""
+    """Shape (cues, FORMS, dimension)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
         raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
     checked = await asyncio.to_thread(_checked, door, cues)
     ready = [item for item in checked if isinstance(item, _Ready)]
-    vectors = await embedded(door.provider, [item.cue for item in ready])
+    vectors = await embedded(door, [item.cue for item in ready])
     types = await types_of(door.database, door.provider, workspace=door.workspace)
     named = await asyncio.to_thread(_typed, ready, vectors, types)
     door = door._replace(workspace=await made(door.database, door.workspace))
@@ -120,16 +123,37 @@ def memory_of(cue: NewCue) -> NewMemory:
     )
 
 
-async def embedded(provider: EmbeddingProvider | None, cues: Sequence[NewCue]) -> Vectors:
+async def embedded(door: Door, cues: Sequence[NewCue]) -> Vectors:
     """Returns the vectors of these cues' texts; none if the model gives none now."""
+    provider = door.provider
     if provider is None or not provider.enabled or not cues:
         return Vectors("", None)
-    texts = [getattr(cue, form) or cue.lesson for cue in cues for form in FORMS]
+    turns = [_turn(cue) for cue in cues]
+    async with door.database.session(door.workspace, transaction=False) as session:
+        stored = await sessions.scenes(session, {turn for turn in turns if turn is not None})
+    scenes = ["" if turn is None else stored.get(turn, "") for turn in turns]
+    texts = [text for cue, scene in zip(cues, scenes, strict=True) for text in _texts(cue, scene)]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     try:
-        rows = await provider.embed_documents(texts)
+        rows = await provider.embed_documents(list(places))
     except EmbeddingUnavailable:
         return Vectors("", None)
-    return Vectors(provider.model_id, rows.reshape(len(cues), len(FORMS), -1))
+    matrix = rows[[places[text] for text in texts]].reshape(len(cues), len(FORMS), -1)
+    bare = [place for place, scene in enumerate(scenes) if not scene]
+    others = matrix[bare, :-1].sum(axis=1)
+    matrix[bare, -1] = others / np.linalg.norm(others, axis=-1, keepdims=True)
+    return Vectors(provider.model_id, matrix)
+
+
+def _turn(cue: NewCue) -> tuple[str, int] | None:
+    """Returns the session and the ordinal of the first turn that is its evidence."""
+    turns = ((item.session, item.ordinal) for item in cue.evidence if item.session and item.ordinal is not None)
+    return next(turns, None)
+
+
+def _texts(cue: NewCue, scene: str) -> tuple[str, ...]:
+    """Returns the texts of FORMS; without a quote, the lesson stands for it."""
+    return cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.quote or cue.lesson, scene or cue.trigger
 
 
 def _typed(ready: Sequence[_Ready], vectors: Vectors, types: ActionTypes) -> list[_Ready]:

@@ -4,10 +4,12 @@ Rows are only appended: a changed cue gets a new row, and its earlier one is not
 somebody still matches with stays as it is while the next one is made.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -22,8 +24,6 @@ from app.models.protocols import Matrix, Vector
 Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.floating[Any]]
 Halves: TypeAlias = NDArray[np.float16]
-TRIGGER, LESSON, QUOTE, ACTS = 7.4, 1.3, 1.4, 1.5
-"""Weights of the cosines with trigger, lesson and quote, and of the likeness of the acts; see `match.py`."""
 SHARPNESS = 25.0
 """Factor by which a likeness to one act outweighs that to others."""
 OWN_MEAN_FROM = 50
@@ -60,6 +60,26 @@ class Known:
     """The moment until which it holds; infinite if it has no end."""
 
 
+class Learnt(NamedTuple):
+    """The weights of the matcher."""
+
+    meaning: float
+    """Of the mean cosine of a plan and the texts of a cue."""
+    acts: float
+    """Of the likeness of their acts."""
+    words: float
+    """Of the words that they share, in the score."""
+    middle: float
+    """The log-odds above which half of the right cues lie: their score is 0.5."""
+
+
+@cache
+def learnt() -> Learnt:
+    """Returns the fitted weights."""
+    stored = tomllib.loads(files("app.cues").joinpath("weights.toml").read_text(encoding="utf-8"))
+    return Learnt(**stored["weights"])
+
+
 class Batch(NamedTuple):
     """Cues as they are read from the store."""
 
@@ -67,7 +87,7 @@ class Batch(NamedTuple):
     embedded: Flags
     """The cues that have vectors of the served model."""
     vectors: Halves
-    """Trigger, lesson and quote of each cue; zeros for those that are not embedded."""
+    """The vectors of the FORMS of each cue; zeros for those that are not embedded."""
 
 
 def batch_of(items: Sequence[Known], vectors: Sequence[bytes | None], dimension: int) -> Batch:
@@ -146,8 +166,8 @@ class Scale:
         return np.concatenate([centred(vector, self.mean), self.acts.profile(vector[None])[0]])
 
     def combined(self, vectors: Halves, acts: Matrix) -> Matrix:
-        """Returns the weighted sum of the vectors of each cue, and its acts."""
-        texts = sum(weight * centred(vectors[:, at], self.mean) for at, weight in enumerate((TRIGGER, LESSON, QUOTE)))
+        """Returns the weighted mean of the vectors of each cue, and its acts."""
+        texts = learnt().meaning * centred(vectors, self.mean).mean(axis=1)
         return np.hstack([texts, acts]).astype(np.float32)
 
 
@@ -307,7 +327,7 @@ def _columns(scale: Scale | None, batch: Batch) -> tuple[Matrix, Matrix]:
     for first in range(0, len(found), ROWS_AT_ONCE):
         part = found[first : first + ROWS_AT_ONCE]
         vectors = batch.vectors[part]
-        profiles[part] = ACTS * scale.acts.profile(vectors[:, 0])
+        profiles[part] = learnt().acts * scale.acts.profile(vectors[:, 0])
         screen[part] = scale.screened(scale.combined(vectors, profiles[part]))
     return profiles, screen
 
@@ -321,7 +341,7 @@ def _scale(acts: Acts, batch: Batch) -> Scale:
     scale = Scale(acts=acts, mean=_mean(acts, vectors), axes=None)
     if len(batch.items) <= SCREENED_FROM or not len(found):
         return scale
-    rows = scale.combined(vectors, ACTS * acts.profile(vectors[:, 0]))
+    rows = scale.combined(vectors, learnt().acts * acts.profile(vectors[:, 0]))
     _, components = np.linalg.eigh(rows.T @ rows)
     return replace(scale, axes=np.ascontiguousarray(components[:, ::-1][:, :SCREENED]).astype(np.float32))
 

@@ -1,7 +1,7 @@
 """Finds the cues that a plan may trigger, by meaning, action types, files and words. Pure.
 
-A store of cues is one matrix: the weighted sum of the cosines of a plan and the texts of a cue is one product with it.
-The best are scored again with the words.
+A store of cues is one matrix: the mean of the cosines of a plan and the texts of a cue is one product with it. The
+weights are data, fitted by `python -m benchmarks.activation --fit`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,27 +12,19 @@ from uuid import UUID
 
 import numpy as np
 
-from app.cues.known import LESSON, QUOTE, TRIGGER, CueIndex, Flags, Halves, Numbers, centred, file_name
+from app.cues.cue import FORMS
+from app.cues.known import CueIndex, Flags, Halves, Numbers, centred, file_name, learnt
 from app.cues.vocabulary import Places, overlaps
 from app.models.protocols import Vector
 from app.text.words import content_words
 
-SAME_WORDS, LESSON_WORDS = -10.2, 2.9
-"""Weights of the words that a plan shares with the trigger and with the lesson. With those of the cosines (`known.py`)
-they were fitted to 160 plans and 160 near misses of 80 cues of one project, with each trigger as a plan of its own so
-that a plan in the trigger's own words fires too (docs/cues.md has the figures with whole lessons left out). Words
-shared with a trigger count against a cue that is no nearer in meaning for them: a near miss has the words, but not the
-act."""
 MOST_WORDS = 0.3
 """Share of words from which more of them change nothing."""
 OWN_WORDS, OWN_FROM = 20.0, 0.6
-"""Weight of words shared with the trigger beyond this share: such a plan is the trigger in its own words. If a
-plan has three quarters of a trigger's words, the right cue is first for 0.89 of the plans, and for 0.46 without this.
-The plans of the benchmark fire as before."""
+"""Weight of words shared with the trigger beyond this share: such a plan is the trigger in its own words, and its cue
+comes first. The plans of the benchmark fire as before."""
 FILES = 2.0
 """Added for a file that the plan names and the cue is about."""
-BIAS = -2.0
-"""The middle of the scale of relevance: half of the right cues of a plan lie above."""
 WORDS_ALONE, ACTS_ALONE = 12.0, 1.5
 """Weights of the words, and of an action type in common, of a cue without vectors; the words then count for it."""
 SHORTLIST = 300
@@ -54,9 +46,12 @@ class Match:
 
     cue_id: UUID
     relevance: float
-    """On the scale of a log-odds; BIAS is not subtracted."""
+    """The sum by which cues are ranked, on the scale of a log-odds."""
     parts: Mapping[str, float]
     """Contribution of each part to the relevance."""
+    same_words: float
+    """Contribution of the words in common to the score: they lower it, and do not change the rank. A near miss has
+    the words of a cue, but not its act."""
     vectors: Halves | None = field(repr=False)
 
 
@@ -66,6 +61,8 @@ class _Scored(NamedTuple):
     rows: Places
     names: Sequence[str]
     parts: Numbers
+    same_words: Numbers
+    """One for each row."""
 
 
 def matched(index: CueIndex, plan: Plan, *, moment: datetime, past: bool = False, most: int) -> list[Match]:
@@ -128,16 +125,13 @@ def _by_meaning(
     rows = _best(screened, np.arange(count), [place for place in of_file if allowed[place]], -np.inf)
     cosines = centred(index.vectors[rows], index.scale.mean) @ query[:width]
     same, in_lesson = (overlaps(words.part(rows), asked, index.weights) for words in (index.triggers, index.lessons))
-    shared = np.minimum(MOST_WORDS, same)
     parts = {
-        "trigger": TRIGGER * cosines[:, 0],
-        "lesson": LESSON * cosines[:, 1],
-        "quote": QUOTE * cosines[:, 2],
+        **{form: learnt().meaning / len(FORMS) * cosines[:, at] for at, form in enumerate(FORMS)},
         "acts": index.acts[rows] @ query[width:],
-        "same_words": SAME_WORDS * shared + OWN_WORDS * np.maximum(0.0, same - OWN_FROM),
-        "lesson_words": LESSON_WORDS * np.minimum(MOST_WORDS, in_lesson),
+        "own_words": OWN_WORDS * np.maximum(0.0, same - OWN_FROM),
     }
-    return _Scored(rows, list(parts), np.column_stack(list(parts.values())))
+    shared = np.minimum(MOST_WORDS, same) + np.minimum(MOST_WORDS, in_lesson)
+    return _Scored(rows, list(parts), np.column_stack(list(parts.values())), learnt().words * shared)
 
 
 def _by_words(
@@ -146,13 +140,13 @@ def _by_words(
     """Returns the cues without vectors that share words or an action type with a plan."""
     rows = np.flatnonzero(allowed)
     if not len(rows):
-        return _Scored(rows, (), np.zeros((0, 0)))
+        return _Scored(rows, (), np.zeros((0, 0)), np.zeros(0))
     same, in_lesson = (overlaps(words.part(rows), asked, index.weights) for words in (index.triggers, index.lessons))
     acts = set(index.types.names(plan.text, plan.vector))
     alike = np.array([not acts.isdisjoint(index.known[place].action_types) for place in rows.tolist()])
     parts = np.column_stack([WORDS_ALONE * np.minimum(MOST_WORDS, np.maximum(same, in_lesson)), ACTS_ALONE * alike])
     best = _best(parts.sum(axis=1), rows, list(of_file), 0.0)
-    return _Scored(rows[best], ("words", "acts"), parts[best])
+    return _Scored(rows[best], ("words", "acts"), parts[best], np.zeros(len(best)))
 
 
 def _matches(index: CueIndex, scored: _Scored, of_file: Mapping[int, str], most: int) -> list[Match]:
@@ -167,6 +161,12 @@ def _matches(index: CueIndex, scored: _Scored, of_file: Mapping[int, str], most:
             parts["file"] = FILES
         vectors = index.vectors[place] if index.embedded[place] else None
         found.append(
-            Match(cue_id=index.known[place].cue_id, relevance=float(relevance[at]), parts=parts, vectors=vectors)
+            Match(
+                cue_id=index.known[place].cue_id,
+                relevance=float(relevance[at]),
+                parts=parts,
+                same_words=float(scored.same_words[at]),
+                vectors=vectors,
+            )
         )
     return found

@@ -56,7 +56,7 @@ async def test_a_cue_fires_for_a_plan_in_other_words(client: httpx.AsyncClient) 
     assert "session-47" in first["reason"]
     assert first["checkpoint"].startswith("STOP and check first: Deprecate the column")
     assert first["checkpoint"] in found["markdown"]
-    assert {"trigger", "lesson", "quote", "acts", "same_words", "consequence", "recency"} <= first["explain"].keys()
+    assert {"trigger", "together", "quote", "acts", "same_words", "consequence", "recency"} <= first["explain"].keys()
     assert found["tokens"] <= 400
     assert "schema-change:column-removal" in found["action_types"]
 
@@ -314,3 +314,25 @@ async def test_a_cue_that_was_taken_away_disputes_nothing_and_was_never_held(cli
         assert "not settled" not in found["markdown"]
     merged = await client.post("/api/cues:merge", json={"ids": [old], "into": new})
     assert (merged.status_code, "restore it first" in merged.text) == (400, True)
+
+
+async def test_what_the_agent_did_before_a_cues_turn_is_matched(client: httpx.AsyncClient) -> None:
+    acted = "I will paint the garden fence with red enamel."
+    turns = [{"role": "assistant", "text": acted}, {"role": "user", "text": "Please sand it first."}]
+    sent = await client.post("/api/sessions", json={"id": "garden", "messages": turns})
+    assert sent.status_code < 300, sent.text
+    cue = {"kind": "correction", "trigger": "surface treatment", "lesson": "Sand it first."}
+    here = {**cue, "evidence": [{"session": "garden", "message": 1}]}
+    elsewhere = {**cue, "lesson": "Sand it before.", "evidence": [{"session": "unknown", "message": 1}]}
+    known, unknown = await stored(client, here, elsewhere)
+    found = await fired(client, acted)
+    scenes = {item["id"]: item["explain"]["scene"] for item in found["cues"]}
+    assert scenes[known] > scenes.get(unknown, 0) + 1
+
+
+async def test_shared_words_lower_the_score_and_not_the_rank(client: httpx.AsyncClient) -> None:
+    await stored(client, *OTHERS, *SAME_SUBJECT)
+    found = await fired(client, "database migration that removes the table of orders")
+    first = found["cues"][0]
+    assert first["lesson"] == "Rename the table first."
+    assert first["explain"]["same_words"] < 0

@@ -3,11 +3,12 @@ import { heading } from "../cues/asked";
 
 const LABELS: Readonly<Record<string, string>> = {
   trigger: "Meaning: trigger",
-  lesson: "Meaning: lesson",
-  quote: "Meaning: the turn's words",
+  together: "Meaning: trigger and lesson",
+  quote: "Meaning: the words quoted",
+  scene: "Meaning: the turn and what came before",
   acts: "Kind of action",
-  same_words: "Words of the trigger",
-  lesson_words: "Words of the lesson",
+  same_words: "Shared words (score only)",
+  own_words: "The trigger's own words",
   words: "Words",
   file: "File",
   two_dates: "Seen on two dates",
