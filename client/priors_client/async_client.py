@@ -1,0 +1,126 @@
+"""The asynchronous client. `client.py` is made from this file by `client/generate.py`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import httpx
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from priors_client.async_operations import AsyncOperations
+from priors_client.errors import ConnectionFailed, error_of
+from priors_client.models import MemoryInput, StoredView
+from priors_client.requests import Paging, Request, following, lines, pause_after, pause_without_answer
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+TIMEOUT_SECONDS = 30.0
+RETRIES = 3
+
+
+class AsyncClient(AsyncOperations):
+    """A client of one service and workspace, with a pool of connections. It may be shared by tasks."""
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str = "",
+        workspace: str = "",
+        timeout: float | httpx.Timeout = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`timeout` holds for each step of an attempt, in seconds; `retries` are the attempts after the first."""
+        headers = {name: value for name, value in {"X-Workspace": workspace}.items() if value}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        self._retries = retries
+
+    async def __aenter__(self) -> Self:
+        """Returns the client; the end of the block closes it."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the client."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def store_many(
+        self,
+        memories: Iterable[MemoryInput | Mapping[str, Any]],
+        *,
+        wait: Literal["embedded"] | UnsetType = UNSET,
+    ) -> StoredView:
+        """Stores many memories, which are read and sent as a stream. A stream that broke off is not sent again.
+
+        Raises:
+            ProblemError: the service refused all of them. `rejected` of the answer names single ones.
+            ConnectionFailed: no answer came; what was sent may have been stored.
+        """
+        request: Request[StoredView] = Request("POST", "/api/memories:bulk", StoredView, {"wait": wait})
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for piece in lines(memories):
+                yield piece
+
+        kind = {"Content-Type": "application/x-ndjson"}
+        try:
+            response = await self._http.post(request.path, params=request.parameters(), content=pieces(), headers=kind)
+        except httpx.TransportError as error:
+            raise ConnectionFailed(_said(self._http, error)) from error
+        return request.answer(response)
+
+    async def _send(self, request: Request[T]) -> T:
+        content, parameters = request.content(), request.parameters()
+        headers = dict(request.headers)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        attempt = 0
+        while True:
+            try:
+                response = await self._http.request(
+                    request.method, request.path, params=parameters, content=content, headers=headers
+                )
+            except httpx.TransportError as error:
+                pause = pause_without_answer(request, error, attempt)
+                if pause is None or attempt >= self._retries:
+                    raise ConnectionFailed(_said(self._http, error)) from error
+            else:
+                pause = pause_after(request, response, attempt)
+                if pause is None or attempt >= self._retries:
+                    return request.answer(response)
+            await asyncio.sleep(pause)
+            attempt += 1
+
+    async def _each(self, request: Request[Any], paging: Paging) -> AsyncIterator[Any]:
+        while True:
+            items, parameters = paging(request, await self._send(request))
+            for item in items:
+                yield item
+            if parameters is None:
+                return
+            request = following(request, parameters)
+
+    async def _lines(self, request: Request[Any]) -> AsyncIterator[Any]:
+        try:
+            async with self._http.stream(request.method, request.path, params=request.parameters()) as response:
+                if not response.is_success:
+                    raise error_of(response.status_code, await response.aread())
+                async for line in response.aiter_lines():
+                    yield msgspec.json.decode(line)
+        except httpx.TransportError as error:
+            raise ConnectionFailed(_said(self._http, error)) from error
+
+
+def _said(http: httpx.AsyncClient, error: httpx.TransportError) -> str:
+    return f"no answer came from {http.base_url}: {str(error) or type(error).__name__}"

@@ -1,0 +1,1277 @@
+"""The values that the service takes and gives. Made by `make panel-types` from the OpenAPI document: changes are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+
+class ActionTypeInput(Struct, frozen=True, kw_only=True):
+    examples: Sequence[str]
+
+
+class ActionTypeView(Struct, frozen=True, kw_only=True):
+    examples: list[str]
+    name: str
+
+
+class ActivateInput(Struct, frozen=True, kw_only=True):
+    action: str | UnsetType = UNSET
+    """In place of `plan`: one act."""
+    agent: str | None | UnsetType = UNSET
+    as_of: datetime | None | UnsetType = UNSET
+    """The moment whose cues are asked for."""
+    budget_tokens: int | UnsetType = UNSET
+    files: Sequence[str] | UnsetType = UNSET
+    """The files that it touches."""
+    plan: str | UnsetType = UNSET
+    run_id: str | None | UnsetType = UNSET
+    slots: Mapping[str, int] | UnsetType = UNSET
+    """Places of the budget that each kind has for its own, in place of {'correction': 2, 'negative_result': 1, 'decision': 1, 'preference': 1, 'procedure': 1, 'discovery': 1, 'precedent': 1}."""
+    trial: bool | UnsetType = UNSET
+    """A person's trial: it is not logged, and counts for no cue."""
+
+
+class ActivationView(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    activation_id: UUID | None
+    contradictions: list[ContradictionView]
+    cues: list[ToldCueView]
+    degraded: str
+    markdown: str
+    nearly: list[NearlyView]
+    tokens: int
+    took_ms: float
+
+
+class ArtifactView(Struct, frozen=True, kw_only=True):
+    actions: list[str]
+    id: UUID
+    messages: list[int]
+    path: str
+    symbol: str
+
+
+class BrokenView(Struct, frozen=True, kw_only=True):
+    memory_id: UUID
+    reason: str
+    """Withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text, source or date is another; filtered: this call's filters leave it out; budget: what this query found needs the room."""
+
+
+class CandidateView(Struct, frozen=True, kw_only=True):
+    comments: list[RatingView]
+    memory: MemoryView
+    reason: str
+
+
+class CaseIssueView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    mended_in: str
+    occurrences: list[Occurrence]
+    reopened_in: list[str]
+    severity: str
+    stated: bool
+    status: str
+    title: str
+    versions: list[str]
+
+
+class CaseSummaryView(Struct, frozen=True, kw_only=True):
+    case: str
+    judged_at: datetime | None
+    judgements: int
+    open_issues: int
+    recurring_issues: int
+    title: str
+    versions: int
+
+
+class CaseVersion(Struct, frozen=True, kw_only=True):
+    change: float | None
+    grade: str
+    judged_at: datetime | None
+    judges: int
+    mended: list[str]
+    opened: list[str]
+    passed: bool | None
+    recurring: list[str]
+    reopened: list[str]
+    score: float | None
+    sources: list[str]
+    summary: str
+    verdict: str
+    version: str
+
+
+class CaseView(Struct, frozen=True, kw_only=True):
+    case: str
+    issues: list[CaseIssueView]
+    title: str
+    versions: list[CaseVersion]
+
+
+class ChangedView(Struct, frozen=True, kw_only=True):
+    changed: list[UUID]
+    missing: list[UUID]
+
+
+class ClusterView(Struct, frozen=True, kw_only=True):
+    id: int
+    labels: list[LabelView]
+    size: int
+    terms: list[str]
+
+
+class ContradictionView(Struct, frozen=True, kw_only=True):
+    cue_id: UUID
+    rejected: str
+    statement: str
+
+
+class CueEdit(Struct, frozen=True, kw_only=True):
+    action_types: Sequence[str] | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET
+    """The cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)."""
+    details: Mapping[str, Any] | UnsetType = UNSET
+    files: Sequence[str] | UnsetType = UNSET
+    kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET
+    lesson: str | UnsetType = UNSET
+    quote: str | UnsetType = UNSET
+    scope: Literal['project', 'user'] | UnsetType = UNSET
+    trigger: str | UnsetType = UNSET
+    trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET
+    valid_from: datetime | UnsetType = UNSET
+    valid_until: datetime | None | UnsetType = UNSET
+
+
+class CueInput(Struct, frozen=True, kw_only=True):
+    action_types: Sequence[str] | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET
+    """The cost of the mistake: 0 to 1, or low (0.2), medium (0.5), high (0.8), severe (1)."""
+    details: Mapping[str, Any] | UnsetType = UNSET
+    """The further fields of the kind."""
+    evidence: Sequence[EvidenceInput | str] | EvidenceInput | str | UnsetType = UNSET
+    """Turns `{session, message, quote, at}`, or quotes."""
+    files: Sequence[str] | UnsetType = UNSET
+    kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']
+    language: str | None | UnsetType = UNSET
+    lesson: str
+    quote: str | UnsetType = UNSET
+    """The words of the turn that say so."""
+    scope: Literal['project', 'user'] | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    trigger: str
+    """The situation in which the lesson applies."""
+    trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET
+    """Who stands behind it; only a person's is told before an act."""
+    valid_from: datetime | None | UnsetType = UNSET
+    valid_until: datetime | None | UnsetType = UNSET
+
+
+class CuePage(Struct, frozen=True, kw_only=True):
+    cues: list[CueView]
+    next: str | None
+
+
+class CueView(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    confidence: float
+    consequence: float
+    created_at: datetime
+    details: dict[str, Any]
+    disputed_by: list[UUID]
+    evidence: list[EvidenceView]
+    files: list[str]
+    fired: int
+    heeded: int
+    id: UUID
+    ignored: int
+    kind: str
+    last_fired_at: datetime | None
+    lesson: str
+    origin: str
+    quality: int
+    quote: str
+    scope: str
+    seen_on: list[date]
+    state: str
+    superseded_by: UUID | None
+    suspect: bool
+    tags: list[str]
+    trigger: str
+    trust: str
+    updated_at: datetime
+    valid_from: datetime
+    valid_until: datetime | None
+
+
+class DecisionInput(Struct, frozen=True, kw_only=True):
+    accept: bool
+    artifact: str | UnsetType = UNSET
+    """The file that holds the convention that a cue becomes."""
+
+
+class DegradedView(Struct, frozen=True, kw_only=True):
+    arm: str
+    reason: str
+
+
+class EmbeddingInput(Struct, frozen=True, kw_only=True):
+    model: str
+    """As `GET /api/status` names the one that is served."""
+    vector: str | Sequence[float]
+    """Numbers, or 32-bit floats, little-endian, in base64."""
+
+
+class EvidenceInput(Struct, frozen=True, kw_only=True):
+    at: datetime | None | UnsetType = UNSET
+    message: int | None | UnsetType = UNSET
+    """The turn in it, from 0."""
+    quote: str | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    """The session's id."""
+
+
+class EvidenceView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    message: int | None
+    quote: str
+    session: str
+    source_id: UUID | None
+    turn_id: UUID | None
+
+
+class FacetView(Struct, frozen=True, kw_only=True):
+    count: int
+    value: str
+
+
+class FacetsView(Struct, frozen=True, kw_only=True):
+    kinds: list[FacetView]
+    tags: list[FacetView]
+    task_types: list[FacetView]
+    verdicts: list[FacetView]
+
+
+class FieldError(Struct, frozen=True, kw_only=True):
+    field: str
+    message: str
+
+
+class FileOutcomeView(Struct, frozen=True, kw_only=True):
+    chunks: int
+    left_out: int
+    path: str
+    quarantined: int
+    reason: str
+    skipped: list[str]
+    status: str
+    stored: int
+
+
+class FiltersInput(Struct, frozen=True, kw_only=True):
+    kinds: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET
+    max_quality: int | None | UnsetType = UNSET
+    """The ratings, applied in order and clamped each time."""
+    max_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    min_quality: int | None | UnsetType = UNSET
+    """The ratings, applied in order and clamped each time."""
+    min_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    since: datetime | None | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    """Glob of the source's path."""
+    tags: Sequence[str] | UnsetType = UNSET
+    task_types: Sequence[str] | UnsetType = UNSET
+    until: datetime | None | UnsetType = UNSET
+    verdicts: Sequence[str] | UnsetType = UNSET
+
+
+class GivenView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    explain: dict[str, float | HitLink | None]
+    given_at: datetime
+    id: UUID
+    query: str
+    rank: int
+    recall_id: UUID
+    score: float
+    title: str | None
+    used: bool
+
+
+class GraphView(Struct, frozen=True, kw_only=True):
+    clusters: list[ClusterView]
+    computed_at: datetime | None
+    fingerprint: str
+    mode: str
+    nodes: list[NodeView]
+    projected: int
+    reason: str
+
+
+class HealthView(Struct, frozen=True, kw_only=True):
+    status: str = 'ok'
+
+
+class HistoryInput(Struct, frozen=True, kw_only=True):
+    activate: bool | UnsetType = UNSET
+    """Add the section `## Before you act`: what was learnt about the query as a plan; one budget."""
+    agent: str | None | UnsetType = UNSET
+    budget_tokens: int | UnsetType = UNSET
+    filters: FiltersInput | None | UnsetType = UNSET
+    half_life_days: float | None | UnsetType = UNSET
+    """Days after which recency is half way to its floor; without it 365."""
+    k: int | UnsetType = UNSET
+    """Hits at most."""
+    language: str | None | UnsetType = UNSET
+    now: datetime | None | UnsetType = UNSET
+    """The moment that `last week` and ages refer to; without it the present."""
+    preset: str | UnsetType = UNSET
+    query: str
+    rerank: bool | None | UnsetType = UNSET
+    """True: the re-ranker reads the best hits once more; without it, where one is configured."""
+    run_id: str | None | UnsetType = UNSET
+    semantic_threshold: float | None | UnsetType = UNSET
+    """The least similarity by which a memory is a hit for its meaning; without it the preset's."""
+    stable: bool | UnsetType = UNSET
+    """Continue the run's previous stable section: what it showed keeps its place and bytes as long as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs run_id."""
+    trial: bool | UnsetType = UNSET
+    """A person tries out what an agent would get: logged with the purpose `trial`."""
+    weights: WeightsInput | None | UnsetType = UNSET
+
+
+class HistoryView(Struct, frozen=True, kw_only=True):
+    activation: ActivationView | UnsetType = UNSET
+    broken: BrokenView | None | UnsetType = UNSET
+    degraded: list[DegradedView]
+    hits: list[HitView]
+    kept: list[UUID] | UnsetType = UNSET
+    """Memories whose blocks stand where the previous section had them, in that order, whether or not this query found them; the hits that are not among them follow."""
+    markdown: str
+    mode: str
+    needed_tokens: int | None
+    """The budget from which the best hit fits, where this one was too small for any; else null."""
+    recall_id: UUID
+    reused_share: float | UnsetType = UNSET
+    """Reused_tokens ÷ tokens; 0 for a run's first call."""
+    reused_tokens: int | UnsetType = UNSET
+    """Tokens that the run's previous stable section began with, byte for byte."""
+    tokens: int
+    took_ms: float
+
+
+class HitLink(Struct, frozen=True, kw_only=True):
+    direction: str
+    memory_id: UUID
+    relation: str
+    title: str = ''
+
+
+class HitView(Struct, frozen=True, kw_only=True):
+    around: list[MemoryView] | UnsetType = UNSET
+    body: str
+    explain: dict[str, float | HitLink | None]
+    final_score: float | None
+    id: UUID
+    kind: str
+    mended: list[MendedIssue]
+    metadata: dict[str, Any]
+    occurred_at: datetime | None
+    ordinal: int | None
+    quality: int
+    score: float
+    source: SourceView | None
+    suspect: bool
+    tags: list[str]
+    title: str
+
+
+class Ids(Struct, frozen=True, kw_only=True):
+    ids: Sequence[UUID]
+
+
+class IngestionView(Struct, frozen=True, kw_only=True):
+    counts: dict[str, int]
+    degraded: str
+    files: list[FileOutcomeView]
+    finished_at: datetime
+    id: UUID
+    seconds: float
+
+
+class KeptView(Struct, frozen=True, kw_only=True):
+    id: UUID | None
+    ids: list[UUID | None]
+    known: int
+    rejected: list[RejectedCue]
+    stored: int
+
+
+class LabelView(Struct, frozen=True, kw_only=True):
+    size: int
+    terms: list[str]
+    x: float
+    y: float
+
+
+class LatencyView(Struct, frozen=True, kw_only=True):
+    hybrid: float
+    p50: float
+    p95: float
+    p99: float
+    purpose: str
+    recalls: int
+
+
+class LinkDeletion(Struct, frozen=True, kw_only=True):
+    from_id: UUID
+    relation: Literal['derived_from', 'supersedes', 'mentions', 'same_entity', 'similar', 'same_task']
+    to_id: UUID
+
+
+class LinkInput(Struct, frozen=True, kw_only=True):
+    from_id: UUID
+    """The memory that is derived from the other, or supersedes it."""
+    relation: str
+    """The others are found."""
+    to_id: UUID
+    weight: float | UnsetType = UNSET
+
+
+class LinkedView(Struct, frozen=True, kw_only=True):
+    direction: str
+    kind: str
+    memory_id: UUID
+    relation: str
+    title: str
+    weight: float
+
+
+class LinksGivenView(Struct, frozen=True, kw_only=True):
+    created: int
+    unchanged: int
+    updated: int
+
+
+class LinksInput(Struct, frozen=True, kw_only=True):
+    links: Sequence[LinkInput]
+
+
+class LinksView(Struct, frozen=True, kw_only=True):
+    links: list[LinkedView]
+
+
+class LoggedActivationView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    created_at: datetime
+    id: UUID
+    outcomes: dict[str, str | None]
+    plan: str
+    run_id: str | None
+    settled_at: datetime | None
+
+
+class LoggedHitView(Struct, frozen=True, kw_only=True):
+    explain: dict[str, float | HitLink | None]
+    id: UUID
+    rank: int
+    score: float
+    title: str
+
+
+class MemoryInput(Struct, frozen=True, kw_only=True):
+    body: str | UnsetType = UNSET
+    """Stands above an observation's facts; empty: its narrative."""
+    embedding: EmbeddingInput | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    kind: Literal['observation', 'chunk', 'message', 'cue', 'note']
+    language: str | None | UnsetType = UNSET
+    metadata: Mapping[str, Any] | UnsetType = UNSET
+    observation: ObservationInput | None | UnsetType = UNSET
+    occurred_at: datetime | None | UnsetType = UNSET
+    ordinal: int | None | UnsetType = UNSET
+    run_id: str | None | UnsetType = UNSET
+    source: SourceInput | None | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+
+
+class MemoryPage(Struct, frozen=True, kw_only=True):
+    memories: list[MemoryView]
+    next: str | None
+    total: int | None
+
+
+class MemoryUsesView(Struct, frozen=True, kw_only=True):
+    given_to: list[UseView]
+    id: UUID
+    made_by: str | None
+    made_by_stored: bool
+    said_by: list[TellerView]
+    uses: int
+
+
+class MemoryView(Struct, frozen=True, kw_only=True):
+    body: str
+    created_at: datetime
+    final_score: float | None
+    findings: list[dict[str, Any]] | None
+    id: UUID
+    kind: str
+    language: str
+    metadata: dict[str, Any]
+    observation: ObservationView | None
+    occurred_at: datetime | None
+    ordinal: int | None
+    quality: int
+    retired_as: str | None
+    run_id: str | None
+    source: SourceView | None
+    suspect: bool
+    tags: list[str]
+    title: str
+    tokens: int
+    uses: int
+    valid_until: datetime | None
+
+
+class MendedIssue(Struct, frozen=True, kw_only=True):
+    title: str
+    version: str
+
+
+class MergeInput(Struct, frozen=True, kw_only=True):
+    ids: Sequence[UUID]
+    into: UUID
+
+
+class MessageInput(Struct, frozen=True, kw_only=True):
+    at: datetime | None | UnsetType = UNSET
+    role: Literal['user', 'assistant', 'tool', 'system']
+    text: str
+    tools: Sequence[ToolInput] | UnsetType = UNSET
+
+
+class MessageView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    id: UUID
+    ordinal: int
+    quality: int
+    role: str
+    suspect: bool
+    tags: list[str]
+    text: str
+    tools: list[ToolView]
+
+
+class NearestView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    similarity: float
+    title: str
+
+
+class NearlyView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    kind: str
+    lesson: str
+    reason: str
+    score: float
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    cluster: int
+    created_at: datetime
+    final_score: float | None
+    fitted: bool
+    id: UUID
+    kind: str
+    occurred_at: datetime | None
+    quality: int
+    run_id: str | None
+    tags: list[str]
+    task_type: str
+    title: str
+    x: float
+    y: float
+
+
+class NoveltyInput(Struct, frozen=True, kw_only=True):
+    known: Sequence[str] | UnsetType = UNSET
+    """Texts of this run so far, which are not stored."""
+    results: Sequence[str]
+    task: str | UnsetType = UNSET
+    """The task of the texts; its words, numbers and names are known, and count neither for a text nor against it."""
+
+
+class NoveltyView(Struct, frozen=True, kw_only=True):
+    degraded: str
+    novelty: float
+    path: str
+    results: list[ResultNoveltyView]
+
+
+class ObservationInput(Struct, frozen=True, kw_only=True):
+    facts: Sequence[str] | UnsetType = UNSET
+    narrative: str | UnsetType = UNSET
+    output_path: str | None | UnsetType = UNSET
+    queries: Sequence[str] | UnsetType = UNSET
+    task: str | UnsetType = UNSET
+    task_type: str | UnsetType = UNSET
+    verdict: str | UnsetType = UNSET
+
+
+class ObservationState(Struct, frozen=True, kw_only=True):
+    memory_id: UUID | None
+    observation_id: UUID
+    outcome: str | None
+    reason: str
+
+
+class ObservationView(Struct, frozen=True, kw_only=True):
+    compressor: str
+    facts: list[str]
+    model: str | None
+    narrative: str
+    output_path: str | None
+    superseded_by: UUID | None
+    task: str
+    task_type: str
+    verdict: str
+
+
+class Occurrence(Struct, frozen=True, kw_only=True):
+    detail: str
+    judgement_id: UUID
+    place: int
+    severity: str
+    status: str
+    title: str
+    version: str
+
+
+class OutcomeView(Struct, frozen=True, kw_only=True):
+    chunks: int
+    left_out: int
+    path: str
+    quarantined: int
+    skipped: list[str]
+    status: str
+    stored: int
+    tokens: int
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    facets: list[str] | UnsetType = UNSET
+    leads: bool = False
+    title: str
+    weight: float = 0.5
+    words: list[str] | UnsetType = UNSET
+
+
+class PartInput(Struct, frozen=True, kw_only=True):
+    facets: Sequence[str] | UnsetType = UNSET
+    leads: bool | UnsetType = UNSET
+    title: str
+    """The line above it in the section."""
+    weight: float | UnsetType = UNSET
+    words: Sequence[str] | UnsetType = UNSET
+
+
+class ProbeReportView(Struct, frozen=True, kw_only=True):
+    cues: int
+    precision: float | None
+    recall: float | None
+    stale: int
+    weak: list[ProbedCueView]
+
+
+class ProbedCueView(Struct, frozen=True, kw_only=True):
+    advice: str
+    false: int
+    fired: int
+    id: UUID
+    missed: list[str]
+    neighbours: int
+    plans: int
+    trigger: str
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    detail: str
+    errors: list[FieldError] | UnsetType = UNSET
+    findings: list[dict[str, Any]] | UnsetType = UNSET
+    instance: str
+    reason: str = ''
+    request_id: str = ''
+    status: int
+    title: str
+    type: str = 'about:blank'
+
+
+class ProposalView(Struct, frozen=True, kw_only=True):
+    change: str
+    created_at: datetime
+    cue_ids: list[UUID]
+    decided_at: datetime | None
+    id: UUID
+    reason: str
+    relation: str
+    state: str
+    target_id: UUID | None
+
+
+class RatedView(Struct, frozen=True, kw_only=True):
+    quality: int
+    rating: RatingView
+    replaced: RatingView | None
+
+
+class RatingInput(Struct, frozen=True, kw_only=True):
+    comment: str | UnsetType = UNSET
+    rating: Literal[1, -1]
+    reviewer: str | None | UnsetType = UNSET
+    """Has one rating of each memory: another takes its place."""
+    run_id: str | None | UnsetType = UNSET
+
+
+class RatingView(Struct, frozen=True, kw_only=True):
+    comment: str
+    created_at: datetime
+    feedback_id: UUID
+    memory_id: UUID
+    rating: int
+    reviewer: str | None
+    run_id: str | None
+    undone_at: datetime | None
+
+
+class ReadyView(Struct, frozen=True, kw_only=True):
+    database: bool
+    head: str
+    migrations: str | None
+    model: bool
+    pending_links: int
+    ready: bool
+    reasons: list[str]
+    waiting: int
+
+
+class RecallDayView(Struct, frozen=True, kw_only=True):
+    day: date
+    degraded: int
+    empty: int
+    p95_ms: float | None
+    recalls: int
+
+
+class RecallSummaryView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    created_at: datetime
+    degraded: list[DegradedView]
+    hits: int
+    mode: str
+    purpose: str
+    query: str
+    recall_id: UUID
+    run_id: str | None
+    tokens: int | None
+    took_ms: float
+
+
+class RecallView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    created_at: datetime
+    degraded: list[DegradedView]
+    hits: list[LoggedHitView]
+    mode: str
+    parameters: dict[str, Any]
+    purpose: str
+    query: str
+    recall_id: UUID
+    run_id: str | None
+    tokens: int | None
+    took_ms: float
+
+
+class RejectedCue(Struct, frozen=True, kw_only=True):
+    code: str
+    details: list[dict[str, Any]]
+    index: int
+    reason: str
+
+
+class RejectedLine(Struct, frozen=True, kw_only=True):
+    code: str = 'invalid'
+    line: int
+    reason: str
+
+
+class ReportInput(Struct, frozen=True, kw_only=True):
+    content: str
+    language: str | None | UnsetType = UNSET
+    path: str
+    """A relative path to .md or .json."""
+
+
+class ResultNoveltyView(Struct, frozen=True, kw_only=True):
+    compared: int
+    nearest: list[NearestView]
+    novelty: float
+    passages: int
+
+
+class ReviewCountsView(Struct, frozen=True, kw_only=True):
+    deleted: int
+    prune_candidates: int
+    quarantined: int
+    superseded: int
+    suspect: int
+
+
+class RoleInput(Struct, frozen=True, kw_only=True):
+    parts: Sequence[PartInput]
+
+
+class RoleView(Struct, frozen=True, kw_only=True):
+    name: str
+    own: bool
+    parts: list[Part]
+
+
+class RunChange(Struct, frozen=True, kw_only=True):
+    agent: str | None | UnsetType = UNSET
+    bytes: int | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    finished_at: datetime | None | UnsetType = UNSET
+    issues: Sequence[str] | None | UnsetType = UNSET
+    lines: int | None | UnsetType = UNSET
+    metadata: Mapping[str, Any] | None | UnsetType = UNSET
+    output: str | None | UnsetType = UNSET
+    output_path: str | None | UnsetType = UNSET
+    queries: Sequence[str] | None | UnsetType = UNSET
+    remember: bool | UnsetType = UNSET
+    round_scores: Sequence[float] | None | UnsetType = UNSET
+    stages: Mapping[str, Any] | None | UnsetType = UNSET
+    started_at: datetime | None | UnsetType = UNSET
+    task: str | None | UnsetType = UNSET
+    task_type: str | None | UnsetType = UNSET
+    verdict: str | None | UnsetType = UNSET
+
+
+class RunInput(Struct, frozen=True, kw_only=True):
+    agent: str | None | UnsetType = UNSET
+    bytes: int | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    finished_at: datetime | None | UnsetType = UNSET
+    issues: Sequence[str] | None | UnsetType = UNSET
+    lines: int | None | UnsetType = UNSET
+    metadata: Mapping[str, Any] | None | UnsetType = UNSET
+    output: str | None | UnsetType = UNSET
+    output_path: str | None | UnsetType = UNSET
+    queries: Sequence[str] | None | UnsetType = UNSET
+    remember: bool | UnsetType = UNSET
+    round_scores: Sequence[float] | None | UnsetType = UNSET
+    run_id: str
+    """The pipeline's own."""
+    stages: Mapping[str, Any] | None | UnsetType = UNSET
+    started_at: datetime | None | UnsetType = UNSET
+    task: str | None | UnsetType = UNSET
+    task_type: str | None | UnsetType = UNSET
+    verdict: str | None | UnsetType = UNSET
+
+
+class RunPage(Struct, frozen=True, kw_only=True):
+    next: str | None
+    runs: list[RunSummary]
+
+
+class RunPointView(Struct, frozen=True, kw_only=True):
+    final_score: float
+    happened_at: datetime
+    run_id: str
+    task_type: str
+    verdict: str
+
+
+class RunStoryView(Struct, frozen=True, kw_only=True):
+    given: list[GivenView]
+    observation: ObservationState | None
+    observations: list[MemoryView]
+    run: RunView | None
+    run_id: str
+    stored: bool
+
+
+class RunSummary(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    cost: float | None
+    created_at: datetime
+    final_score: float | None
+    finished_at: datetime | None
+    issues: list[str]
+    round_scores: list[float]
+    run_id: str
+    started_at: datetime | None
+    task: str
+    task_type: str
+    tokens: int | None
+    verdict: str
+
+
+class RunView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    bytes: int | None
+    cost: float | None
+    created_at: datetime
+    final_score: float | None
+    finished_at: datetime | None
+    issues: list[str]
+    lines: int | None
+    metadata: dict[str, Any]
+    output: str | None
+    output_path: str | None
+    queries: list[str]
+    round_scores: list[float]
+    run_id: str
+    stages: dict[str, Any]
+    started_at: datetime | None
+    task: str
+    task_type: str
+    tokens: int | None
+    updated_at: datetime
+    verdict: str
+
+
+class SavedRunView(Struct, frozen=True, kw_only=True):
+    observation: ObservationState | UnsetType = UNSET
+    run: RunView
+
+
+class SearchInput(Struct, frozen=True, kw_only=True):
+    agent: str | None | UnsetType = UNSET
+    around: int | UnsetType = UNSET
+    """Show the memories up to so many places before and after each hit."""
+    filters: FiltersInput | None | UnsetType = UNSET
+    half_life_days: float | None | UnsetType = UNSET
+    """Days after which recency is half way to its floor; without it 365."""
+    k: int | UnsetType = UNSET
+    """Hits at most."""
+    language: str | None | UnsetType = UNSET
+    now: datetime | None | UnsetType = UNSET
+    """The moment that `last week` and ages refer to; without it the present."""
+    preset: str | UnsetType = UNSET
+    query: str
+    rerank: bool | None | UnsetType = UNSET
+    """True: the re-ranker reads the best hits once more; without it, where one is configured."""
+    run_id: str | None | UnsetType = UNSET
+    semantic_threshold: float | None | UnsetType = UNSET
+    """The least similarity by which a memory is a hit for its meaning; without it the preset's."""
+    trial: bool | UnsetType = UNSET
+    """A person tries out what an agent would get: logged with the purpose `trial`."""
+    weights: WeightsInput | None | UnsetType = UNSET
+
+
+class SearchView(Struct, frozen=True, kw_only=True):
+    degraded: list[DegradedView]
+    hits: list[HitView]
+    mode: str
+    recall_id: UUID
+    took_ms: float
+
+
+class SessionCueView(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    confidence: float
+    consequence: float
+    created_at: datetime
+    details: dict[str, Any]
+    disputed_by: list[UUID]
+    evidence: list[EvidenceView]
+    files: list[str]
+    fired: int
+    heeded: int
+    id: UUID
+    ignored: int
+    kind: str
+    last_fired_at: datetime | None
+    lesson: str
+    message: int | None
+    origin: str
+    quality: int
+    quote: str
+    scope: str
+    seen_on: list[date]
+    state: str
+    superseded_by: UUID | None
+    suspect: bool
+    tags: list[str]
+    trigger: str
+    trust: str
+    updated_at: datetime
+    valid_from: datetime
+    valid_until: datetime | None
+
+
+class SessionDetailView(Struct, frozen=True, kw_only=True):
+    artifacts: list[ArtifactView]
+    created_at: datetime
+    cues: list[SessionCueView]
+    ended_at: datetime | None
+    format: str
+    id: str
+    messages: list[MessageView]
+    path: str
+    source_id: UUID
+    started_at: datetime | None
+    title: str
+    turns: int
+    updated_at: datetime
+
+
+class SessionInput(Struct, frozen=True, kw_only=True):
+    folder: str | UnsetType = UNSET
+    """In which it worked; artifacts are named relative to it."""
+    id: str
+    language: str | None | UnsetType = UNSET
+    messages: Sequence[MessageInput]
+    started_at: datetime | None | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    """Without it, what the user said first."""
+
+
+class SessionPage(Struct, frozen=True, kw_only=True):
+    next: str | None
+    sessions: list[SessionView]
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    ended_at: datetime | None
+    format: str
+    id: str
+    path: str
+    source_id: UUID
+    started_at: datetime | None
+    title: str
+    turns: int
+    updated_at: datetime
+
+
+class SourceDetail(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    id: UUID
+    kind: str
+    memories: int
+    retired_at: datetime | None
+    title: str
+    updated_at: datetime
+    uri: str
+
+
+class SourceInput(Struct, frozen=True, kw_only=True):
+    kind: Literal['report', 'session', 'run', 'other']
+    title: str | UnsetType = UNSET
+    uri: str
+
+
+class SourcePage(Struct, frozen=True, kw_only=True):
+    next: str | None
+    sources: list[SourceDetail]
+
+
+class SourceView(Struct, frozen=True, kw_only=True):
+    id: UUID
+    kind: str
+    title: str
+    uri: str
+
+
+class StatusView(Struct, frozen=True, kw_only=True):
+    database_bytes: int
+    evaluator: str
+    language: str | None
+    latencies: list[LatencyView]
+    live: int
+    maps: str
+    mode: str
+    model: str
+    pending_links: int
+    pgvector: str
+    postgres: str
+    reasons: list[str]
+    recalls: int
+    refused: dict[str, int]
+    retired: dict[str, int]
+    revision: str | None
+    runs: int
+    sources: int
+    trash_days: int
+    version: str
+    waiting: int
+    workspace: str
+
+
+class StoredView(Struct, frozen=True, kw_only=True):
+    degraded: list[DegradedView] | UnsetType = UNSET
+    embedded: int | UnsetType = UNSET
+    ids: list[UUID | None]
+    rejected: list[RejectedLine]
+    stored: int
+    unchanged: int
+    updated: int
+
+
+class SupersededIds(Struct, frozen=True, kw_only=True):
+    by: UUID | None | UnsetType = UNSET
+    ids: Sequence[UUID]
+
+
+class TaggedIds(Struct, frozen=True, kw_only=True):
+    ids: Sequence[UUID]
+    tag: str
+
+
+class TakenInView(Struct, frozen=True, kw_only=True):
+    cues: int | UnsetType = UNSET
+    degraded: list[DegradedView] | UnsetType = UNSET
+    embedded: int | UnsetType = UNSET
+    flagged: int
+    id: str
+    retired: int
+    status: str
+    stored: int
+    turns: int
+
+
+class TellerView(Struct, frozen=True, kw_only=True):
+    final_score: float | None
+    outcome: str
+    run_id: str | None
+    said_at: datetime
+    stored: bool
+    task: str
+    verdict: str
+
+
+class TenantView(Struct, frozen=True, kw_only=True):
+    language: str
+    name: str
+
+
+class TendedView(Struct, frozen=True, kw_only=True):
+    cues: int
+    proposals: list[ProposalView]
+    proposed: dict[str, int]
+
+
+class ThreadView(Struct, frozen=True, kw_only=True):
+    around: list[CueView]
+    begins: datetime
+    decisions: list[CueView]
+    ends: datetime
+    outcome: str
+    sessions: list[str]
+    subject: str
+
+
+class ToldCueView(Struct, frozen=True, kw_only=True):
+    action_types: list[str]
+    checkpoint: str
+    conflict_with: list[UUID]
+    explain: dict[str, float]
+    id: UUID
+    imperative: str
+    kind: str
+    lesson: str
+    reason: str
+    score: float
+    trigger: str
+
+
+class ToolInput(Struct, frozen=True, kw_only=True):
+    input: Mapping[str, Any] | UnsetType = UNSET
+    name: str
+    result: str | UnsetType = UNSET
+
+
+class ToolView(Struct, frozen=True, kw_only=True):
+    input: dict[str, Any]
+    name: str
+    result: str
+
+
+class TouchView(Struct, frozen=True, kw_only=True):
+    action: str
+    at: datetime
+    message_id: UUID
+    ordinal: int
+    path: str
+    session: str
+    symbol: str
+    title: str
+
+
+class UseView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    final_score: float | None
+    given_at: datetime
+    rank: int
+    recall_id: UUID
+    run_id: str
+    score: float
+    stored: bool
+    task: str | None
+    used: bool
+    verdict: str | None
+
+
+class WeightsInput(Struct, frozen=True, kw_only=True):
+    quality: float | UnsetType = UNSET
+    recency: bool | UnsetType = UNSET
+    relevance: float | UnsetType = UNSET
+
+
+class WhyView(Struct, frozen=True, kw_only=True):
+    answer: str
+    asked: str
+    known: bool
+    markdown: str
+    others: list[CueView]
+    shaped_by: list[TouchView]
+    threads: list[ThreadView]
+
+
+class CuesOutcomeInput(Struct, frozen=True, kw_only=True):
+    heeded: Sequence[UUID] | UnsetType = UNSET
+    ignored: Sequence[UUID] | UnsetType = UNSET
+
+
+class RunsOutcomeInput(Struct, frozen=True, kw_only=True):
+    bytes: int | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    issues: Sequence[str] | UnsetType = UNSET
+    language: str | None | UnsetType = UNSET
+    lines: int | None | UnsetType = UNSET
+    occurred_at: datetime | None | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    """May be left out with the `run_id` of a stored run that has one."""
+    output_path: str | None | UnsetType = UNSET
+    queries: Sequence[str] | UnsetType = UNSET
+    run_id: str | None | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    task: str | UnsetType = UNSET
+    task_type: str | UnsetType = UNSET
+    verdict: str | UnsetType = UNSET
+

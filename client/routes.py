@@ -1,0 +1,131 @@
+"""The routes of the service's OpenAPI document, and the names of the client's methods for them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NAMES = {
+    "GET /api/feedback/export": "export_feedback",
+    "GET /api/recalls:trends": "recall_trends",
+    "GET /api/runs:scores": "run_scores",
+    "DELETE /api/feedback/{feedback_id}": "undo_rating",
+    "PATCH /api/runs/{run_id}": "complete_run",
+    "POST /api/activate": "activate",
+    "POST /api/activations/{activation_id}/outcome": "note_outcome",
+    "POST /api/cues": "store_cues",
+    "POST /api/history": "history",
+    "POST /api/links": "add_links",
+    "POST /api/memories": "store",
+    "POST /api/memories/{memory_id}/feedback": "rate",
+    "POST /api/novelty": "novelty",
+    "POST /api/observations": "observe",
+    "POST /api/proposals/{proposal_id}/decision": "decide_proposal",
+    "POST /api/reports": "ingest_report",
+    "POST /api/runs": "record_run",
+    "POST /api/search": "search",
+    "POST /api/sessions": "store_session",
+}
+"""The methods that have another name than their path would give them."""
+BY_HAND = {"POST /api/memories:bulk": "store_many"}
+"""The methods that `async_client.py` has, because their requests are streams."""
+REPEATABLE = {
+    "POST /api/activate",
+    "POST /api/history",
+    "POST /api/links",
+    "POST /api/memories",
+    "POST /api/memories:delete",
+    "POST /api/memories:quarantine",
+    "POST /api/memories:restore",
+    "POST /api/memories:supersede",
+    "POST /api/memories:tag",
+    "POST /api/memories:untag",
+    "POST /api/novelty",
+    "POST /api/reports",
+    "POST /api/search",
+    "POST /api/sessions",
+}
+"""The POST routes that may be sent again when no answer came: they only read (and log), set a state, or know a text
+that is stored already. A route with an Idempotency-Key is one too, and its method makes the key."""
+_IDEMPOTENT = {"get", "put", "delete"}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A route of the document."""
+
+    method: str
+    path: str
+    parameters: tuple[Mapping[str, Any], ...]
+    body: Mapping[str, Any] | None
+    answer: Mapping[str, Any] | None
+    media: str
+    about: str
+
+    @property
+    def route(self) -> str:
+        """The method and the path."""
+        return f"{self.method.upper()} {self.path}"
+
+    @property
+    def repeatable(self) -> bool:
+        """True if sending it twice has the effect of sending it once."""
+        return self.method in _IDEMPOTENT or self.route in REPEATABLE or self.keyed
+
+    @property
+    def keyed(self) -> bool:
+        """True if a key makes repeating it safe."""
+        return any(one["name"] == "Idempotency-Key" for one in self.of("header"))
+
+    def of(self, place: str) -> list[Mapping[str, Any]]:
+        """Returns the parameters of the path, the query or the headers."""
+        return [one for one in self.parameters if one["in"] == place and one["name"] != "X-Workspace"]
+
+
+def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
+    """Yields the routes."""
+    for path, methods in document["paths"].items():
+        for method, found in methods.items():
+            body = found.get("requestBody", {}).get("content", {})
+            answers = [answer for status, answer in found["responses"].items() if status.startswith("2")]
+            contents: Mapping[str, Any] = answers[0].get("content", {})
+            media = next(iter(contents), "")
+            yield Operation(
+                method=method,
+                path=path,
+                parameters=tuple(found.get("parameters", ())),
+                body=next(iter(body.values()))["schema"] if body else None,
+                answer=contents[media]["schema"] if media else None,
+                media=media,
+                about=found.get("description") or found.get("summary", ""),
+            )
+
+
+def name_of(operation: Operation) -> str:
+    """Returns the name of a route's method.
+
+    `GET /api/cues` is `cues`, `GET /api/cues/{id}` is `cue`, and with `/links` after it `cue_links`; `POST` adds, `PUT`
+    saves, `PATCH` changes; `POST /api/cues/{id}/retire` is `retire_cue`, `POST /api/cues:merge` `merge_cues`.
+    """
+    route = operation.route
+    if route in NAMES or route in BY_HAND:
+        return NAMES.get(route) or BY_HAND[route]
+    path, _, verb = operation.path.partition(":")
+    segments = [part.replace("-", "_") for part in path.removeprefix("/api").strip("/").split("/")]
+    words = [
+        singular(part) if following.startswith("{") else part
+        for part, following in zip(segments, [*segments[1:], ""], strict=True)
+        if not part.startswith("{")
+    ]
+    if verb:
+        return "_".join([verb.replace("-", "_"), *words])
+    if operation.method == "get":
+        return "_".join(words)
+    if operation.method == "post" and not segments[-1].startswith("{") and len(words) > 1:
+        return "_".join([words[-1], *words[:-1]])
+    done = {"post": "add", "put": "save", "patch": "change", "delete": "delete"}[operation.method]
+    return "_".join([done, *words])
+
+
+def singular(word: str) -> str:
+    """Returns the singular of a resource's name."""
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
