@@ -12,6 +12,8 @@ NAMES = {
     "PATCH /api/runs/{run_id}": "complete_run",
     "POST /api/activate": "activate",
     "POST /api/activations/{activation_id}/outcome": "note_outcome",
+    "POST /api/contexts": "build_context",
+    "POST /api/contexts:compile": "compile_context",
     "POST /api/cues": "store_cues",
     "POST /api/history": "history",
     "POST /api/links": "add_links",

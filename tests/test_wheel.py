@@ -38,6 +38,7 @@ def test_the_wheel_has_what_the_service_reads(repository: Path, wheel: frozenset
         if path.is_file() and not {"panel", "__pycache__"} & set(path.parts)
     }
     assert data <= wheel
+    assert {"priors_client/client.py", "priors_client/py.typed"} <= wheel
     dist = repository / "app" / "panel" / "dist"
     assert {path.relative_to(repository).as_posix() for path in dist.rglob("*.*")} <= wheel
     assert not any("node_modules" in name or name.endswith(".tsx") for name in wheel)

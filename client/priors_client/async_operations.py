@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationView, CandidateView, CaseSummaryView, CaseView, ChangedView, CueEdit, CueInput, CuePage, CueView, CuesOutcomeInput, DecisionInput, EmbeddingInput, FacetsView, FiltersInput, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, RunsOutcomeInput, SavedRunView, SearchInput, SearchView, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StatusView, StoredView, SupersededIds, TaggedIds, TakenInView, TenantView, TendedView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationView, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextView, ContextsToolInput, CueEdit, CueInput, CuePage, CueView, CuesOutcomeInput, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, RunsOutcomeInput, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -52,6 +52,30 @@ class AsyncOperations:
     async def case(self, case: str) -> CaseView:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         return await self._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, repeatable=True))
+
+    async def contexts(self, *, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
+        """Stored contexts that meet every condition, the latest first, without their parts."""
+        return await self._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
+
+    def iter_contexts(self, *, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> AsyncIterator[ContextSummaryView]:
+        """Stored contexts that meet every condition, the latest first, without their parts. It asks for page after page."""
+        return self._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
+
+    async def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextsToolInput] | UnsetType = UNSET) -> ContextView:
+        """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
+        return await self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools)))
+
+    async def context(self, context_id: UUID) -> ContextView:
+        """A context as it was made, byte for byte."""
+        return await self._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, repeatable=True))
+
+    async def context_diff(self, context_id: UUID, other_id: UUID) -> DifferenceView:
+        """The parts that the other context has more, less or in another form."""
+        return await self._send(Request('GET', f"/api/contexts/{segment(context_id)}/diff/{segment(other_id)}", DifferenceView, repeatable=True))
+
+    async def compile_context(self, *, budget: BudgetInput | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
+        """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
+        return await self._send(Request('POST', '/api/contexts:compile', ContextView, body=CompileInput(budget=budget, format=format, model=model, sections=sections, tools=tools)))
 
     async def cues(self, *, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> CuePage:
         """Cues that meet every condition, newest first."""
@@ -250,7 +274,7 @@ class AsyncOperations:
         return await self._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, repeatable=True))
 
     async def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
-        """How well the newest cues fire for plans made of their triggers, and which need a better trigger."""
+        """Measures how well the newest cues fire for plans from their triggers; names those that need a better one."""
         return await self._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
 
     async def proposals(self, *, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
@@ -357,8 +381,20 @@ class AsyncOperations:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         return await self._send(Request('GET', '/api/status', StatusView, repeatable=True))
 
+    async def templates(self) -> list[TemplateView]:
+        """The templates of the workspace, by name."""
+        return await self._send(Request('GET', '/api/templates', list[TemplateView], repeatable=True))
+
+    async def delete_template(self, name: str) -> None:
+        """Remove a template of the workspace."""
+        await self._send(Request('DELETE', f"/api/templates/{segment(name)}", None, repeatable=True))
+
+    async def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> TemplateView:
+        """Set a template of the workspace, in place of the one of its name."""
+        return await self._send(Request('PUT', f"/api/templates/{segment(name)}", TemplateView, body=TemplateInput(content=content, label=label, mode=mode, priority=priority), repeatable=True))
+
     async def why(self, *, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
-        """Why something is as it is: the decisions on a subject, or the sessions that shaped a file or function."""
+        """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function."""
         return await self._send(Request('GET', '/api/why', WhyView, {"subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     async def workspaces(self) -> list[TenantView]:

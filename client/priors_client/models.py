@@ -48,6 +48,18 @@ class ActivationView(Struct, frozen=True, kw_only=True):
     took_ms: float
 
 
+class Allocation(Struct, frozen=True, kw_only=True):
+    context: float = 0.55
+    observation: float = 0.2
+    system: float = 0.25
+
+
+class AllocationInput(Struct, frozen=True, kw_only=True):
+    context: float | UnsetType = UNSET
+    observation: float | UnsetType = UNSET
+    system: float | UnsetType = UNSET
+
+
 class ArtifactView(Struct, frozen=True, kw_only=True):
     actions: list[str]
     id: UUID
@@ -60,6 +72,20 @@ class BrokenView(Struct, frozen=True, kw_only=True):
     memory_id: UUID
     reason: str
     """Withdrawn: the memory is deleted, superseded, quarantined or gone from its source; edited: its title, text, source or date is another; filtered: this call's filters leave it out; budget: what this query found needs the room."""
+
+
+class BudgetInput(Struct, frozen=True, kw_only=True):
+    allocation: AllocationInput | Literal['information', 'relevance'] | UnsetType = UNSET
+    """Shares for instructions, for what is hydrated, and for the observation; or one room for all: by relevance, or by relevance and what a section alone says."""
+    reserve_ratio: float | UnsetType = UNSET
+    """Share that stays free for the answer."""
+    total: int | UnsetType = UNSET
+
+
+class BudgetView(Struct, frozen=True, kw_only=True):
+    allocation: Allocation | str
+    reserve_ratio: float
+    total: int
 
 
 class CandidateView(Struct, frozen=True, kw_only=True):
@@ -114,6 +140,16 @@ class CaseView(Struct, frozen=True, kw_only=True):
     versions: list[CaseVersion]
 
 
+class ChangeView(Struct, frozen=True, kw_only=True):
+    after: int
+    before: int
+    id: str
+    kind: str
+    label: str
+    reason: str
+    source: str
+
+
 class ChangedView(Struct, frozen=True, kw_only=True):
     changed: list[UUID]
     missing: list[UUID]
@@ -124,6 +160,92 @@ class ClusterView(Struct, frozen=True, kw_only=True):
     labels: list[LabelView]
     size: int
     terms: list[str]
+
+
+class CompileInput(Struct, frozen=True, kw_only=True):
+    budget: BudgetInput | None | UnsetType = UNSET
+    """Without it nothing is cut."""
+    format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET
+    """The form of the compiled context; null: messages as the model's API takes them."""
+    model: str | UnsetType = UNSET
+    """The model that reads the context: tokens are counted as it does; empty: as the embedding model."""
+    sections: Sequence[MadeSectionInput] | UnsetType = UNSET
+    tools: Sequence[MadeToolInput] | UnsetType = UNSET
+
+
+class ContextInput(Struct, frozen=True, kw_only=True):
+    agent: str | None | UnsetType = UNSET
+    budget: BudgetInput | UnsetType = UNSET
+    format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET
+    """The form of the compiled context; null: messages as the model's API takes them."""
+    goal: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    """The model that reads the context: tokens are counted as it does; empty: as the embedding model."""
+    observation: str
+    """What the agent is asked, or has just seen."""
+    run_id: str | None | UnsetType = UNSET
+    sections: Sequence[SectionInput] | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    """The id of the session whose latest turns are shown."""
+    state: StateInput | None | UnsetType = UNSET
+    strategy: StrategyInput | UnsetType = UNSET
+    templates: Sequence[str] | UnsetType = UNSET
+    """Names of the workspace's templates."""
+    tools: Sequence[ContextsToolInput] | UnsetType = UNSET
+
+
+class ContextMeta(Struct, frozen=True, kw_only=True):
+    budget: BudgetView | None
+    cache_hit: bool | None
+    """True: the cacheable prefix is that of the run's context before; null: unknown."""
+    compression_ratio: float
+    created_at: datetime | None
+    entropy: float
+    format: str
+    model: str
+    prefix: PrefixView
+    strategy: dict[str, Any] | None
+    total_tokens: int
+    usable_tokens: int | None
+    """The budget without its reserve; null without a budget."""
+
+
+class ContextSummaryView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    budget: int
+    created_at: datetime
+    format: str
+    id: UUID
+    model: str
+    run_id: str | None
+    session: str | None
+    tokens: int
+    took_ms: float
+
+
+class ContextTrace(Struct, frozen=True, kw_only=True):
+    compile_ms: float
+    counter: str
+    cuts: list[CutView]
+    exact: bool
+    hydrate_ms: float
+    notes: list[str]
+    sources: list[SourceTraceView]
+    took_ms: float
+
+
+class ContextView(Struct, frozen=True, kw_only=True):
+    id: UUID | None
+    markdown: str | None
+    """The whole text, for Markdown."""
+    messages: list[ContextsMessageView]
+    meta: ContextMeta
+    sections: list[SectionView]
+    system: str | None
+    """The system prompt where the API takes it beside the messages."""
+    tool_definitions: list[dict[str, Any]]
+    tools: list[ContextsToolView]
+    trace: ContextTrace
 
 
 class ContradictionView(Struct, frozen=True, kw_only=True):
@@ -186,6 +308,7 @@ class CueView(Struct, frozen=True, kw_only=True):
     created_at: datetime
     details: dict[str, Any]
     disputed_by: list[UUID]
+    edited: list[str]
     evidence: list[EvidenceView]
     files: list[str]
     fired: int
@@ -211,6 +334,15 @@ class CueView(Struct, frozen=True, kw_only=True):
     valid_until: datetime | None
 
 
+class CutView(Struct, frozen=True, kw_only=True):
+    after: int
+    before: int
+    id: str
+    label: str
+    reason: str
+    source: str
+
+
 class DecisionInput(Struct, frozen=True, kw_only=True):
     accept: bool
     artifact: str | UnsetType = UNSET
@@ -220,6 +352,12 @@ class DecisionInput(Struct, frozen=True, kw_only=True):
 class DegradedView(Struct, frozen=True, kw_only=True):
     arm: str
     reason: str
+
+
+class DifferenceView(Struct, frozen=True, kw_only=True):
+    changes: list[ChangeView]
+    same: int
+    tokens: int
 
 
 class EmbeddingInput(Struct, frozen=True, kw_only=True):
@@ -241,7 +379,9 @@ class EvidenceInput(Struct, frozen=True, kw_only=True):
 class EvidenceView(Struct, frozen=True, kw_only=True):
     at: datetime | None
     message: int | None
+    path: str
     quote: str
+    section: str
     session: str
     source_id: UUID | None
     turn_id: UUID | None
@@ -267,6 +407,7 @@ class FieldError(Struct, frozen=True, kw_only=True):
 class FileOutcomeView(Struct, frozen=True, kw_only=True):
     chunks: int
     left_out: int
+    notes: list[str]
     path: str
     quarantined: int
     reason: str
@@ -487,6 +628,31 @@ class LoggedHitView(Struct, frozen=True, kw_only=True):
     title: str
 
 
+class MadeSectionInput(Struct, frozen=True, kw_only=True):
+    content: str
+    content_hash: str | UnsetType = UNSET
+    embedding: Sequence[float] | None | UnsetType = UNSET
+    id: str
+    label: str | UnsetType = UNSET
+    min_tokens: int | UnsetType = UNSET
+    mode: Literal['hierarchical', 'constraint', 'additive', 'contextual'] | UnsetType = UNSET
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    provenance: ProvenanceInput | UnsetType = UNSET
+    recency: float | UnsetType = UNSET
+    reference: bool | UnsetType = UNSET
+    relevance: float | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
+
+
+class MadeToolInput(Struct, frozen=True, kw_only=True):
+    description: str | UnsetType = UNSET
+    name: str
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    schema: Mapping[str, Any] | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
+
+
 class MemoryInput(Struct, frozen=True, kw_only=True):
     body: str | UnsetType = UNSET
     """Stands above an observation's facts; empty: its narrative."""
@@ -558,19 +724,7 @@ class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
     role: Literal['user', 'assistant', 'tool', 'system']
     text: str
-    tools: Sequence[ToolInput] | UnsetType = UNSET
-
-
-class MessageView(Struct, frozen=True, kw_only=True):
-    at: datetime | None
-    id: UUID
-    ordinal: int
-    quality: int
-    role: str
-    suspect: bool
-    tags: list[str]
-    text: str
-    tools: list[ToolView]
+    tools: Sequence[SessionsToolInput] | UnsetType = UNSET
 
 
 class NearestView(Struct, frozen=True, kw_only=True):
@@ -661,6 +815,7 @@ class Occurrence(Struct, frozen=True, kw_only=True):
 class OutcomeView(Struct, frozen=True, kw_only=True):
     chunks: int
     left_out: int
+    notes: list[str]
     path: str
     quarantined: int
     skipped: list[str]
@@ -684,6 +839,12 @@ class PartInput(Struct, frozen=True, kw_only=True):
     """The line above it in the section."""
     weight: float | UnsetType = UNSET
     words: Sequence[str] | UnsetType = UNSET
+
+
+class PrefixView(Struct, frozen=True, kw_only=True):
+    bytes: int
+    digest: str
+    tokens: int
 
 
 class ProbeReportView(Struct, frozen=True, kw_only=True):
@@ -727,6 +888,22 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     relation: str
     state: str
     target_id: UUID | None
+
+
+class ProvenanceInput(Struct, frozen=True, kw_only=True):
+    activation_id: UUID | None | UnsetType = UNSET
+    memory_ids: Sequence[UUID] | UnsetType = UNSET
+    recall_id: UUID | None | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    template: str | UnsetType = UNSET
+
+
+class ProvenanceView(Struct, frozen=True, kw_only=True):
+    activation_id: UUID | None
+    memory_ids: list[UUID]
+    recall_id: UUID | None
+    session: str
+    template: str
 
 
 class RatedView(Struct, frozen=True, kw_only=True):
@@ -990,6 +1167,37 @@ class SearchView(Struct, frozen=True, kw_only=True):
     took_ms: float
 
 
+class SectionInput(Struct, frozen=True, kw_only=True):
+    content: str
+    id: str
+    label: str | UnsetType = UNSET
+    min_tokens: int | UnsetType = UNSET
+    mode: Literal['hierarchical', 'constraint', 'additive', 'contextual'] | UnsetType = UNSET
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    recency: float | UnsetType = UNSET
+    reference: bool | UnsetType = UNSET
+    """True: material to read, not to obey; it stands in a fence."""
+    relevance: float | UnsetType = UNSET
+
+
+class SectionView(Struct, frozen=True, kw_only=True):
+    content: str
+    content_hash: str
+    embedding: list[float] | None
+    id: str
+    label: str
+    min_tokens: int
+    mode: str
+    priority: str
+    provenance: ProvenanceView
+    recency: float
+    reference: bool
+    relevance: float
+    source: str
+    tokens: int
+    worth: float
+
+
 class SessionCueView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     confidence: float
@@ -997,6 +1205,7 @@ class SessionCueView(Struct, frozen=True, kw_only=True):
     created_at: datetime
     details: dict[str, Any]
     disputed_by: list[UUID]
+    edited: list[str]
     evidence: list[EvidenceView]
     files: list[str]
     fired: int
@@ -1030,7 +1239,7 @@ class SessionDetailView(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     format: str
     id: str
-    messages: list[MessageView]
+    messages: list[SessionsMessageView]
     path: str
     source_id: UUID
     started_at: datetime | None
@@ -1090,11 +1299,30 @@ class SourcePage(Struct, frozen=True, kw_only=True):
     sources: list[SourceDetail]
 
 
+class SourceTraceView(Struct, frozen=True, kw_only=True):
+    activation_id: UUID | None
+    failure: str
+    notes: list[str]
+    recall_id: UUID | None
+    sections: int
+    source: str
+    tokens: int
+    took_ms: float
+
+
 class SourceView(Struct, frozen=True, kw_only=True):
     id: UUID
     kind: str
     title: str
     uri: str
+
+
+class StateInput(Struct, frozen=True, kw_only=True):
+    now: datetime | None | UnsetType = UNSET
+    """Without it the present."""
+    project: str | UnsetType = UNSET
+    """Without it the workspace."""
+    user: str | UnsetType = UNSET
 
 
 class StatusView(Struct, frozen=True, kw_only=True):
@@ -1132,6 +1360,18 @@ class StoredView(Struct, frozen=True, kw_only=True):
     updated: int
 
 
+class StrategyInput(Struct, frozen=True, kw_only=True):
+    include_cues: bool | UnsetType = UNSET
+    include_knowledge: bool | UnsetType = UNSET
+    recency_decay: float | UnsetType = UNSET
+    """Share of its recency that a memory loses a day."""
+    semantic_limit: int | UnsetType = UNSET
+    """Related turns and chunks, and as many observations and notes."""
+    semantic_threshold: float | None | UnsetType = UNSET
+    temporal_window: int | UnsetType = UNSET
+    """Latest turns of the session."""
+
+
 class SupersededIds(Struct, frozen=True, kw_only=True):
     by: UUID | None | UnsetType = UNSET
     ids: Sequence[UUID]
@@ -1162,6 +1402,23 @@ class TellerView(Struct, frozen=True, kw_only=True):
     stored: bool
     task: str
     verdict: str
+
+
+class TemplateInput(Struct, frozen=True, kw_only=True):
+    content: str
+    label: str | UnsetType = UNSET
+    """The heading above it; empty: none."""
+    mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+
+
+class TemplateView(Struct, frozen=True, kw_only=True):
+    content: str
+    label: str
+    mode: str
+    name: str
+    priority: str
+    updated_at: datetime | None
 
 
 class TenantView(Struct, frozen=True, kw_only=True):
@@ -1197,18 +1454,6 @@ class ToldCueView(Struct, frozen=True, kw_only=True):
     reason: str
     score: float
     trigger: str
-
-
-class ToolInput(Struct, frozen=True, kw_only=True):
-    input: Mapping[str, Any] | UnsetType = UNSET
-    name: str
-    result: str | UnsetType = UNSET
-
-
-class ToolView(Struct, frozen=True, kw_only=True):
-    input: dict[str, Any]
-    name: str
-    result: str
 
 
 class TouchView(Struct, frozen=True, kw_only=True):
@@ -1252,6 +1497,26 @@ class WhyView(Struct, frozen=True, kw_only=True):
     threads: list[ThreadView]
 
 
+class ContextsMessageView(Struct, frozen=True, kw_only=True):
+    content: str
+    role: str
+
+
+class ContextsToolInput(Struct, frozen=True, kw_only=True):
+    description: str | UnsetType = UNSET
+    name: str
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    schema: Mapping[str, Any] | UnsetType = UNSET
+
+
+class ContextsToolView(Struct, frozen=True, kw_only=True):
+    description: str
+    name: str
+    priority: str
+    schema: dict[str, Any]
+    tokens: int
+
+
 class CuesOutcomeInput(Struct, frozen=True, kw_only=True):
     heeded: Sequence[UUID] | UnsetType = UNSET
     ignored: Sequence[UUID] | UnsetType = UNSET
@@ -1274,4 +1539,28 @@ class RunsOutcomeInput(Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     task_type: str | UnsetType = UNSET
     verdict: str | UnsetType = UNSET
+
+
+class SessionsMessageView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    id: UUID
+    ordinal: int
+    quality: int
+    role: str
+    suspect: bool
+    tags: list[str]
+    text: str
+    tools: list[SessionsToolView]
+
+
+class SessionsToolInput(Struct, frozen=True, kw_only=True):
+    input: Mapping[str, Any] | UnsetType = UNSET
+    name: str
+    result: str | UnsetType = UNSET
+
+
+class SessionsToolView(Struct, frozen=True, kw_only=True):
+    input: dict[str, Any]
+    name: str
+    result: str
 
