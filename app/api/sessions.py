@@ -19,6 +19,8 @@ from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, 
 from app.cues.cue import Cue
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import cues_of_source
+from app.cues.mining.choices import unite_choices
+from app.cues.mining.procedures import mine_procedures
 from app.errors import check
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
@@ -202,8 +204,11 @@ class SessionsController(Controller):
         view = replace(view, embedded=embedded, degraded=degraded)
         if wait == "embedded":
             return view
-        made = await extract_session(door._replace(workspace=tenant), taken.session_id, call.services.chat)
-        return replace(view, cues=made.cues)
+        door = door._replace(workspace=tenant)
+        made = await extract_session(door, taken.session_id, call.services.chat)
+        mined = await mine_procedures(door, taken.session_id)
+        await unite_choices(door, taken.session_id)
+        return replace(view, cues=made.cues + mined.supports + len(mined.proposed))
 
     @get("/sessions", responses=PROBLEMS)
     async def sessions(

@@ -22,13 +22,16 @@ REVISION = "SELECT coalesce(max(revision), 0) FROM cue_revisions WHERE workspace
 GIVEN = """memory_id, cue_kind, details, confidence, consequence, scope, quote, trust, origin, state, action_types,
     files, seen_on, model, vectors, valid_from, valid_until"""
 UNITED = """ARRAY(SELECT DISTINCT unnest(c.{name} || EXCLUDED.{name}) ORDER BY 1)"""
-# A known text that is given again: its evidence is united, and what a person decided about it stays. Its quote and
-# details stay too: the section tells them, and the injection scan has read only those that were stored first.
+# A known text that is given again: its evidence is united, one of another day raises the confidence, and what a person
+# decided about it stays. Its quote and details stay too: the section tells them, and the injection scan has read only
+# those that were stored first.
 INSERT = f"""
 INSERT INTO cues AS c (workspace_id, {GIVEN}, revision)
 SELECT %(workspace_id)s, {GIVEN}, %(revision)s FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
-    confidence = greatest(c.confidence, EXCLUDED.confidence),
+    confidence = CASE WHEN c.origin <> 'proposed' AND NOT EXCLUDED.seen_on <@ c.seen_on
+        THEN 1 - (1 - c.confidence) * (1 - EXCLUDED.confidence)
+        ELSE greatest(c.confidence, EXCLUDED.confidence) END,
     consequence = greatest(c.consequence, EXCLUDED.consequence),
     trust = CASE WHEN EXCLUDED.trust = 'person' THEN 'person' ELSE c.trust END,
     state = CASE WHEN c.state = 'proposed' THEN EXCLUDED.state ELSE c.state END,

@@ -65,6 +65,15 @@ def add_session_tables(_table: Callable[..., None]) -> None:
         index("artifact_touches_memory_ix", "memory_id"),
     )
 
+    # What the agent did in a session: each act, with its places in the order of all acts.
+    _table(
+        "session_acts",
+        *keyed(act=sa.Text, source_id=Id),
+        *required(places=ARRAY(sa.Integer)),
+        deleted_with("sources", source_id="source_id"),
+        index("session_acts_source_ix", "source_id"),
+    )
+
 
 def add_cue_tables(_table: Callable[..., None]) -> None:
     """Adds the tables to the schema by its `_table`."""
@@ -100,6 +109,7 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         sa.CheckConstraint("origin IN ('extracted', 'given', 'proposed')", name="origin"),
         sa.CheckConstraint("state IN ('active', 'proposed', 'retired', 'superseded')", name="state"),
         index("cues_revision_ix", "revision"),
+        index("cues_mined_ix", "cue_kind", where="origin = 'proposed'"),
     )
 
     # No foreign keys to sources and turns: whoever deletes a session says so to the cues (`cues/store.py`).
@@ -160,7 +170,7 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         *moments("decided_at", nullable=True),
         sa.UniqueConstraint("workspace_id", "change", "key", name="cue_proposals_key_uq"),
         sa.CheckConstraint(
-            "change IN ('merge', 'broaden', 'graduate', 'retire', 'stale', 'note')",
+            "change IN ('merge', 'broaden', 'graduate', 'retire', 'stale', 'note', 'procedure')",
             name="change",
         ),
         sa.CheckConstraint("state IN ('open', 'accepted', 'declined', 'undone')", name="state"),

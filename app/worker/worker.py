@@ -16,6 +16,8 @@ from procrastinate.manager import JobManager
 
 from app.cues.extraction.deciding import extract_decision
 from app.cues.extraction.extracting import extract_session
+from app.cues.mining.choices import unite_choices
+from app.cues.mining.procedures import mine_procedures
 from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
@@ -189,13 +191,15 @@ async def match_issues_task(context: JobContext, workspace_id: int) -> None:
 
 @tasks.task(name=EXTRACT, pass_context=True, queue="default")
 async def extract_cues_task(context: JobContext, workspace_id: int, session_id: str) -> None:
-    """Makes cues of a session that has changed, and retires those of one that was deleted."""
+    """Makes cues and procedures of a session that has changed, and retires those of one that was deleted."""
     services = _services(context)
     lock = extraction_lock(workspace_id, session_id)
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         await asyncio.sleep(SETTLE_SECONDS)
         workspace = await resolve_id(services.database, workspace_id)
         await extract_session(_door(services, workspace), session_id, services.chat)
+        await mine_procedures(_door(services, workspace), session_id)
+        await unite_choices(_door(services, workspace), session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")

@@ -75,6 +75,7 @@ FILL = {
     "sessions": "(workspace_id, source_id, format) VALUES (%(w)s, %(a)s, 'messages')",
     "messages": "(workspace_id, memory_id, role, digest) VALUES (%(w)s, %(a)s, 'user', '')",
     "artifacts": "(workspace_id, artifact_id, path) VALUES (%(w)s, %(a)s, 'app/a.py')",
+    "session_acts": "(workspace_id, act, source_id, places) VALUES (%(w)s, 'run pytest', %(a)s, '{0}')",
     "artifact_touches": ("(workspace_id, artifact_id, memory_id, action) VALUES (%(w)s, %(a)s, %(a)s, 'changed')"),
     "links": "(workspace_id, from_id, to_id, relation) VALUES (%(w)s, %(a)s, %(b)s, 'mentions')",
     "titles": "(workspace_id, memory_id, key) VALUES (%(w)s, %(a)s, 'title')",

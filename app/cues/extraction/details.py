@@ -10,7 +10,8 @@ from app.cues.extraction.signs import signs_of
 from app.cues.extraction.speech import sentences_in
 
 REJECTED = re.compile(
-    r"(?:instead of|rather than|as opposed to|, not|statt|anstelle von|anstatt|вместо|, а не)\s+"
+    r"(?:instead of|rather than|as opposed to|, not|\bprefer(?:s|red)?\s[^,.;:!?\n]{1,60}?\sover|"
+    r"statt|anstelle von|anstatt|вместо|, а не)\s+"
     r"(?P<what>[^,.;:!?\n]{2,80})",
     re.IGNORECASE,
 )

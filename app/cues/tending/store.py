@@ -90,6 +90,14 @@ UPDATE cues SET confidence = %(confidence)s, consequence = %(consequence)s, seen
     ignored = greatest(0, ignored - %(ignored)s), revision = %(revision)s, updated_at = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 """
+SET_TRUST = """
+UPDATE cues SET trust = %(trust)s, revision = %(revision)s, updated_at = now()
+WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
+"""
+WITHDRAW = """
+DELETE FROM cue_proposals
+WHERE workspace_id = %(workspace_id)s AND target_id = ANY(%(ids)s::uuid[]) AND change = %(change)s AND state = 'open'
+"""
 SET_FILES = """
 UPDATE cues SET files = %(files)s::text[], revision = %(revision)s, updated_at = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
@@ -182,6 +190,16 @@ async def put_back(session: Session, cue_id: UUID, before: Mapping[str, Any], re
     names = ("confidence", "consequence", "seen_on", "fired", "heeded", "ignored")
     values = {name: before[name] for name in names}
     await session.execute(PUT_BACK, {"memory_id": cue_id, "revision": revision, **values})
+
+
+async def set_trust(session: Session, cue_id: UUID, trust: str, revision: int) -> None:
+    """Says who stands behind a cue."""
+    await session.execute(SET_TRUST, {"memory_id": cue_id, "trust": trust, "revision": revision})
+
+
+async def withdraw(session: Session, change: str, targets: Sequence[UUID]) -> None:
+    """Removes the open proposals of these targets: what they propose is no longer so."""
+    await session.execute(WITHDRAW, {"change": change, "ids": list(targets)})
 
 
 async def set_files(session: Session, cue_id: UUID, files: Sequence[str], revision: int) -> None:

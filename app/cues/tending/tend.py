@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.cues import conflicts, edit, keep
 from app.cues import store as cues
-from app.cues.cue import ACTIVE, RETIRED
+from app.cues.cue import ACTIVE, AGENT, PERSON, RETIRED
 from app.cues.tending import store
 from app.cues.tending.proposals import (
     BROADEN,
@@ -18,6 +18,7 @@ from app.cues.tending.proposals import (
     GRADUATE,
     MERGE,
     NOTE,
+    REPEATED,
     RETIRE,
     STALE,
     Proposal,
@@ -62,17 +63,21 @@ async def tend(door: Door) -> Tended:
         seen = await _seen(session)
         known = await store.keys(session)
     found = [item for item in await asyncio.to_thread(proposals, seen) if (item.change, item.key) not in known]
+    new = await propose(door, await _with_cues(door, found))
+    return Tended(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
+
+
+async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal, ...]:
+    """Stores proposals, and does the merges among them at once; returns those that are new."""
     if not found:
-        return Tended(cues=len(seen.cues), proposed={}, proposals=())
-    found = await _with_cues(door, found)
+        return ()
     async with door.database.session(door.workspace) as session:
         ids = set(await store.add(session, found))
         for proposal_id in sorted(ids):
             item = await store.locked(session, proposal_id)
             if item is not None and item.change == MERGE:
                 await store.decide(session, proposal_id, ACCEPTED, await _merge(session, item, ""))
-        new = tuple(item for item in await store.listed(session, "", len(ids)) if item.proposal_id in ids)
-    return Tended(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
+        return tuple(item for item in await store.listed(session, "", len(ids)) if item.proposal_id in ids)
 
 
 async def workspaces_with_cues(across: Across) -> Sequence[int]:
@@ -137,7 +142,7 @@ async def decide(
         if accept:
             await _check_cues(session, item)
             before = await ACCEPT[item.change](session, item, artifact)
-        elif item.change == BROADEN and item.target_id is not None:
+        elif item.change in {BROADEN, REPEATED} and item.target_id is not None:
             await _retire(session, [item.target_id])
         await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
         return await _locked(session, workspace, proposal_id)
@@ -169,7 +174,7 @@ async def _locked(session: Session, workspace: Workspace, proposal_id: UUID, sta
 async def _check_cues(session: Session, item: StoredProposal) -> None:
     found = await cues.read(session, item.cue_ids)
     gone = [cue_id for cue_id in item.cue_ids if cue_id not in found or found[cue_id].state != ACTIVE]
-    if gone and item.change != BROADEN:
+    if gone and item.change not in {BROADEN, REPEATED}:
         raise InvalidInput("", f"the cue {gone[0]} is no longer active; decline the proposal")
 
 
@@ -206,6 +211,19 @@ async def _hold_again(session: Session, workspace: Workspace, item: StoredPropos
 async def _broaden(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
     await cues.set_state(session, [_target(item)], ACTIVE, await cues.revised(session))
     return {}
+
+
+async def _confirm(session: Session, item: StoredProposal, _: str) -> Mapping[str, Any]:
+    """Lets a mined procedure fire, as one that a person stands behind."""
+    revision = await cues.revised(session)
+    await cues.set_state(session, [_target(item)], ACTIVE, revision)
+    await store.set_trust(session, _target(item), PERSON, revision)
+    return {}
+
+
+async def _doubt(session: Session, workspace: Workspace, item: StoredProposal) -> None:
+    await store.set_trust(session, _target(item), AGENT, await cues.revised(session))
+    await _narrow(session, workspace, item)
 
 
 async def _narrow(session: Session, _: Workspace, item: StoredProposal) -> None:
@@ -260,6 +278,7 @@ ACCEPT: Mapping[str, Effect] = {
     RETIRE: _retire_idle,
     STALE: _supersede,
     NOTE: _link,
+    REPEATED: _confirm,
 }
 UNDO: Mapping[str, Reversal] = {
     MERGE: _part,
@@ -268,4 +287,5 @@ UNDO: Mapping[str, Reversal] = {
     RETIRE: _hold_again,
     STALE: _hold_again,
     NOTE: _unlink,
+    REPEATED: _doubt,
 }

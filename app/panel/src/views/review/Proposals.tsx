@@ -9,6 +9,7 @@ import { linkTo } from "../../state/address";
 const CHANGES: Readonly<Record<string, { readonly title: string; readonly accept: string }>> = {
   merge: { title: "Merge", accept: "Merge" },
   broaden: { title: "Broader cue", accept: "Let it fire" },
+  procedure: { title: "Repeated procedure", accept: "Let it fire" },
   graduate: { title: "Convention", accept: "Make it a convention" },
   retire: { title: "Idle cue", accept: "Retire" },
   stale: { title: "Contradicted cue", accept: "Replace it" },

@@ -1,0 +1,67 @@
+"""Preferences: a choice that is made again on another day gains confidence, in the same or in other words."""
+
+from typing import Any
+
+import httpx
+
+from tests.api.calls import get, post
+
+
+def said(session: str, day: int, lesson: str, over: str = "spaces", trigger: str = "indenting code") -> dict[str, Any]:
+    return {
+        "kind": "preference",
+        "trigger": trigger,
+        "lesson": lesson,
+        "confidence": 0.6,
+        "details": {"preferred_over": over},
+        "evidence": [{"session": session, "message": 0, "at": f"2026-03-{day:02}T10:00:00Z"}],
+    }
+
+
+async def test_the_same_words_on_another_day_raise_the_confidence_once(client: httpx.AsyncClient) -> None:
+    found = [
+        (await post(client, "/api/cues", said(session, day, "Use tabs.")))["id"]
+        for session, day in (("a", 1), ("b", 1), ("c", 2), ("c", 2))
+    ]
+    cue = await get(client, f"/api/cues/{found[0]}")
+    assert (len(set(found)), len(cue["evidence"]), cue["seen_on"]) == (1, 3, ["2026-03-01", "2026-03-02"])
+    assert round(cue["confidence"], 3) == 0.84
+
+
+def session(name: str, day: int, text: str) -> dict[str, Any]:
+    turns = [
+        {"role": "user", "text": "format the file"},
+        {"role": "assistant", "text": "Done, I've formatted it."},
+        {"role": "user", "text": text},
+        {"role": "assistant", "text": "You're right, I changed it."},
+    ]
+    return {"id": name, "started_at": f"2026-03-{day:02}T10:00:00Z", "messages": turns}
+
+
+async def learn(client: httpx.AsyncClient, given: dict[str, Any]) -> None:
+    await post(client, "/api/sessions?wait=extracted", given)
+
+
+async def preferences(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    """Returns the preferences for tabs."""
+    found = (await get(client, "/api/cues?kind=preference&state=active"))["cues"]
+    return [cue for cue in found if "tabs" in cue["lesson"]]
+
+
+async def test_one_choice_in_other_words_is_one_cue_with_all_sessions_and_can_be_parted(
+    client: httpx.AsyncClient,
+) -> None:
+    await post(client, "/api/sessions?wait=extracted", session("one", 1, "I prefer tabs over spaces, always"))
+    (first,) = await preferences(client)
+    await learn(client, session("three", 1, "In this project always use braces, not spaces"))
+    again = session("two", 2, "please, I always prefer tabs instead of spaces")
+    await learn(client, again)
+    (both,) = await preferences(client)
+    assert {proof["session"] for proof in both["evidence"]} == {"one", "two"}
+    assert both["confidence"] > first["confidence"]
+    (proposal,) = await get(client, "/api/proposals?state=accepted")
+    assert proposal["change"] == "merge"
+    await post(client, f"/api/proposals/{proposal['id']}/undo", {})
+    assert len(await preferences(client)) == 2
+    await learn(client, again)
+    assert len(await preferences(client)) == 2
