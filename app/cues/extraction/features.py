@@ -1,6 +1,7 @@
 """Describes a user's turn by numbers: the signs in its words, who spoke before it, and what came of it. Pure."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,10 @@ def numbers(item: Heard) -> Vector:
 
 
 SHAPE = ("length", "brief", "long", "sentences", "ends_asking", "starts_asking", "pasted", "mostly_pasted", "quotes",
-          "wordless", "shouts", "exclaims", "lists")  # fmt: skip
+          "wordless", "shouts", "exclaims", "lists", "asks_plainly", "symptom_only")  # fmt: skip
+_JUDGES = frozenset({"negated", "wrong", "you_did", "did_you", "forbid", "lookback", "contrast"})
+_TELLS = _JUDGES - {"negated"} | {"ought", "prefer", "lasting", "decide", "discover", "precedent", "procedure"}
+"""Signs by which a question, or a report of a symptom, says more than that."""
 
 
 def _shape(item: Heard) -> list[float]:
@@ -97,29 +101,38 @@ def _shape(item: Heard) -> list[float]:
         any(word.isupper() and len(word) > 3 and word.isalpha() for word in text.split()),  # noqa: PLR2004 - no acronym
         "!" in text,
         item.speech.text.count("\n- ") + item.speech.text.count("\n* ") > 1,
+        bool(parts) and all(part.endswith("?") for part in parts) and not item.signs & _JUDGES,
+        bool(item.signs & {"symptom", "complaint"}) and not item.signs & _TELLS,
     ]
 
 
-AROUND = ("first", "second", "before_asked", "before_claimed", "before_found", "after_conceded", "after_took_up",
-           "after_missing", "repeated", "previous_no", "following_no", "following_go")  # fmt: skip
+PLACED = ("first", "second", "repeated", "previous_no", "following_no", "following_go")
+"""Features that tell where among the person's turns it stands."""
+ANSWERED = ("before_asked", "before_claimed", "before_found", "before_options", "after_conceded", "after_took_up",
+            "after_missing")  # fmt: skip
+"""Features that tell what the agent said before and after it."""
+AROUND = (*PLACED, *ANSWERED)
+_OPTIONS = re.compile(r"(?:^|\s)(?:[1-4a-d][.)]|option [1-4a-d]\b|variant\w* [1-4a-d]\b)", re.IGNORECASE)
 
 
 def _around(item: Heard) -> list[float]:
     before, after = signs_of(item.before[-200:], "replies"), signs_of(item.after, "replies")
     previous, following = signs_of(item.previous[:200]), signs_of(item.following[:200])
+    asked = "asked" in before or item.before.rstrip().endswith("?")
     return [
         item.earlier == 0,
         item.earlier == 1,
-        "asked" in before or item.before.rstrip().endswith("?"),
-        "claimed" in signs_of(item.before, "replies"),
-        "found" in signs_of(item.before, "replies"),
-        "conceded" in after,
-        "took_up" in after and "conceded" not in after,
-        not item.after,
         item.turn.text.strip() == item.previous.strip(),
         bool(previous & _REBUKES),
         bool(following & _REBUKES),
         "open_go" in following and not following & _REBUKES,
+        asked,
+        "claimed" in signs_of(item.before, "replies"),
+        "found" in signs_of(item.before, "replies"),
+        asked and len(_OPTIONS.findall(item.before)) > 1,
+        "conceded" in after,
+        "took_up" in after and "conceded" not in after,
+        not item.after,
     ]
 
 
