@@ -11,6 +11,7 @@ from benchmarks import (
     judgements,
     links,
     locomo,
+    mcp,
     multihop,
     panel,
     stable,
@@ -30,5 +31,6 @@ if __name__ == "__main__":
     stable.main([])
     ingestion.main([])
     history.main([])
+    mcp.main([])
     graph.main([])
     panel.main([])

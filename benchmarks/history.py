@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,20 +41,20 @@ class Client:
         """Ask once."""
         self.post("/api/history", json.dumps({"query": query}).encode())
 
-    def post(self, path: str, body: bytes | Iterator[bytes]) -> bytes:
+    def post(self, path: str, body: bytes | Iterator[bytes], **headers: str) -> bytes:
         """The answer's body. A connection that the server has ended, being idle for seconds, is opened again."""
         try:
-            answer = self._sent(path, body)
+            answer = self._sent(path, body, headers)
         except ConnectionError:
             self._connection.close()
-            answer = self._sent(path, body)
+            answer = self._sent(path, body, headers)
         given = answer.read()
         if answer.status != 200:
             raise RuntimeError(given.decode())
         return given
 
-    def _sent(self, path: str, body: bytes | Iterator[bytes]) -> http.client.HTTPResponse:
-        self._connection.request("POST", path, body, self._headers)
+    def _sent(self, path: str, body: bytes | Iterator[bytes], headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        self._connection.request("POST", path, body, {**self._headers, **headers})
         return self._connection.getresponse()
 
     def close(self) -> None:

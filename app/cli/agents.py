@@ -39,7 +39,7 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     if url:
         settings = from_environment()
         configure_log(settings, quiet=True)
-        run_until_told(_relay(url.rstrip("/"), settings, workspace))
+        run_until_told(relay(url.rstrip("/"), settings, workspace))
         return
 
     async def work(services: "Services") -> None:
@@ -76,7 +76,7 @@ async def _lines() -> AsyncIterator[str]:
         yield line.decode(errors="replace")
 
 
-async def _relay(url: str, settings: Settings, workspace: str | None) -> None:
+async def relay(url: str, settings: Settings, workspace: str | None) -> None:
     """Serves with the answers of the service at a URL.
 
     Raises:

@@ -138,7 +138,7 @@ class _Answers:
 async def _called(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> tuple[str, bool]:
     """Returns a tool's answer, or its error, and True for an error."""
     try:
-        return await tool.answer(call, msgspec.convert(arguments, tool.takes)), False
+        return await tool.answer(call, msgspec.convert(arguments, tool.takes, strict=False)), False
     except msgspec.ValidationError as error:
         wrong = field_error(str(error))
         return f"{wrong.field}: {wrong.message}" if wrong.field else wrong.message, True

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -12,11 +12,14 @@ from mcp_types import Tool, ToolAnnotations
 from msgspec import Meta, Struct
 
 from app.api.context import Call
+from app.api.contexts import BudgetInput, ContextInput, Id, Text
 from app.api.cues import Path, activation_of
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed
 from app.api.retrieval import QueryText
 from app.api.schemas import Kind, MemoryInput, Name, Tags
+from app.context.compile import MARKDOWN
+from app.context.contexts import make_context
 from app.context.history import history
 from app.context.section import section
 from app.cues.activate import PLAN_LIMIT, PlanAsked
@@ -96,6 +99,7 @@ class RatingGiven(RatingInput, forbid_unknown_fields=True, kw_only=True):
     """A rating of a memory."""
 
     id: UUID
+    rating: Annotated[Literal[1, -1], Meta(extra_json_schema={"type": "integer"})]
 
 
 class WhyAsked(Struct, forbid_unknown_fields=True):
@@ -105,6 +109,18 @@ class WhyAsked(Struct, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="instead: a file, or the end of its path")] = ""
     symbol: Annotated[str, Meta(description="a function or section, alone or in `path`")] = ""
     budget_tokens: Budget = 800
+
+
+class ContextAsked(Struct, forbid_unknown_fields=True):
+    """An observation to make a context for."""
+
+    observation: Annotated[Text, Meta(min_length=1, description="what you are asked, or have just seen")]
+    goal: Text = ""
+    session: Annotated[Id | None, Meta(description="the id of the session whose latest turns belong to it")] = None
+    templates: Annotated[list[Name], Meta(max_length=20, description="names of the workspace's templates")] = []
+    agent: Agent = ""
+    run_id: RunId = ""
+    budget_tokens: Annotated[int, Meta(ge=200, le=100_000, description="tokens that the answer may have")] = 2_000
 
 
 @dataclass(frozen=True)
@@ -275,6 +291,24 @@ async def why(call: Call, given: WhyAsked) -> str:
     return shortened(found.markdown, given.budget_tokens, call.services.counter)
 
 
+async def context(call: Call, given: ContextAsked) -> str:
+    """Get a whole context in one answer, in place of several tools: instructions of the workspace, the session's latest
+    turns, related memories, lessons and the observation, ordered, and cut to the budget where it is too long. Returns
+    Markdown, and the id by which a person can look up how it was made."""
+    asked = ContextInput(
+        observation=given.observation,
+        goal=given.goal,
+        session=given.session or "",
+        templates=given.templates,
+        agent=given.agent or None,
+        run_id=given.run_id or None,
+        budget=BudgetInput(total=given.budget_tokens - _room_for_ids(call, 1), reserve_ratio=0),
+        format=MARKDOWN,
+    )
+    found = await make_context(call.services.context_parts, workspace=await call.tenant(), request=asked.request())
+    return _joined(found.compiled.markdown or "", f"Context: {found.context_id}")
+
+
 TOOLS: Mapping[str, AgentTool] = {
     tool.name: tool
     for tool in (
@@ -282,6 +316,7 @@ TOOLS: Mapping[str, AgentTool] = {
         AgentTool(before_you_act, "Before you act"),
         AgentTool(recall, "Search memories"),
         AgentTool(why, "Why it is so"),
+        AgentTool(context, "A whole context"),
         AgentTool(remember, "Remember", read_only=False),
         AgentTool(rate, "Rate a memory", read_only=False, idempotent=False),
         AgentTool(forget, "Forget", read_only=False, destructive=True),

@@ -1,0 +1,77 @@
+"""`priors mcp`: over pipes, beside other processes on one database, and in front of a service."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from app.cli.agents import relay
+from app.errors import ConfigurationError
+from app.mcp.tools import TOOLS
+from app.settings import Settings
+from tests.conftest import REPOSITORY
+from tests.mcp.agent import NEW, agent, ids_in, told
+
+COMMAND = ("-c", "from app.cli import main; main()", "mcp")
+NOTE = "The pipe between the two services is flushed every nine minutes."
+
+
+def environment(settings: Settings, **given: str) -> dict[str, str]:
+    """Returns the environment of a process on the tests' database."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+    named = {"DATABASE_URL": settings.database_url, "DATA_DIR": str(settings.data_dir), **given}
+    return {**kept, "PYTHONPATH": str(REPOSITORY), **{f"PRIORS_{name}": value for name, value in named.items()}}
+
+
+async def test_a_process_beside_a_service(settings: Settings, server: str, workspace_name: str) -> None:
+    words = [*COMMAND, "--workspace", workspace_name]
+    parameters = StdioServerParameters(command=sys.executable, args=words, env=environment(settings))
+    async with Client(parameters, mode=NEW) as piped, agent(server, workspace_name) as served:
+        (memory_id,) = ids_in(await told(piped, "remember", body=NOTE))
+        assert NOTE in await told(served, "relevant_history", query="how often is the pipe flushed?")
+        assert "quality is 1 now" in await told(served, "rate", id=memory_id, rating=1)
+        assert f"priors://memories/{memory_id}" in [item.uri for item in (await piped.list_resources()).resources]
+        assert await told(piped, "forget", ids=[memory_id]) == "Forgotten: 1"
+
+
+async def test_a_process_in_front_of_a_service_prints_messages_alone_and_ends_with_its_input(
+    settings: Settings, server: str, workspace_name: str
+) -> None:
+    begun = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "remember", "arguments": {"body": NOTE}}
+    messages: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begun},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call},
+    ]
+    words = [*COMMAND, "--url", server, "--workspace", workspace_name]
+    environ = environment(settings, DATABASE_URL="postgresql://nowhere.invalid/x")
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=PIPE, stdout=PIPE, env=environ, limit=1_000_000
+    )
+    assert piped.stdin is not None
+    assert piped.stdout is not None
+    answers = {}
+    for message in messages:
+        piped.stdin.write(json.dumps(message).encode() + b"\n")
+        if "id" in message:
+            answer = json.loads(await piped.stdout.readline())
+            answers[answer["id"]] = answer["result"]
+    piped.stdin.close()
+    assert (await piped.stdout.read(), await piped.wait()) == (b"", 0)
+    assert answers[1]["protocolVersion"] == "2025-03-26"
+    assert "relevant_history" in answers[1]["instructions"]
+    assert [tool["name"] for tool in answers[2]["tools"]] == list(TOOLS)
+    assert answers[3]["content"][0]["text"].startswith("Stored: ")
+
+
+async def test_a_service_that_is_not_there_is_named(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"the service at http://127\.0\.0\.1:9 cannot be asked"):
+        await relay("http://127.0.0.1:9", settings, None)
