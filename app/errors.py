@@ -11,6 +11,7 @@
     │   ├── EmbeddingUnavailable
     │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
+    │   ├── TokenizerUnavailable
     │   └── GraphUnavailable
     └── ConfigurationError    a setting, a folder or a port that a person must change first
 
@@ -92,6 +93,10 @@ class RerankerUnavailable(Unavailable):
 
 class LLMUnavailable(Unavailable):
     """The language model did not answer; compression goes on without it."""
+
+
+class TokenizerUnavailable(Unavailable):
+    """A file that should be a model's tokenizer is none, so the model's tokens cannot be counted."""
 
 
 class GraphUnavailable(Unavailable):
