@@ -237,7 +237,7 @@ class Fresh:
 
 
 async def test_tools_have_the_shape_of_the_api(services: Services) -> None:
-    schema = {"type": "object", "properties": {"figure": {"type": "string"}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"figure": {"type": "string"}}}
     tools = ContextRequest(observation="", tools=(GivenTool(name="lookup", description="Looks up.", schema=schema),))
     shapes = {}
     for form in ("openai", "anthropic", "markdown"):
