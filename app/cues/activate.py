@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.cues import log, say, store
 from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
-from app.cues.cue import ACTIVE, CUE_KINDS, SUPERSEDED, Cue
+from app.cues.cue import ACTIVE, CUE_KINDS, RETIRED, SUPERSEDED, Cue
 from app.cues.index import index_of
 from app.cues.known import CueIndex
 from app.cues.match import Match, Plan, matched
@@ -131,7 +131,7 @@ async def activate(
     moment = now if asked.as_of is None else in_utc(asked.as_of)
     plan = Plan(asked.plan, asked.files, vector)
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
-    cues = await _read(database, workspace, matches, past=asked.as_of is not None)
+    cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
     told, withheld = chosen(
         ranked(matches, cues, now=moment),
         plan=asked.plan,
@@ -199,15 +199,19 @@ def _lacking(index: CueIndex) -> str:
 
 
 async def _read(
-    database: Database, workspace: Workspace, matches: Sequence[Match], *, past: bool
+    database: Database, workspace: Workspace, index: CueIndex, matches: Sequence[Match], *, past: bool
 ) -> Mapping[UUID, Cue]:
-    """Reads the matched cues; one whose memory is in the trash by now is left out."""
+    """Reads the matched cues; one whose memory is in the trash by now is left out, as if it had never held."""
     if not matches:
         return {}
     async with database.session(workspace, transaction=False) as session:
         found = await store.read(session, [item.cue_id for item in matches])
     held = {ACTIVE, SUPERSEDED} if past else {ACTIVE}
-    return {cue_id: cue for cue_id, cue in found.items() if cue.state in held}
+    return {
+        cue_id: cue
+        for cue_id, cue in found.items()
+        if cue.state in held or (past and cue.state == index.state_of(cue_id) == RETIRED)
+    }
 
 
 def _markdown(told: Sequence[Told]) -> str:

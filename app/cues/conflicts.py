@@ -61,15 +61,24 @@ async def settle_conflicts(door: Door, ids: Sequence[UUID]) -> None:
 
 
 async def supersede(session: Session, ids: Sequence[UUID], newer: UUID, moment: datetime, revision: int) -> None:
-    """Lets a cue hold in place of others from a moment on."""
+    """Lets a cue hold in place of others from a moment on. Until a later moment, they stay as they are."""
+    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
+    if moment > datetime.now(UTC):
+        await store.set_state(session, ids, ACTIVE, revision, superseded_by=newer, valid_until=moment)
+        return
     await store.set_state(session, ids, SUPERSEDED, revision, superseded_by=newer, valid_until=moment)
     await memories.retire(session, ids, reason=REPLACED)
-    await links.add(session, [Link(newer, older, "supersedes") for older in ids])
+
+
+async def supersede_due(session: Session) -> None:
+    """Supersedes the cues whose successor has begun to hold."""
+    for due in await store.due(session):
+        await supersede(session, [due.memory_id], due.superseded_by, due.valid_until, await store.revised(session))
 
 
 def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     """Returns pairs of a new cue and one whose trigger is like its own."""
-    holds = index.standing(datetime.now(UTC), past=False) & index.embedded
+    holds = index.lasting(datetime.now(UTC)) & index.embedded
     places = [place for cue_id in dict.fromkeys(ids) if holds[place := index.places[cue_id]]]
     if not places:
         return []

@@ -9,11 +9,11 @@ from uuid import UUID
 from app.cues import store
 from app.cues.conflicts import supersede
 from app.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue, reasons
-from app.cues.keep import as_bytes, embedded, found, memory_of
+from app.cues.keep import Vectors, as_bytes, embedded, found, given_of, memory_of
 from app.cues.store import CueRow
 from app.db.database import Database
-from app.db.session import Session
-from app.errors import InvalidInput, NotFound, check
+from app.db.session import EMBED_CUES, Session
+from app.errors import DatabaseUnavailable, InvalidInput, NotFound, check
 from app.index.indexing import index_memories, reindex_memories
 from app.index.vectors import embedded_text
 from app.links import store as links
@@ -26,8 +26,10 @@ from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
 
 MOST_MERGED = 100
-EDITABLE = tuple(name for name in NewCue.__slots__ if name not in {"evidence", "origin", "language", "tags"})
-"""The fields of a cue that a person may change."""
+ATTEMPTS = 10
+"""Attempts to edit a cue that others edit at the same moment."""
+EMBEDDED = ("trigger", "lesson", "quote")
+"""The fields that vectors are made of."""
 SCANNED = ("trigger", "lesson", "quote", "details")
 """The fields that the injection scan reads."""
 
@@ -40,34 +42,48 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
     Raises:
         InvalidInput: a value is not valid, or the cue would say something that another memory says already.
         NotFound: the workspace has no such cue.
+        DatabaseUnavailable: others changed it at the same moment, again and again.
     """
-    async with door.database.session(door.workspace, transaction=False) as session:
-        before = await found(session, door.workspace, cue_id)
+    for _ in range(ATTEMPTS):
+        async with door.database.session(door.workspace, transaction=False) as session:
+            before = await found(session, door.workspace, cue_id)
+        edited = await _edit(door, before, changed, by_person=by_person)
+        if edited is not None:
+            return edited
+    raise DatabaseUnavailable("others change this cue at the same moment; try again")
+
+
+async def _edit(door: Door, before: Cue, changed: Mapping[str, Any], *, by_person: bool) -> Cue | None:
+    """Returns the cue with new values; None if somebody has changed it since it was read."""
     new = _edited(before, changed)
     check(reasons(new))
     clean = masked_values(new) if door.mask else new
-    vectors = await embedded(door, [clean])
+    same = all(getattr(clean, name) == getattr(before, name) for name in EMBEDDED)
+    vectors = Vectors("", [None]) if same else await embedded(door, [clean])
     row = CueRow(
-        memory_id=cue_id,
+        memory_id=before.cue_id,
         cue=clean,
         model=vectors.model,
-        vectors=None if vectors.matrix is None else as_bytes(vectors.matrix[0]),
+        vectors=None if vectors.rows[0] is None else as_bytes(vectors.rows[0]),
         now=datetime.now(UTC),
     )
     async with door.database.session(door.workspace) as session:
+        # Writers of a workspace's cues wait for each other from here on.
+        revision = await store.revised(session)
+        if given_of(await found(session, door.workspace, before.cue_id)) != given_of(before):
+            return None
         edited = [name for name in changed if getattr(clean, name) != getattr(before, name)] if by_person else []
-        await store.edit(session, row, await store.revised(session), edited=edited)
+        await store.edit(session, row, revision, edited=edited, same=same)
+        if not (same or vectors.model):
+            await session.enqueue(EMBED_CUES)
         if any(getattr(clean, name) != getattr(before, name) for name in SCANNED):
-            await _reword(session, door, cue_id, clean)
-        return await found(session, door.workspace, cue_id)
+            await _reword(session, door, before.cue_id, clean)
+        return await found(session, door.workspace, before.cue_id)
 
 
 def _edited(before: Cue, changed: Mapping[str, Any]) -> NewCue:
-    known = {name: getattr(before, name) for name in EDITABLE}
-    new = NewCue(**{**known, **changed}, evidence=before.evidence, origin=before.origin)
-    if new.kind != before.kind and "details" not in changed:
-        return replace(new, details={})
-    return new
+    new = given_of(before, changed)
+    return replace(new, details={}) if new.kind != before.kind and "details" not in changed else new
 
 
 async def _reword(session: Session, door: Door, cue_id: UUID, cue: NewCue) -> None:

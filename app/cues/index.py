@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from app.cues import store
+from app.cues import store, vectors
 from app.cues.known import Batch, CueIndex, Known, batch_of, indexed, renewed, together
 from app.cues.taxonomy import types_of
 from app.db.database import Database
@@ -96,7 +96,7 @@ async def _read(session: Session, revision: int, model: str, dimension: int) -> 
     """Returns the cues that were written after a revision, page by page."""
     return [
         batch_of([], [], dimension),
-        *[_batch(rows, model, dimension) async for rows in store.newer(session, revision)],
+        *[_batch(rows, model, dimension) async for rows in vectors.newer(session, revision)],
     ]
 
 
@@ -108,6 +108,7 @@ def _batch(rows: Sequence[Row], model: str, dimension: int) -> Batch:
             lesson=row.body,
             consequence=row.consequence,
             state=row.state,
+            held=row.held,
             action_types=tuple(row.action_types),
             files=tuple(row.files),
             begins=row.begins,

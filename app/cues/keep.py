@@ -1,28 +1,35 @@
 """The verbs that store cues and show them."""
 
 import asyncio
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
 from app.cues import store
+from app.cues import vectors as stored_vectors
 from app.cues.actions import ActionTypes
 from app.cues.conflicts import settle_conflicts
-from app.cues.cue import FORMS, TAKEN_AWAY, Cue, NewCue, reasons
+from app.cues.cue import FORMS, NO_DETAILS, TAKEN_AWAY, Cue, NewCue, reasons
 from app.cues.store import Asked, CueRow
 from app.cues.taxonomy import types_of
+from app.cues.vectors import LackingCue
 from app.db.database import Database, again_after_deadlock
-from app.db.session import Session
+from app.db.session import EMBED_CUES, Across, Session
 from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, told_apart
+from app.index.backfill import serving_model
+from app.index.reembed import pinned
 from app.index.vectors import embedded_text
 from app.intake.sessions import store as sessions
 from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import screened
-from app.memories.memory import NewMemory, Rejection, Screened
+from app.memories.memory import NewMemory, Rejection, Screened, as_bytea, content_hash
 from app.memories.remember import Door
 from app.memories.write import write
 from app.models.protocols import Matrix
@@ -32,9 +39,15 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
 MOST_AT_ONCE = 1_000
+BATCH = 100
+"""Cues that are embedded between two writes: a killed worker loses at most 5 s of work."""
+DoorOf = Callable[[int], Awaitable[Door]]
+"""Returns the door of a workspace, by its id."""
 
 
 EVERY_CUE = Asked()
+EDITABLE = tuple(name for name in NewCue.__slots__ if name not in {"evidence", "origin", "language", "tags"})
+"""The fields of a cue that a person may change."""
 
 
 class Vectors(NamedTuple):
@@ -42,8 +55,8 @@ class Vectors(NamedTuple):
 
     model: str
     """Empty if there are none."""
-    matrix: Matrix | None
-    """Shape (cues, FORMS, dimension)."""
+    rows: Sequence[Matrix | None]
+    """Those of each cue, in the order of FORMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +82,7 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
     """Stores cues; known text (same trigger and lesson) is not stored twice, it unites the evidence.
 
     A cue is rejected with its reason if it cannot be stored; the others are stored. Secrets are masked, unless `mask`
-    is off. Without an embedding model, cues are stored without vectors and matched by words; an edit embeds them.
+    is off. Where the embedding model gives no vectors, cues are stored without, matched by words, and embedded later.
 
     Raises:
         InvalidInput: there are too many cues.
@@ -79,12 +92,12 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
         raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
     checked = await asyncio.to_thread(_checked, door, cues)
     ready = [item for item in checked if isinstance(item, _Ready)]
-    vectors = await embedded(door, [item.cue for item in ready])
+    vectors, known = await _embedded(door, ready)
     types = await types_of(door.database, door.provider, workspace=door.workspace)
-    named = await asyncio.to_thread(_typed, ready, vectors, types)
+    named = await asyncio.to_thread(_typed, ready, vectors, known, types)
     door = door._replace(workspace=await made(door.database, door.workspace))
     stored, ids = await again_after_deadlock(lambda: _store(door, named, vectors))
-    await settle_conflicts(door, ids)
+    await settle_conflicts(door, [cue_id for cue_id, is_known in zip(ids, known, strict=True) if not is_known])
     found = iter(ids)
     outcomes = [next(found) if isinstance(item, _Ready) else None for item in checked]
     return Kept(
@@ -123,11 +136,17 @@ def memory_of(cue: NewCue) -> NewMemory:
     )
 
 
+def given_of(cue: Cue, changed: Mapping[str, Any] = NO_DETAILS) -> NewCue:
+    """Returns a stored cue as its writer would give it, with some fields changed."""
+    known = {name: getattr(cue, name) for name in EDITABLE}
+    return NewCue(**{**known, **changed}, evidence=cue.evidence, origin=cue.origin)
+
+
 async def embedded(door: Door, cues: Sequence[NewCue]) -> Vectors:
     """Returns the vectors of these cues' texts; none if the model gives none now."""
-    provider = door.provider
+    provider, none = door.provider, Vectors("", [None] * len(cues))
     if provider is None or not provider.enabled or not cues:
-        return Vectors("", None)
+        return none
     turns = [_turn(cue) for cue in cues]
     async with door.database.session(door.workspace, transaction=False) as session:
         stored = await sessions.scenes(session, {turn for turn in turns if turn is not None})
@@ -137,12 +156,12 @@ async def embedded(door: Door, cues: Sequence[NewCue]) -> Vectors:
     try:
         rows = await provider.embed_documents(list(places))
     except EmbeddingUnavailable:
-        return Vectors("", None)
+        return none
     matrix = rows[[places[text] for text in texts]].reshape(len(cues), len(FORMS), -1)
     bare = [place for place, scene in enumerate(scenes) if not scene]
     others = matrix[bare, :-1].sum(axis=1)
     matrix[bare, -1] = others / np.linalg.norm(others, axis=-1, keepdims=True)
-    return Vectors(provider.model_id, matrix)
+    return Vectors(provider.model_id, list(matrix))
 
 
 def _turn(cue: NewCue) -> tuple[str, int] | None:
@@ -156,22 +175,31 @@ def _texts(cue: NewCue, scene: str) -> tuple[str, ...]:
     return cue.trigger, f"{cue.trigger}\n{cue.lesson}", cue.quote or cue.lesson, scene or cue.trigger
 
 
-def _typed(ready: Sequence[_Ready], vectors: Vectors, types: ActionTypes) -> list[_Ready]:
-    """Returns the cues with their action types, those without any classified by trigger and lesson."""
+async def _embedded(door: Door, ready: Sequence[_Ready]) -> tuple[Vectors, Sequence[bool]]:
+    """Returns the vectors of the cues that are not stored with vectors yet, and whether each cue is."""
+    if door.provider is None or not door.provider.enabled or not ready:
+        return Vectors("", [None] * len(ready)), [False] * len(ready)
+    hashes = [content_hash(item.memory.memory, _language(door.workspace, item.cue)) for item in ready]
+    async with door.database.session(door.workspace, transaction=False) as session:
+        found = await stored_vectors.embedded_among(session, hashes, door.provider.model_id, door.provider.dimension)
+    known = [digest in found for digest in hashes]
+    fresh = [item.cue for item, stored in zip(ready, known, strict=True) if not stored]
+    vectors = await embedded(door, fresh)
+    rows = iter(vectors.rows)
+    return vectors._replace(rows=[None if stored else next(rows) for stored in known]), known
+
+
+def _typed(ready: Sequence[_Ready], vectors: Vectors, known: Sequence[bool], types: ActionTypes) -> list[_Ready]:
+    """Returns the cues with their action types: new ones without any are classified by trigger and lesson."""
     return [
-        item
-        if item.cue.action_types
-        else item._replace(
-            cue=replace(
-                item.cue,
-                action_types=types.names(
-                    f"{item.cue.trigger}\n{item.cue.lesson}",
-                    None if vectors.matrix is None else vectors.matrix[place, 0],
-                ),
-            )
-        )
-        for place, item in enumerate(ready)
+        item if stored or item.cue.action_types else item._replace(cue=_with_types(item.cue, rows, types))
+        for item, rows, stored in zip(ready, vectors.rows, known, strict=True)
     ]
+
+
+def _with_types(cue: NewCue, rows: Matrix | None, types: ActionTypes) -> NewCue:
+    found = types.names(f"{cue.trigger}\n{cue.lesson}", None if rows is None else rows[0])
+    return replace(cue, action_types=found)
 
 
 def as_bytes(rows: Matrix) -> bytes:
@@ -195,19 +223,67 @@ async def _store(door: Door, ready: Sequence[_Ready], vectors: Vectors) -> tuple
                 CueRow(
                     memory_id=memory_id,
                     cue=replace(item.cue, evidence=known.of(item.cue)),
-                    model=vectors.model,
-                    vectors=None if vectors.matrix is None else as_bytes(vectors.matrix[place]),
+                    model="" if own is None else vectors.model,
+                    vectors=None if own is None else as_bytes(own),
                     now=now,
                 )
-                for place, (memory_id, item) in enumerate(zip(written.ids, ready, strict=True))
+                for memory_id, item, own in zip(written.ids, ready, vectors.rows, strict=True)
             ],
             revision,
         )
+        if not vectors.model:
+            await session.enqueue(EMBED_CUES)
     return written.counts["stored"], written.ids
 
 
 def _language(workspace: Workspace, cue: NewCue) -> str:
     return workspace.language if cue.language is None else configuration(cue.language)
+
+
+async def embed_cues(door_of: DoorOf, *, across: Across, seconds: float = math.inf) -> int:
+    """Embeds the cues of all workspaces that have no vectors of the served model; returns their number.
+
+    Until then they are matched by words, files and action types. After `seconds` no further batch is begun. Safe to
+    kill and to run twice at once: a cue that was written meanwhile is left for the next batch.
+
+    Raises:
+        EmbeddingUnavailable: the model gives no vectors now; those so far are stored.
+    """
+    done, end = 0, time.monotonic() + seconds
+    while not done or time.monotonic() < end:
+        async with across(transaction=False) as session:
+            batch = await stored_vectors.lacking_of_all(session, limit=BATCH)
+        for workspace_id, cues in groupby(batch, key=lambda cue: cue.workspace_id):
+            await _embed(await door_of(workspace_id), list(cues))
+        done += len(batch)
+        if len(batch) < BATCH:
+            break
+    return done
+
+
+async def _embed(door: Door, lacking: Sequence[LackingCue]) -> None:
+    """Embeds cues of one workspace; those that never had vectors are compared with others that they may contradict."""
+    if door.provider is None or (model := await serving_model(door.database, door.provider)) is None:
+        raise EmbeddingUnavailable("the stored vectors are of a model that is not configured: cues are not embedded")
+    door = door._replace(provider=pinned(door.provider, model.name))
+    async with door.database.session(door.workspace, transaction=False) as session:
+        found = await store.read(session, [cue.memory_id for cue in lacking])
+    cues = [cue for cue in lacking if cue.memory_id in found]
+    given = await embedded(door, [given_of(found[cue.memory_id]) for cue in cues])
+    if cues and not given.model:
+        raise EmbeddingUnavailable("the embedding model gives no vectors now: cues are embedded when it does")
+    rows = [
+        {"memory_id": cue.memory_id, "revision": cue.revision, "vectors": as_bytea(as_bytes(own))}
+        for cue, own in zip(cues, given.rows, strict=True)
+        if own is not None
+    ]
+
+    async def write() -> None:
+        async with door.database.session(door.workspace) as session:
+            await stored_vectors.set_vectors(session, rows, model.name, await store.revised(session))
+
+    await again_after_deadlock(write)
+    await settle_conflicts(door, [cue.memory_id for cue in cues if not cue.model])
 
 
 async def get_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> Cue:

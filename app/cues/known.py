@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cues.actions import ActionTypes
-from app.cues.cue import ACTIVE, FORMS, SUPERSEDED
+from app.cues.cue import ACTIVE, FORMS
 from app.cues.vocabulary import NO_WORDS, Places, WordRows, telling
 from app.models.protocols import Matrix, Vector
 
@@ -52,6 +52,8 @@ class Known:
     lesson: str
     consequence: float
     state: str
+    held: bool
+    """True if it holds, or has held, from `begins` to `ends`: what a person took away held until then."""
     action_types: tuple[str, ...]
     files: tuple[str, ...]
     begins: float
@@ -207,17 +209,27 @@ class CueIndex:
 
     @cached_property
     def _validity(self) -> tuple[Flags, Flags, Numbers, Numbers]:
-        """The rows that are active, and those that are superseded; from when and until when they hold."""
-        states = np.array([item.state for item in self.known], dtype=object)
-        begins, ends = ([getattr(item, name) for item in self.known] for name in ("begins", "ends"))
-        active, superseded = (self.current & (states == state) for state in (ACTIVE, SUPERSEDED))
-        return active, superseded, np.array(begins, float), np.array(ends, float)
+        """The rows that are active, and those that hold or have held; from when and until when they hold."""
+        active = self.current & np.array([item.state == ACTIVE for item in self.known], dtype=bool)
+        held = self.current & np.array([item.held for item in self.known], dtype=bool)
+        begins, ends = (np.array([getattr(item, name) for item in self.known], float) for name in ("begins", "ends"))
+        return active, held, begins, ends
 
     def standing(self, moment: datetime, *, past: bool) -> Flags:
-        """Returns which rows hold at a moment."""
-        active, superseded, begins, ends = self._validity
+        """Returns which rows hold at a moment; with `past` also those of cues that were taken away since."""
+        active, held, begins, ends = self._validity
         now = moment.timestamp()
-        found: Flags = (active | superseded if past else active) & (begins <= now) & (ends > now)
+        found: Flags = (held if past else active) & (begins <= now) & (ends > now)
+        return found
+
+    def state_of(self, cue_id: UUID) -> str:
+        """Returns the state of a cue."""
+        return self.known[self.places[cue_id]].state
+
+    def lasting(self, moment: datetime) -> Flags:
+        """Returns which rows hold at a moment or will hold later."""
+        active, _, _, ends = self._validity
+        found: Flags = active & (ends > moment.timestamp())
         return found
 
     @cached_property

@@ -68,7 +68,7 @@ class _Scored(NamedTuple):
 def matched(index: CueIndex, plan: Plan, *, moment: datetime, past: bool = False, most: int) -> list[Match]:
     """Returns the cues that a plan may trigger, the most relevant first: those that hold at a moment.
 
-    Of a `past` moment, those that were superseded since are among them.
+    Of a `past` moment, those that were taken away since are among them.
     """
     allowed = index.standing(moment, past=past)
     of_file = {place: path for place, path in _of_files(index, plan).items() if allowed[place]}

@@ -1,6 +1,6 @@
 """The SQL of cues and their evidence."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -80,7 +80,11 @@ DISPUTED = """ARRAY(
     ORDER BY o.memory_id
 ) AS disputed_by"""
 """The active cues that dispute a cue: one that was taken away disputes nothing."""
-STATE = "CASE WHEN m.valid_until IS NOT NULL AND c.state = 'active' THEN 'retired' ELSE c.state END"
+STATE = """CASE
+    WHEN c.state = 'active' AND c.superseded_by IS NOT NULL AND c.valid_until <= now() THEN 'superseded'
+    WHEN c.state = 'active' AND m.valid_until IS NOT NULL THEN 'retired'
+    ELSE c.state
+END"""
 """The state of a cue; one whose memory is in the trash or in quarantine is retired."""
 COLUMNS = f"""c.memory_id AS cue_id, c.cue_kind AS kind, m.title AS trigger, m.body AS lesson, c.details, c.confidence,
     c.consequence, c.scope, c.quote, c.trust, c.origin, {STATE} AS state, c.action_types, c.files, m.tags,
@@ -115,30 +119,21 @@ SELECT {COLUMNS} FROM {JOINED} WHERE {{where}}
 ORDER BY m.created_at DESC, c.memory_id DESC LIMIT %(limit)s
 """  # noqa: S608 - constants
 
-NEWER = f"""
-SELECT c.memory_id, m.title, m.body, c.consequence, c.state, c.action_types, c.files, c.model, c.vectors, c.revision,
-    extract(epoch FROM c.valid_from)::float8 AS begins,
-    coalesce(extract(epoch FROM c.valid_until)::float8, 'infinity') AS ends
-FROM {JOINED}
-WHERE c.workspace_id = %(workspace_id)s AND (c.revision, c.memory_id) > (%(revision)s, %(after)s::uuid)
-ORDER BY c.revision, c.memory_id LIMIT %(limit)s
-"""  # noqa: S608 - constants
-AT_ONCE = 2_000
-"""Cues of a page that an index is made of: 5 MB, so that other requests are answered between two pages."""
-LAST_ID = UUID(int=2**128 - 1)
 EDITED = ("cue_kind", "details", "confidence", "consequence", "scope", "quote", "trust", "action_types", "files",
-          "model", "vectors", "valid_from", "valid_until")  # fmt: skip
+          "valid_from", "valid_until")  # fmt: skip
 EDIT = f"""
 UPDATE cues c SET {", ".join(f"{name} = given.{name}" for name in EDITED)},
-    edited = ARRAY(SELECT DISTINCT unnest(c.edited || %(edited)s::text[]) ORDER BY 1), revision = %(revision)s,
-    updated_at = now()
+    edited = ARRAY(SELECT DISTINCT unnest(c.edited || %(edited)s::text[]) ORDER BY 1),
+    model = CASE WHEN %(same)s THEN c.model ELSE given.model END,
+    vectors = CASE WHEN %(same)s THEN c.vectors ELSE given.vectors END, revision = %(revision)s, updated_at = now()
 FROM jsonb_populate_recordset(NULL::cues, %(rows)s::jsonb) AS given
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 """  # noqa: S608 - constants
-# The end that a conflict sets goes with it; one that a writer gave stays.
+# The end that a conflict sets goes with it; one that a writer gave stays. A successor that holds later leaves the cue
+# active until then.
 SET_STATE = f"""
 UPDATE cues c SET state = %(state)s, superseded_by = %(superseded_by)s,
-    valid_until = coalesce(%(valid_until)s, CASE WHEN c.state <> 'superseded' THEN c.valid_until END),
+    valid_until = coalesce(%(valid_until)s, CASE WHEN c.superseded_by IS NULL THEN c.valid_until END),
     revision = %(revision)s, updated_at = now()
 WHERE {THESE}
 """  # noqa: S608 - constants
@@ -146,6 +141,10 @@ DISPUTE = f"""
 UPDATE cues c SET disputed_by = ARRAY(SELECT DISTINCT unnest(c.disputed_by || %(others)s::uuid[])), updated_at = now()
 WHERE {THESE}
 """  # noqa: S608 - constants
+DUE = """
+SELECT memory_id, superseded_by, valid_until FROM cues
+WHERE workspace_id = %(workspace_id)s AND state = 'active' AND superseded_by IS NOT NULL AND valid_until <= now()
+"""
 UNSUPPORTED = """
 SELECT c.memory_id FROM cues c
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND c.origin = 'extracted'
@@ -305,9 +304,13 @@ def _each_once(rows: Sequence[CueRow]) -> Sequence[CueRow]:
     return list({row.memory_id: row for row in rows}.values())
 
 
-async def edit(session: Session, row: CueRow, revision: int, *, edited: Sequence[str]) -> None:
-    """Gives a stored cue new values beside those of its memory; `edited` names the fields that a person changed."""
-    await session.execute(EDIT, {"rows": as_json([row.json]), "revision": revision, "edited": list(edited)})
+async def edit(session: Session, row: CueRow, revision: int, *, edited: Sequence[str], same: bool) -> None:
+    """Gives a stored cue new values beside those of its memory; if its texts are the `same`, its vectors stay.
+
+    `edited` names the fields that a person changed.
+    """
+    values = {"rows": as_json([row.json]), "revision": revision, "edited": list(edited), "same": same}
+    await session.execute(EDIT, values)
 
 
 async def read(session: Session, ids: Sequence[UUID]) -> dict[UUID, Cue]:
@@ -337,16 +340,6 @@ async def page(session: Session, asked: Asked, *, after: tuple[datetime, UUID] |
     return [cue_of(row) for row in await session.rows(PAGE.format(where=where), {**values, "limit": limit})]
 
 
-async def newer(session: Session, revision: int) -> AsyncIterator[list[Row]]:
-    """Yields what activation matches of the cues that were written after this revision, page by page."""
-    place: dict[str, Any] = {"revision": revision, "after": LAST_ID}
-    while rows := await session.rows(NEWER, {**place, "limit": AT_ONCE}, binary=True):
-        yield rows
-        if len(rows) < AT_ONCE:
-            return
-        place = {"revision": rows[-1].revision, "after": rows[-1].memory_id}
-
-
 async def set_state(
     session: Session,
     ids: Sequence[UUID],
@@ -361,6 +354,11 @@ async def set_state(
         raise ValueError("a superseded cue names its successor")
     values = {"ids": list(ids), "state": state, "superseded_by": superseded_by, "valid_until": valid_until}
     return await session.execute(SET_STATE, {**values, "revision": revision})
+
+
+async def due(session: Session) -> list[Row]:
+    """Returns the active cues in whose place another one has begun to hold: `superseded_by`, from `valid_until` on."""
+    return await session.rows(DUE)
 
 
 async def dispute(session: Session, one: UUID, other: UUID) -> None:
@@ -392,26 +390,3 @@ def cue_of(row: Row) -> Cue:
     values = {name: getattr(row, name) for name in Cue.__slots__}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Cue(**{**values, **lists, "evidence": msgspec.convert(row.evidence, tuple[Evidence, ...])})
-
-
-OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
-SAVE_TYPE = """
-INSERT INTO action_types (workspace_id, name, examples) VALUES (%(workspace_id)s, %(name)s, %(examples)s::text[])
-ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = now()
-"""
-REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
-
-
-async def own_types(session: Session) -> dict[str, tuple[str, ...]]:
-    """Returns the examples of the workspace's own action types, by name."""
-    return {row.name: tuple(row.examples) for row in await session.rows(OWN_TYPES)}
-
-
-async def save_type(session: Session, name: str, examples: Sequence[str]) -> None:
-    """Stores an action type of the workspace."""
-    await session.execute(SAVE_TYPE, {"name": name, "examples": list(examples)})
-
-
-async def remove_type(session: Session, name: str) -> bool:
-    """Removes an action type of the workspace; returns False if it has none of this name."""
-    return bool(await session.execute(REMOVE_TYPE, {"name": name}))

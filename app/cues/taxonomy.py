@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from app.cues import store
+from app.cues import store, vectors
 from app.cues.actions import ActionType, ActionTypes, built_in, type_reasons
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, NotFound, check
@@ -19,7 +19,7 @@ CACHED: OrderedDict[tuple[str, tuple[str, ...]], Matrix] = OrderedDict()
 async def list_types(database: Database, *, workspace: Workspace) -> Mapping[str, ActionType]:
     """Returns the action types of a workspace by name; its own ones take the place of built-in ones."""
     async with database.session(workspace, transaction=False) as session:
-        own = await store.own_types(session)
+        own = await vectors.own_types(session)
     return {**built_in(), **{name: ActionType(name=name, examples=examples) for name, examples in own.items()}}
 
 
@@ -52,7 +52,7 @@ async def save_type(database: Database, *, workspace: Workspace, name: str, exam
     """
     check(type_reasons(name, examples))
     async with database.session(await made(database, workspace)) as session:
-        await store.save_type(session, name, examples)
+        await vectors.save_type(session, name, examples)
         await store.revised(session)
     return ActionType(name=name, examples=tuple(examples))
 
@@ -64,6 +64,6 @@ async def remove_type(database: Database, *, workspace: Workspace, name: str) ->
         NotFound: the workspace has no own type of this name.
     """
     async with database.session(workspace) as session:
-        if not await store.remove_type(session, name):
+        if not await vectors.remove_type(session, name):
             raise NotFound(f"workspace {workspace.name} has no action type {name!r} of its own")
         await store.revised(session)

@@ -34,12 +34,12 @@ SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(argume
 # Jobs that a transaction may ask a worker for; `app/worker` says what each of them does.
 STATISTICS, EMBED, INDEX = "refresh_statistics", "embed_waiting", "index_vectors"
 COMPRESS, LINK, MATCH, EXTRACT = "compress", "link_waiting", "match_issues", "extract_cues"
-DECIDE = "extract_decision"
+DECIDE, EMBED_CUES = "extract_decision", "embed_cues"
 PRIORITIES = MappingProxyType(
-    {STATISTICS: 40, EMBED: 30, INDEX: 20, MATCH: 15, EXTRACT: 12, DECIDE: 12, COMPRESS: 10, LINK: 0}
+    {STATISTICS: 40, EMBED: 30, EMBED_CUES: 25, INDEX: 20, MATCH: 15, EXTRACT: 12, DECIDE: 12, COMPRESS: 10, LINK: 0}
 )
 """The task of the greatest number is fetched first: short tasks precede calls of a language model; links are last."""
-ALONE = frozenset({STATISTICS, EMBED, INDEX, LINK, MATCH, EXTRACT, DECIDE})
+ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, DECIDE})
 """Tasks for which two jobs with one lock would do the same work. The second is not fetched before the first has
 ended, so that it does not occupy a worker."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from app.context import store as contexts
 from app.db.database import Database
-from app.db.session import Across
+from app.db.session import EMBED_CUES, Across
 from app.index import backfill as index
 from app.index import reembed as moving
 from app.links.store import forget_similar_of_all
@@ -33,13 +33,18 @@ async def reembed(
 ) -> int:
     """Moves the store to `provider`'s model while the old one serves. Returns how many memories were embedded.
 
+    A worker embeds the texts of cues afterwards; until then plans are compared with them by words, files and acts.
+
     Raises:
         ConfigurationError: the provider is switched off, or the store is being moved already.
         EmbeddingUnavailable: the provider does not answer; the vectors so far stay, and another call continues.
     """
-    return await moving.reembed(
+    done = await moving.reembed(
         database, provider, across=database.across, forget_similar=forget_similar_of_all, on_progress=on_progress
     )
+    async with database.across() as session:
+        await session.enqueue(EMBED_CUES)
+    return done
 
 
 async def drop_retired(across: Across) -> int:

@@ -16,12 +16,13 @@ from procrastinate.manager import JobManager
 
 from app.cues.extraction.deciding import extract_decision
 from app.cues.extraction.extracting import extract_session
+from app.cues.keep import embed_cues
 from app.cues.mining.choices import unite_choices
 from app.cues.mining.procedures import mine_procedures
 from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
-from app.db.session import COMPRESS, DECIDE, EMBED, EXTRACT, INDEX, LINK, MATCH, STATISTICS
+from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
@@ -213,6 +214,26 @@ async def extract_decision_task(context: JobContext, workspace_id: int, source_i
         await extract_decision(_door(services, workspace), UUID(source_id))
 
 
+@tasks.task(name=EMBED_CUES, pass_context=True, queue="default")
+async def embed_cues_task(context: JobContext) -> None:
+    """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
+    services = _services(context)
+    async with _again_when_it_answers(services, EMBED_CUES):
+        await _follow(services)
+        # A writer that saw this job in the queue has enqueued none, and commits at this moment.
+        await asyncio.sleep(SETTLE_SECONDS)
+        end = time.monotonic() + SLICE_SECONDS
+
+        async def door_of(workspace_id: int) -> Door:
+            return _door(services, await resolve_id(services.database, workspace_id))
+
+        done = await embed_cues(door_of, across=services.database.across, seconds=SLICE_SECONDS)
+        if done:
+            logger.info("embedded", cues=done)
+        if done and time.monotonic() >= end:
+            await _ask(services, EMBED_CUES)
+
+
 def _door(services: Services, workspace: Workspace) -> Door:
     return Door(services.database, services.counter, workspace, services.settings.mask_secrets, services.provider)
 
@@ -249,7 +270,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(database, across)
     await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
-    for task in (EMBED, INDEX, LINK):
+    for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)
     for workspace_id in await workspaces_to_match(across):
         await _ask(services, MATCH, lock=f"{MATCH}:{workspace_id}", workspace_id=workspace_id)

@@ -40,6 +40,7 @@ def cue(number: int, lesson: str = "") -> Known:
         lesson=lesson or f"lesson {'ijklmnop'[number % 7]}word",
         consequence=0.5,
         state=ACTIVE,
+        held=True,
         action_types=("deploy",),
         files=(f"src/file{number}.py",),
         begins=0.0,

@@ -5,18 +5,18 @@ import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import structlog
 
 from app.cues import store
 from app.cues.cue import EXTRACTED, TAKEN_AWAY, Cue, Evidence, NewCue
-from app.cues.edit import EDITABLE, drop_stale
+from app.cues.edit import drop_stale
 from app.cues.extraction.extract import Extracted, Vectors, candidates, cues_of
 from app.cues.extraction.model import weights
 from app.cues.extraction.proposal import prompts, proposals, united
-from app.cues.keep import MOST_AT_ONCE, add_cues
+from app.cues.keep import MOST_AT_ONCE, add_cues, given_of
 from app.db.leases import LEASE_SECONDS, leased
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable
@@ -178,7 +178,7 @@ def _as_known(cues: Sequence[NewCue], reading: _Reading) -> list[NewCue]:
 
 
 def _reworded(cue: NewCue, known: Cue) -> NewCue:
-    return NewCue(**{name: getattr(known, name) for name in EDITABLE}, evidence=cue.evidence, origin=cue.origin)
+    return replace(given_of(known), evidence=cue.evidence, origin=cue.origin)
 
 
 def _digest(messages: Sequence[StoredMessage]) -> bytes:

@@ -59,6 +59,8 @@ async def tend(door: Door) -> Tended:
 
     What was declined or undone is not proposed again.
     """
+    async with door.database.session(door.workspace) as session:
+        await conflicts.supersede_due(session)
     async with door.database.session(door.workspace, transaction=False) as session:
         seen = await _seen(session)
         known = await store.keys(session)
