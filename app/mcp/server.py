@@ -64,7 +64,8 @@ def server_for(call_of: CallOf) -> Server[Any]:
             "resources/templates/list": UNCHANGING,
             "server/discover": UNCHANGING,
         },
-        get_tool_input_schema=lambda name: TOOLS[name].shown.input_schema if name in TOOLS else None,
+        # No field of a tool is asked for as a header; without this, the SDK would look for one in the list of tools.
+        get_tool_input_schema=lambda _: None,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
         on_list_resources=answers.list_resources,

@@ -189,7 +189,8 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
     ids = ids_line([hit.memory.memory_id for hit in found.recall.hits])
     if found.needed_tokens is not None:
         return f"The best memory needs a budget_tokens of {found.needed_tokens + _room_for_ids(call, given.k)} or more."
-    return _told(call, given.budget_tokens, found.markdown or NOTHING_FOUND, ids, _degraded(found.recall))
+    room = given.budget_tokens - found.tokens
+    return _told(call, room, found.markdown or NOTHING_FOUND, ids, _degraded(found.recall))
 
 
 async def before_you_act(call: Call, given: PlanGiven) -> str:
@@ -206,7 +207,8 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
     found = await activation_of(call, asked)
     ids = ids_line([cue.cue_id for cue in found.cues])
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
-    return _told(call, given.budget_tokens, found.markdown or NOTHING_LEARNT, ids, degraded)
+    room = given.budget_tokens - found.tokens
+    return _told(call, room, found.markdown or NOTHING_LEARNT, ids, degraded)
 
 
 async def remember(call: Call, given: MemoryGiven) -> str:
@@ -250,7 +252,7 @@ async def recall(call: Call, given: RecallAsked) -> str:
     kept = within(lines, given.budget_tokens - fenced_tokens(RECALLED, counter) - counter.count(more), counter)
     left = more.format(len(lines) - kept) if kept < len(lines) else ""
     listed = fenced(RECALLED, lines[:kept]) if lines else NOTHING_FOUND
-    return _told(call, given.budget_tokens, listed, left, _degraded(found))
+    return _told(call, given.budget_tokens - counter.count(listed), listed, left, _degraded(found))
 
 
 async def forget(call: Call, given: ForgetAsked) -> str:
@@ -358,12 +360,14 @@ def _degraded(found: Recall) -> str:
     return "; ".join(f"Answered in the mode {found.mode}, {item.arm} arm: {item.reason}" for item in found.degraded)
 
 
-def _told(call: Call, budget: int, answer: str, *further: str) -> str:
-    """Returns an answer, which is within the budget, with the further lines that have room."""
+def _told(call: Call, room: int, answer: str, *further: str) -> str:
+    """Returns an answer with the further lines that have room: so many tokens are left beside the answer."""
+    kept = [answer]
     for part in filter(None, further):
-        longer = _joined(answer, part)
-        answer = longer if call.services.counter.count(longer) <= budget else answer
-    return answer.strip()
+        room -= call.services.counter.count(part)
+        if room >= 0:
+            kept.append(part)
+    return _joined(*kept)
 
 
 def _joined(*parts: str) -> str:
