@@ -24,7 +24,7 @@ from benchmarks.plans import Labelled, filled
 WEIGHTS = Path(__file__).parents[1] / "app" / "cues" / "weights.toml"
 SEPARATION = 1.0
 """Weight of telling plans from near misses beside finding the right cue."""
-RIDGE = 0.002
+RIDGE = 0.001
 """Weight of the squared weights in the loss."""
 FIRST = 18
 """Cues that 400 tokens hold."""
@@ -92,13 +92,15 @@ def judged(item: Measured, weights: Learnt) -> tuple[float, float]:
 
 
 def _loss(weights: Numbers, sets: Sequence[Measured]) -> float:
-    total = RIDGE * float(weights @ weights)
+    """Returns the mean over all plans: a set counts by its plans."""
+    total, plans = RIDGE * float(weights @ weights), sum(int(item.fires.sum()) for item in sets)
     for item in sets:
         ranks = item.features[item.fires] @ (weights * [1, 1, 0])
         surprise = _soft(ranks, np.ones_like(ranks, bool)) - _soft(ranks, item.right[item.fires])
         scores = _soft(item.features @ weights, item.right)
         apart = scores[item.fires][:, None] - scores[~item.fires][None]
-        total += float(surprise.mean()) + SEPARATION * float(np.logaddexp(0, -apart).mean())
+        mean = float(surprise.mean()) + SEPARATION * float(np.logaddexp(0, -apart).mean())
+        total += mean * int(item.fires.sum()) / plans
     return total
 
 

@@ -1,8 +1,8 @@
 """The verb that gives an agent its history, alone or as the continuation of its run's previous section."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 from weakref import WeakValueDictionary
@@ -23,7 +23,9 @@ from app.context.section import (
     section,
     shown_as,
 )
-from app.cues.activate import Activation, PlanAsked, activate
+from app.cues import store as stored_cues
+from app.cues.activate import Activation, PlanAsked, activate, check_plan
+from app.cues.cue import PROPOSED
 from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory
@@ -62,16 +64,39 @@ async def history(
         InvalidInput: the query, its filters or the budget is not valid, or a `stable` section has no run.
         DatabaseUnavailable: the database does not answer.
     """
+    _check(query, budget_tokens, stable=stable)
+    finding = await find(
+        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
+    )
+    finding = await _without_cues(database, finding, ())
+    return await _shown(database, counter, finding, budget_tokens=budget_tokens, stable=stable)
+
+
+def _check(query: Query, budget_tokens: int, *, stable: bool) -> None:
     if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     if stable and not query.run_id:
         raise InvalidInput("run_id", "is missing; `stable` continues what a run was given before, so name the run")
-    finding = await find(
-        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
-    )
+
+
+async def _without_cues(database: Database, finding: Finding, told: Collection[UUID]) -> Finding:
+    """Returns a finding without the cues that are told already, and those that no person has accepted yet."""
+    found = [hit.memory.memory_id for hit in finding.hits if hit.memory.kind == "cue"]
+    if not found:
+        return finding
+    async with database.session(finding.workspace, transaction=False) as session:
+        cues = await stored_cues.read(session, found)
+    left_out = {*told, *(cue_id for cue_id, cue in cues.items() if cue.state == PROPOSED)}
+    return replace(finding, hits=tuple(hit for hit in finding.hits if hit.memory.memory_id not in left_out))
+
+
+async def _shown(
+    database: Database, counter: TokenCounter, finding: Finding, *, budget_tokens: int, stable: bool
+) -> History:
+    """Logs and returns the section of a finding."""
     if stable:
         return await continued_history(database, counter, finding, budget_tokens=budget_tokens)
-    role = role_of(query.agent, roles_of(workspace))
+    role = role_of(finding.query.agent, roles_of(finding.workspace))
     make = partial(section, finding.hits, budget=budget_tokens, counter=counter, role=role)
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
     finding = await placed(database, finding)
@@ -99,27 +124,25 @@ async def history_with_cues(
 ) -> tuple[History, Activation]:
     """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
+    The query is embedded once, and a cue that is told stands in no hit of the history.
+
     Raises:
         InvalidInput: as for `history` and `activate`.
         DatabaseUnavailable: the database does not answer.
     """
-    if not LEAST_BUDGET <= budget_tokens <= LARGEST_BUDGET:
-        raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
+    _check(query, budget_tokens, stable=stable)
     share = max(1, int(budget_tokens * CUES_SHARE))
     asked = PlanAsked(plan=query.text, agent=query.agent, run_id=query.run_id, budget_tokens=share)
-    activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask)
-    found = await history(
-        database,
-        provider,
-        counter,
-        workspace=workspace,
-        query=query,
-        budget_tokens=max(1, budget_tokens - activation.tokens),
-        stable=stable,
-        mask=mask,
-        reranker=reranker,
+    check_plan(asked)
+    finding = await find(
+        database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
     )
-    return found, activation
+    activation = await activate(
+        database, provider, counter, workspace=workspace, asked=replace(asked, vector=finding.vector), mask=mask
+    )
+    finding = await _without_cues(database, finding, [cue.cue_id for cue in activation.cues])
+    room = max(1, budget_tokens - activation.tokens)
+    return await _shown(database, counter, finding, budget_tokens=room, stable=stable), activation
 
 
 REMADE_AT_ONCE = 100_000

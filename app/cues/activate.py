@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -46,6 +46,8 @@ class PlanAsked:
     """The moment whose cues are asked for; None for the present."""
     trial: bool = False
     """A person's trial: it is not logged, and counts for no cue."""
+    vector: Vector | None = None
+    """The plan's vector, if the caller has embedded it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +123,9 @@ async def activate(
         InvalidInput: the plan, a slot or the budget is not valid.
         DatabaseUnavailable: the database does not answer.
     """
-    _check(asked)
+    check_plan(asked)
     started = time.perf_counter()
-    (vector, degraded), index = await asyncio.gather(
-        _vector(provider, asked.plan), index_of(database, provider, workspace)
-    )
+    (vector, degraded), index = await asyncio.gather(_vector(provider, asked), index_of(database, provider, workspace))
     degraded = degraded or _lacking(index)
     now = datetime.now(UTC)
     moment = now if asked.as_of is None else in_utc(asked.as_of)
@@ -143,7 +143,7 @@ async def activate(
     tokens = counter.count(markdown)
     activation_id, took = None if asked.trial else new_id(), (time.perf_counter() - started) * 1_000
     if workspace.workspace_id and activation_id is not None:
-        plain = masked_values(asked) if mask else asked
+        plain = masked_values(replace(asked, vector=None)) if mask else asked
         async with database.session(workspace, transaction=False) as session:
             values = {"activation_id": activation_id, "plan": plain.plan, "files": list(plain.files)}
             values |= {name: getattr(plain, name) for name in ("agent", "run_id", "budget_tokens")}
@@ -162,7 +162,12 @@ async def activate(
     )
 
 
-def _check(asked: PlanAsked) -> None:
+def check_plan(asked: PlanAsked) -> None:
+    """Checks a question.
+
+    Raises:
+        InvalidInput: the plan, a slot or the budget is not valid.
+    """
     if not asked.plan.strip():
         raise InvalidInput("plan", "is empty; say what you are about to do")
     if len(asked.plan) > PLAN_LIMIT:
@@ -177,12 +182,12 @@ def _check(asked: PlanAsked) -> None:
             raise InvalidInput(f"slots.{kind}", "must be 0 or more")
 
 
-async def _vector(provider: EmbeddingProvider, text: str) -> tuple[Vector | None, str]:
+async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector | None, str]:
     """Returns the vector of a plan, or the reason why there is none."""
     if not provider.enabled:
         return None, "no embedding model is configured: words, files and action types were compared"
     try:
-        return await provider.embed_query(text), ""
+        return asked.vector if asked.vector is not None else await provider.embed_query(asked.plan), ""
     except EmbeddingUnavailable as error:
         return None, str(error)
 

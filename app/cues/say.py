@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
+from app.cues.opening import opening, small
 from app.text.words import content_words
 
 HEADING = "## Before you act"
@@ -37,16 +38,7 @@ def in_one_line(text: str) -> str:
 
 def imperative(cue: Cue) -> str:
     """Returns the sentence that tells when to do what."""
-    trigger, lesson = in_one_line(cue.trigger).rstrip(".:;"), in_one_line(cue.lesson)
-    first = trigger.partition(" ")[0].lower()
-    when = "BEFORE" if first.endswith("ing") else "WHEN"
-    return f"{when} {_small(trigger)}: {lesson}"
-
-
-def _small(text: str) -> str:
-    """Returns a text whose first letter is small, unless its first word is a name or an abbreviation."""
-    first = text.partition(" ")[0]
-    return text if first[1:] != first[1:].lower() or len(first) == 1 else text[:1].lower() + text[1:]
+    return f"{opening(cue.trigger)}: {in_one_line(cue.lesson)}"
 
 
 def reason(cue: Cue) -> str:
@@ -144,7 +136,7 @@ def _statement(cue: Cue, rejected: str) -> str:
     failed = cue.details.get("failure_reason")
     because = f"it failed because {_told(failed)}" if failed else f"it was rejected{_where(cue)}"
     way = _told(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)
-    return f"You are about to {_small(rejected).rstrip('.')}; {because}; the established way is: {way}."
+    return f"You are about to {small(rejected).rstrip('.')}; {because}; the established way is: {way}."
 
 
 def markdown_of(warnings: Sequence[str], lines: Sequence[str]) -> str:

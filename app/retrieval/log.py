@@ -14,6 +14,7 @@ import structlog
 from app.db.database import Database
 from app.db.session import Row, Session
 from app.memories.memory import first_id, new_id
+from app.models.protocols import Vector
 from app.retrieval.recall import (
     TRIAL,
     Degradation,
@@ -141,6 +142,8 @@ class Finding:
     degraded: tuple[Degradation, ...]
     started: float
     """`time.perf_counter()` when the query came in."""
+    vector: Vector | None = None
+    """The query's vector by the provider that was given; None if it gave none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

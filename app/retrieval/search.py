@@ -159,7 +159,7 @@ async def find(
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )
-    hits: tuple[Hit, ...] = ()
+    given, hits = vector, tuple[Hit, ...]()
     mode, degraded = LEXICAL, _nothing_stored(workspace.name)
     if question is not None:
         model = question.survey.model
@@ -174,7 +174,15 @@ async def find(
         mode = LEXICAL if question.vector is None else HYBRID if both else VECTOR
         hits, missing = await _found(call, question, reranker)
         degraded = (*degraded, *missing)
-    return Finding(workspace=workspace, query=loggable, hits=hits, mode=mode, degraded=degraded, started=started)
+    return Finding(
+        workspace=workspace,
+        query=loggable,
+        hits=hits,
+        mode=mode,
+        degraded=degraded,
+        started=started,
+        vector=given,
+    )
 
 
 async def _embedded(provider: QueryEmbedder, text: str) -> tuple[Vector | None, str | None]:

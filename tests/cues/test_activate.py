@@ -1,9 +1,20 @@
 """Cues over HTTP: stored, edited, merged, fired, heeded."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+
+from app.context.history import history_with_cues
+from app.cues.cue import NewCue
+from app.cues.keep import add_cues
+from app.memories.remember import Door
+from app.models.protocols import Vector
+from app.retrieval.recall import Query
+from app.wiring import Services
+from app.workspaces.resolve import resolve
+from tests.api.calls import embed
 
 DROP = {
     "kind": "correction",
@@ -52,7 +63,7 @@ async def test_a_cue_fires_for_a_plan_in_other_words(client: httpx.AsyncClient) 
     first = found["cues"][0]
     assert first["id"] == drop
     assert found["markdown"].startswith("## Before you act\n")
-    assert first["imperative"].startswith("WHEN database migration that removes a column: Deprecate")
+    assert first["imperative"].startswith("FOR any database migration that removes a column: Deprecate")
     assert "session-47" in first["reason"]
     assert first["checkpoint"].startswith("STOP and check first: Deprecate the column")
     assert first["checkpoint"] in found["markdown"]
@@ -221,6 +232,42 @@ async def test_a_history_brings_cues_within_one_budget(client: httpx.AsyncClient
     assert found["markdown"].index("## Relevant History") < found["markdown"].index("## Before you act")
     assert found["activation"]["cues"][0]["lesson"] == DROP["lesson"]
     assert found["tokens"] <= 300
+
+
+async def test_a_history_with_cues_embeds_once_and_tells_no_cue_twice(
+    client: httpx.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (drop,) = await stored(client, DROP)
+    await embed(client, services)
+    embedded: list[str] = []
+    embed_query = services.provider.embed_query
+
+    async def counted(text: str) -> Vector:
+        embedded.append(text)
+        return await embed_query(text)
+
+    monkeypatch.setattr(services.provider, "embed_query", counted)
+    found, activation = await history_with_cues(
+        services.database,
+        services.provider,
+        services.counter,
+        workspace=await resolve(services.database, client.headers["X-Workspace"], language="english"),
+        query=Query(text="a database migration that removes a column", k=3),
+        budget_tokens=600,
+    )
+    assert [str(cue.cue_id) for cue in activation.cues] == [drop]
+    assert str(DROP["lesson"]) not in found.markdown
+    assert embedded == ["a database migration that removes a column"]
+
+
+async def test_a_cue_that_is_only_proposed_is_in_no_history(client: httpx.AsyncClient, services: Services) -> None:
+    workspace = await resolve(services.database, client.headers["X-Workspace"], language="english")
+    door = Door(services.database, services.counter, workspace, provider=services.provider)
+    cue = NewCue(kind="correction", trigger="watering the orchids", lesson="Use rain water.")
+    await add_cues(door, [replace(cue, origin="proposed"), replace(cue, lesson="Water them on Mondays.")])
+    found = (await client.post("/api/history", json={"query": "watering the orchids", "budget_tokens": 400})).json()
+    assert "on Mondays" in found["markdown"]
+    assert "rain water" not in found["markdown"]
 
 
 @pytest.mark.parametrize(
