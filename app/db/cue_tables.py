@@ -59,10 +59,12 @@ def add_session_tables(_table: Callable[..., None]) -> None:
     _table(
         "artifact_touches",
         *keyed(artifact_id=Id, memory_id=Id, action=sa.Text),
+        *default("", renamed_to=sa.Text),
         deleted_with("artifacts", artifact_id="artifact_id"),
         deleted_with("memories", memory_id="memory_id"),
-        sa.CheckConstraint("action IN ('created', 'changed', 'deleted')", name="action"),
+        sa.CheckConstraint("action IN ('created', 'changed', 'deleted', 'renamed')", name="action"),
         index("artifact_touches_memory_ix", "memory_id"),
+        index("artifact_touches_renamed_ix", "renamed_to", where="renamed_to <> ''"),
     )
 
     # What the agent did in a session: each act, with its places in the order of all acts.

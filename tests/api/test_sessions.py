@@ -223,3 +223,25 @@ async def test_what_no_database_holds_is_replaced(client: httpx.AsyncClient) -> 
     first, second = (await get(client, "/api/sessions/s1"))["messages"]
     assert first["text"] == "a\N{REPLACEMENT CHARACTER}b"
     assert "characters left out" in second["text"]
+
+
+async def test_a_renamed_file_and_its_absolute_path_are_one_artifact(client: httpx.AsyncClient) -> None:
+    def used(name: str, folder: str, *tools: dict[str, Any]) -> dict[str, Any]:
+        said = [{"role": "user", "text": "go on"}, {"role": "assistant", "text": "Done.", "tools": list(tools)}]
+        return {"id": name, "folder": folder, "messages": said}
+
+    def edit(path: str) -> dict[str, Any]:
+        return {"name": "Edit", "input": {"file_path": path}}
+
+    move = {"name": "Bash", "input": {"command": "git mv app/tax.py app/levy.py"}}
+    await post(client, "/api/sessions", used("relative", "", edit("app/tax.py")))
+    await post(client, "/api/sessions", used("absolute", "", edit("/p/shop/app/tax.py")))
+    await post(client, "/api/sessions", used("moved", "/p/shop", move))
+    await post(client, "/api/sessions", used("later", "/p/shop", edit("/p/shop/app/levy.py")))
+    (artifact,) = (await get(client, "/api/sessions/absolute"))["artifacts"]
+    assert artifact["path"] == "app/tax.py"
+    for path in ("app/levy.py", "app/tax.py", "/p/shop/app/levy.py"):
+        found = (await get(client, f"/api/sessions?path={path}"))["sessions"]
+        assert {item["id"] for item in found} == {"relative", "absolute", "moved", "later"}
+        shaped = (await get(client, f"/api/why?path={path}"))["shaped_by"]
+        assert {touch["session"] for touch in shaped} == {"relative", "absolute", "moved", "later"}

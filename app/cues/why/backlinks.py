@@ -20,7 +20,10 @@ PREDECESSORS = f"{CUES} AND c.superseded_by = ANY(%(ids)s::uuid[])"
 SAME_PATH = "({here} = %(path)s OR right({here}, length(%(path)s) + 1) = '/' || %(path)s)"
 """The condition of a path that is the asked one, or ends with it."""
 OF_FILE = f"""
-{CUES} AND EXISTS (SELECT FROM unnest(c.files) AS file WHERE {SAME_PATH.format(here="file")})
+{CUES} AND EXISTS (
+    SELECT FROM unnest(c.files) AS file, unnest(%(paths)s::text[]) AS given(path)
+    WHERE {SAME_PATH.format(here="file").replace("%(path)s", "given.path")}
+)
 ORDER BY c.valid_from DESC, c.memory_id
 """
 TOUCHES = f"""
@@ -31,7 +34,10 @@ JOIN artifact_touches t USING (workspace_id, artifact_id)
 JOIN memories m USING (workspace_id, memory_id)
 JOIN sources s USING (workspace_id, source_id)
 WHERE a.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
-    AND (%(path)s = '' OR {SAME_PATH.format(here="a.path")}) AND (%(symbol)s = '' OR a.symbol = %(symbol)s)
+    AND (%(paths)s::text[] = '{{}}' OR EXISTS (
+        SELECT FROM unnest(%(paths)s::text[]) AS given(path)
+        WHERE {SAME_PATH.format(here="a.path").replace("%(path)s", "given.path")}
+    )) AND (%(symbol)s = '' OR a.symbol = %(symbol)s)
 ORDER BY at DESC, m.source_id, m.ordinal DESC, a.symbol LIMIT %(limit)s
 """  # noqa: S608 - constants
 NEAR_TURNS = """
@@ -50,7 +56,7 @@ class Touch:
     symbol: str
     """Empty for the file itself."""
     action: str
-    """created, changed or deleted."""
+    """created, changed, deleted or renamed."""
     session: str
     title: str
     ordinal: int
@@ -68,14 +74,14 @@ async def predecessors(session: Session, ids: Sequence[UUID]) -> list[UUID]:
     return await session.column(PREDECESSORS, {"ids": list(ids)})
 
 
-async def of_file(session: Session, path: str) -> list[UUID]:
-    """Returns the cues about a file, the latest first."""
-    return await session.column(OF_FILE, {"path": path})
+async def of_file(session: Session, paths: Sequence[str]) -> list[UUID]:
+    """Returns the cues about a file, given by all its names, the latest first."""
+    return await session.column(OF_FILE, {"paths": list(paths)})
 
 
-async def touches(session: Session, path: str, symbol: str, *, limit: int) -> list[Touch]:
-    """Returns the turns that changed a file or symbol, the latest first; an empty name is any."""
-    rows = await session.rows(TOUCHES, {"path": path, "symbol": symbol, "limit": limit})
+async def touches(session: Session, paths: Sequence[str], symbol: str, *, limit: int) -> list[Touch]:
+    """Returns the turns that changed a file, given by all its names, or a symbol, the latest first; none is any."""
+    rows = await session.rows(TOUCHES, {"paths": list(paths), "symbol": symbol, "limit": limit})
     return [Touch(**row._asdict()) for row in rows]
 
 

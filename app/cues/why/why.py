@@ -13,6 +13,7 @@ from app.cues.why.threads import Thread, likeness, moment_of, subject_of, thread
 from app.cues.why.told import lines, sentence
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
+from app.intake.sessions import store as sessions
 from app.memories.filters import Filters
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.retrieval.recall import Query
@@ -90,9 +91,10 @@ async def _why_artifact(
     database: Database, provider: EmbeddingProvider, workspace: Workspace, path: str, symbol: str
 ) -> Why:
     async with database.session(workspace, transaction=False) as session:
-        touches = await backlinks.touches(session, path, symbol, limit=TOUCHES_SHOWN)
+        names = await sessions.names_of(session, path) if path else []
+        touches = await backlinks.touches(session, names, symbol, limit=TOUCHES_SHOWN)
         around = await backlinks.near_turns(session, [touch.memory_id for touch in touches], turns=TURNS_AROUND)
-        named = await backlinks.of_file(session, path) if path else []
+        named = await backlinks.of_file(session, names) if path else []
         found = await store.read(session, list({*named, *around}))
     cues = sorted(found.values(), key=moment_of, reverse=True)
     subjects = [subject_of(cue) for cue in cues]

@@ -43,6 +43,7 @@ def read_history(text: str, session_id: str) -> Log:
                 started_at=moment_of(started),
                 format="aider",
                 turns=turns,
+                folder=session_id.rpartition("/")[0],
             )
         )
     return Log(transcripts=tuple(item for item in transcripts if item.turns))

@@ -1,17 +1,19 @@
 """Tells which files, functions and sections a turn created or changed, by its tool calls and diffs. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from posixpath import join, normpath
+from typing import NamedTuple
 
+from app.intake.sessions.symbols import changed_symbols, symbols_in
 from app.intake.sessions.transcript import ASSISTANT, ToolUse, Turn
 
-CREATED, CHANGED, DELETED = ACTIONS = ("created", "changed", "deleted")
+CREATED, CHANGED, DELETED, RENAMED_TO = ACTIONS = ("created", "changed", "deleted", "renamed")
 MOST_OF_A_TURN = 200
 """Most artifacts of one turn; a diff of a whole repository says nothing about any file."""
-PATH_BYTES, SYMBOL_CHARACTERS = 1_000, 200
+PATH_BYTES = 1_000
 
 WRITES = frozenset({
     "write", "edit", "multiedit", "notebookedit", "create", "create_file", "write_file", "edit_file", "write_to_file",
@@ -23,7 +25,8 @@ NEW = frozenset({"create", "create_file", "write_file", "write_to_file"})
 """Names of the tools that make a file."""
 GONE = frozenset({"delete_file", "delete"})
 PATH_KEYS = ("file_path", "path", "target_file", "notebook_path", "filePath", "filename", "file")
-CHANGED_TEXTS = ("old_string", "new_string", "old_str", "new_str", "oldString", "newString", "code_edit")
+TEXT_KEYS = (("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString", "code_edit"))
+"""The inputs that hold a text before and after an edit."""
 MADE = re.compile(r"created successfully|successfully created|\bfile created\b", re.IGNORECASE)
 
 PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$|^@@ (.*)$", re.MULTILINE)
@@ -33,17 +36,15 @@ OLD_FILE, NEW_FILE = re.compile(r"^--- (\S.*?)(?:\t.*)?$"), re.compile(r"^\+\+\+
 HUNK = re.compile(r"^@@+ [-+\d, ]+@@+ ?(.*)$|^@@ (?![-+\d.])(.*?)(?: @@)?$", re.MULTILINE)
 """A hunk's header; what follows its numbers names the function or the section."""
 NOTHING = "/dev/null"
-SYMBOL = re.compile(
-    r"""^[ \t]*
-    (?:export\s+|default\s+|public\s+|private\s+|protected\s+|static\s+|abstract\s+|async\s+|pub(?:\([a-z]+\))?\s+)*
-    (?:def|class|function\*?|func(?:\s*\([^)]*\))?|fn|interface|struct|enum|trait|impl|type|module|namespace)
-    \s+(?P<named>[A-Za-z_$][\w$]*)
-    |^[ \t]*(?:export\s+)?(?:const|let|var)\s+(?P<bound>[A-Za-z_$][\w$]*)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>
-    |^\#{1,6}\ +(?P<section>\S.{0,120}?)\s*$""",
-    re.MULTILINE | re.VERBOSE,
+BLOCK = re.compile(
+    r"^(?P<path>[^\s`*#<>|]+)[ \t]*\n(?:`{3,}[^\n]*\n)?<{5,9} ?SEARCH[^\n]*\n"
+    r"(?P<before>.*?)^={5,9}[ \t]*\n(?P<after>.*?)^>{5,9} ?REPLACE",
+    re.MULTILINE | re.DOTALL,
 )
-"""A definition, or a heading of Markdown."""
-MARKDOWN = frozenset({".md", ".mdx", ".mdc", ".markdown", ".rst", ".txt"})
+"""A block of aider: the path, what is searched, and what replaces it."""
+RENAMED = re.compile(r"^rename from (?P<old>.+)\nrename to (?P<new>.+)$", re.MULTILINE)
+MOVES = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+)?mv\s+(?P<given>[^&;|\n]+)")
+MOVERS = frozenset({"move_file", "rename_file", "rename", "move"})
 
 
 class Touch(NamedTuple):
@@ -54,24 +55,71 @@ class Touch(NamedTuple):
     """The function or section; "" for the file as a whole."""
     action: str
     """One of ACTIONS."""
+    renamed_to: str = ""
+    """The path that a renamed file has now."""
 
 
 def touches_of(turn: Turn, folder: str = "") -> list[Touch]:
-    """Returns what a turn did to files, each once; paths below `folder` become relative to it."""
-    found = [touch for tool in turn.tools for touch in _by_tool(tool)]
-    if turn.role == ASSISTANT and "@@" in turn.text:
-        found += _by_diff(turn.text)
-    named = (touch._replace(path=relative(touch.path, folder)) for touch in found)
+    """Returns what a turn did to files, each once; paths below `folder` become relative to it.
+
+    A tool that failed did nothing.
+    """
+    found = [touch for tool in turn.tools if not tool.failed for touch in _by_tool(tool)]
+    if turn.role == ASSISTANT:
+        found += list(_by_diff(turn.text)) if "@@" in turn.text else []
+        found += _by_blocks(turn, {touch.path for touch in found})
+    named = [
+        touch._replace(path=relative(touch.path, folder), renamed_to=relative(touch.renamed_to, folder))
+        for touch in found
+    ]
     kept = dict.fromkeys(touch for touch in named if _storable(touch))
     return list(kept)[:MOST_OF_A_TURN]
 
 
 def relative(path: str, folder: str) -> str:
-    """Returns a path relative to a folder, if it is below it, with slashes and without `./`."""
+    """Returns a path relative to a folder, if it is below it, with slashes and without `.` and `..`."""
     path, folder = path.strip().strip("`'\"").replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
-    if folder and path.startswith(f"{folder}/"):
-        path = path[len(folder) + 1 :]
-    return path.removeprefix("./")
+    path = normpath(path) if path else ""
+    return path[len(folder) + 1 :] if folder and path.startswith(f"{folder}/") else path
+
+
+def folder_of(turns: Sequence[Turn]) -> str:
+    """Returns the folder that a session worked in, where its log does not say: one that makes an absolute path one of
+    its relative paths; "" if there is none."""
+    paths = dict.fromkeys(touch.path for turn in turns for touch in touches_of(turn))
+    inside = {path for path in paths if not path.startswith("/") and "/" in path}
+    for path in paths:
+        for other in inside if path.startswith("/") else ():
+            if path.endswith(f"/{other}"):
+                return path.removesuffix(f"/{other}")
+    return ""
+
+
+FEWEST_PARTS = 2
+"""Parts of a relative path that tell a file from others in a project."""
+
+
+def endings(path: str) -> Iterator[str]:
+    """Yields the relative paths that a path ends with, the longest first."""
+    parts = path.strip("/").split("/")
+    yield from ("/".join(parts[start:]) for start in range(1, len(parts) - FEWEST_PARTS + 1))
+
+
+def also_named(path: str, renames: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the names of a file, given as (old, new) renames: the asked one, those before it and those after it.
+
+    An absolute path has its relative endings among its names.
+    """
+    found = dict.fromkeys([path, *(endings(path) if path.startswith("/") else ())])
+    ahead = list(found)
+    while ahead:
+        name = ahead.pop()
+        for pair in renames:
+            for one, other in (pair, pair[::-1]):
+                if (one == name or one.endswith(f"/{name}")) and other not in found:
+                    found[other] = None
+                    ahead.append(other)
+    return list(found)
 
 
 def _storable(touch: Touch) -> bool:
@@ -84,13 +132,51 @@ def _by_tool(tool: ToolUse) -> Iterator[Touch]:
     path = next((value for key in PATH_KEYS if isinstance(value := given.get(key), str) and value.strip()), "")
     diff = given.get("diff")
     if path and name in WRITES and given.get("command") not in {"view", "undo_edit"}:
-        yield Touch(path, "", _action(name, tool))
-        yield from _symbols(path, given, diff)
+        yield Touch(path, "", action := _action(name, tool))
+        yield from _symbols(path, tool, diff, action)
     elif isinstance(diff, str):
         yield from _by_diff(diff)
+    below = str(given.get("workdir") or given.get("cwd") or "")
     for text in _texts(given):
         if "*** Begin Patch" in text:
-            yield from _by_patch(text)
+            yield from (_below(below, touch) for touch in _by_patch(text))
+        elif "mv " in text:
+            yield from (_below(below, touch) for touch in _by_moves(text))
+    if name in MOVERS and isinstance(given.get("source"), str) and isinstance(given.get("destination"), str):
+        yield from _renamed(given["source"], given["destination"])
+
+
+def _below(folder: str, touch: Touch) -> Touch:
+    """Returns a touch whose paths are relative to a command's folder with the paths that they are."""
+    return touch._replace(
+        path=join(folder, touch.path), renamed_to=join(folder, touch.renamed_to) if touch.renamed_to else ""
+    )
+
+
+def _renamed(old: str, new: str) -> Iterator[Touch]:
+    yield Touch(old, "", RENAMED_TO, new)
+    yield Touch(new, "", RENAMED_TO)
+
+
+def _by_moves(text: str) -> Iterator[Touch]:
+    """Yields the files that `mv` and `git mv` rename; of several files and folders nothing is known."""
+    for match in MOVES.finditer(text):
+        paths = [word.strip("\"'") for word in match["given"].split() if not word.startswith("-")]
+        if len(paths) == 2 and not any(mark in path for path in paths for mark in "*?$~{"):  # noqa: PLR2004 - a pair
+            old, new = paths
+            into = new.endswith("/") or (PurePosixPath(old).suffix and not PurePosixPath(new).suffix)
+            yield from _renamed(old, join(new, PurePosixPath(old).name) if into else new)
+
+
+def _by_blocks(turn: Turn, applied: Collection[str]) -> Iterator[Touch]:
+    """Yields the files of SEARCH/REPLACE blocks; where a program says which it applied, only those."""
+    told = any(tool.name == "aider" for tool in turn.tools) or bool(applied)
+    for match in BLOCK.finditer(turn.text) if "<<<<<" in turn.text else ():
+        path = match["path"]
+        if not told or path in applied:
+            yield Touch(path, "", CHANGED if match["before"].strip() else CREATED)
+            symbols = changed_symbols(match["before"], match["after"], path)
+            yield from (Touch(path, symbol, CHANGED) for symbol in symbols)
 
 
 def _action(name: str, tool: ToolUse) -> str:
@@ -99,53 +185,60 @@ def _action(name: str, tool: ToolUse) -> str:
     return CREATED if name in NEW or tool.input.get("command") == "create" or MADE.search(tool.result) else CHANGED
 
 
-def _symbols(path: str, given: Mapping[str, Any], diff: object) -> Iterator[Touch]:
-    """Yields the functions and sections of an edit: those of its hunks' headers, and those that its texts define."""
+def _symbols(path: str, tool: ToolUse, diff: object, action: str) -> Iterator[Touch]:
+    """Yields the functions and sections of an edit: those that the log names, or those in which its texts differ."""
+    given = tool.input
     edits = given.get("edits")
     parts = [given, *(edit for edit in edits if isinstance(edit, dict))] if isinstance(edits, list) else [given]
+    if tool.symbols:
+        yield from (Touch(path, symbol, CHANGED) for symbol in tool.symbols)
+        return
     for part in parts:
-        for key in CHANGED_TEXTS:
-            if isinstance(text := part.get(key), str):
-                yield from (Touch(path, symbol, CHANGED) for symbol in symbols_in(text, path))
+        before, after = (next((str(part[key]) for key in keys if part.get(key)), "") for keys in TEXT_KEYS)
+        yield from (Touch(path, symbol, CHANGED) for symbol in changed_symbols(before, after, path))
+    whole = given.get("content") or given.get("file_text")
+    if action == CREATED and isinstance(whole, str):
+        yield from (Touch(path, symbol, CREATED) for symbol in symbols_in(whole, path))
     if isinstance(diff, str):
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks(diff, path))
 
 
-def symbols_in(text: str, path: str) -> list[str]:
-    """Returns the functions, classes and sections that a text defines, each once."""
-    sections = PurePosixPath(path).suffix.lower() in MARKDOWN
-    found = (match["section"] if sections else match["named"] or match["bound"] for match in SYMBOL.finditer(text))
-    return list(dict.fromkeys(name[:SYMBOL_CHARACTERS] for name in found if name))
-
-
-def _in_hunks(diff: str, path: str) -> list[str]:
-    """Returns the functions that hunks' headers name, and those that changed lines define."""
-    lines = [header for match in HUNK.finditer(diff) if (header := match[1] or match[2])]
-    changed = [line[1:] for line in diff.splitlines() if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}]
-    return symbols_in("\n".join([*lines, *changed]), path)
+def _in_hunks(diff: str, path: str, header: str = "") -> list[str]:
+    """Returns the functions that hunks' headers name, and those in which lines were changed."""
+    headers = [header, *(told for match in HUNK.finditer(diff) if (told := match[1] or match[2]))]
+    lines = [line for line in diff.splitlines() if line[:3] not in {"+++", "---"}]
+    before, after = ("\n".join(line[1:] for line in lines if line[:1] in {mark, " "}) for mark in "-+")
+    return list(dict.fromkeys([*symbols_in("\n".join(headers), path), *changed_symbols(before, after, path)]))
 
 
 def _by_patch(text: str) -> Iterator[Touch]:
+    heads = list(PATCHED.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
     path = ""
-    for match in PATCHED.finditer(text):
-        if match[1]:
-            path = match[2]
-            yield Touch(path, "", PATCH_ACTIONS[match[1]])
-        elif match[3]:
-            yield Touch(path, "", DELETED)
-            path = match[3]
-            yield Touch(path, "", CREATED)
-        elif path:
-            yield from (Touch(path, symbol, CHANGED) for symbol in symbols_in(match[4], path))
+    for head, end in zip(heads, ends, strict=True):
+        if head[1]:
+            path = head[2]
+            yield Touch(path, "", PATCH_ACTIONS[head[1]])
+        elif head[3]:
+            yield from _renamed(path, head[3])
+            path = head[3]
+        if path and (head[1] != "Delete"):
+            action = CREATED if head[1] == "Add" else CHANGED
+            hunk = text[head.end() : end]
+            yield from (Touch(path, symbol, action) for symbol in _in_hunks(hunk, path, head[4] or ""))
 
 
 def _by_diff(text: str) -> Iterator[Touch]:
-    """Yields the files of a unified diff, and the functions of their hunks."""
+    """Yields the files of a unified diff, those that it renames, and the functions of their hunks."""
     lines = text.splitlines()
+    for match in RENAMED.finditer(text):
+        yield from _renamed(match["old"].strip(), match["new"].strip())
     heads = list(_heads(lines))
     ends = [*(place for place, _, _ in heads[1:]), len(lines)]
     for (place, old, new), end in zip(heads, ends, strict=False):
-        path = _unprefixed(old if new == NOTHING else new)
+        path, was = _unprefixed(old if new == NOTHING else new), _unprefixed(old)
+        if NOTHING not in {old, new} and was != path:
+            yield from _renamed(was, path)
         yield Touch(path, "", DELETED if new == NOTHING else CREATED if old == NOTHING else CHANGED)
         yield from (Touch(path, symbol, CHANGED) for symbol in _in_hunks("\n".join(lines[place + 2 : end]), path))
 

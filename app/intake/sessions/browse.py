@@ -64,7 +64,9 @@ async def list_sessions(
         raise InvalidInput(name, message)
     moment, source_id = before or (None, None)
     async with database.session(workspace, transaction=False) as session:
-        return await store.page(session, {**given, "moment": moment, "before": source_id}, limit=limit)
+        names = await store.names_of(session, filters.path) if filters.path else None
+        values = {**given, "path": names, "moment": moment, "before": source_id}
+        return await store.page(session, values, limit=limit)
 
 
 async def get_session(

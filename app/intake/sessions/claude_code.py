@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.intake.sessions.json_lines import Line, Lines, named, texts_of
+from app.intake.sessions.symbols import changed_symbols
 from app.intake.sessions.transcript import ASSISTANT, USER, Log, ToolUse, Transcript, Turns, title_of
 from app.text.scores import moment_of
 
@@ -80,8 +81,31 @@ def _take(found: Turns, line: Line, message: str) -> str:
             tool = ToolUse(name=str(block["name"]), input=dict(block["input"]))
             found.use(tool, call=str(block["id"]), at=at)
         elif block["type"] == "tool_result":
-            found.answer(str(block["tool_use_id"]), _result(block.get("content")))
+            found.answer(
+                str(block["tool_use_id"]),
+                _result(block.get("content")),
+                failed=block.get("is_error") is True,
+                symbols=_changed(record.get("toolUseResult")),
+            )
     return identity
+
+
+def _changed(told: object) -> list[str]:
+    """Returns the functions and sections that an edit changed, as the record of it tells: its patch, and the file that
+    it was made in."""
+    if not isinstance(told, dict) or not isinstance(path := told.get("filePath"), str):
+        return []
+    hunks = [hunk for hunk in told.get("structuredPatch") or () if isinstance(hunk, dict)]
+    before = told.get("originalFile")
+    lines = before.splitlines() if isinstance(before, str) else []
+    found = list[str]()
+    for hunk in hunks:
+        start = max(0, int(hunk.get("oldStart") or 1) - 1)
+        above = "\n".join(lines[:start])
+        told_lines = [str(line) for line in hunk.get("lines") or ()]
+        old, new = ("\n".join([above, *(line[1:] for line in told_lines if line[:1] in {mark, " "})]) for mark in "-+")
+        found += changed_symbols(old, new, path)
+    return list(dict.fromkeys(found))
 
 
 def _said(text: str) -> str:

@@ -1,5 +1,6 @@
 """Reads a rollout of Codex: JSON lines of response items, each in an envelope or, in old logs, bare. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ def _take(found: Turns, line: Line) -> None:
     elif kind in CALLS:
         found.use(_call(item), call=str(item.get("call_id") or item.get("id") or ""), at=at)
     elif kind in OUTPUTS:
-        found.answer(str(item["call_id"]), _output(item.get("output")))
+        found.answer(str(item["call_id"]), _output(item.get("output")), failed=_failed(item.get("output")))
 
 
 def _call(item: Mapping[str, Any]) -> ToolUse:
@@ -84,6 +85,19 @@ def _decoded(text: str) -> object:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+def _failed(output: object) -> bool:
+    """Tells whether an answer says that the tool failed: by its exit code, or outright."""
+    if isinstance(output, str):
+        if code := re.match(r"\s*Exit code: (\d+)", output):
+            return code[1] != "0"
+        output = _decoded(output) if output.startswith("{") else None
+    if not isinstance(output, dict):
+        return False
+    told = output.get("metadata")
+    code = told.get("exit_code") if isinstance(told, dict) else output.get("exit_code")
+    return output.get("success") is False or (isinstance(code, int) and code != 0)
 
 
 def _output(output: object) -> str:

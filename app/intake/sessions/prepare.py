@@ -16,7 +16,7 @@ from app.memories.memory import MemoryRow, NewMemory, in_utc
 from app.models.protocols import TokenCounter
 from app.safety.secrets import masked_values
 
-VERSION = 1
+VERSION = 2
 """Version of this module. It is part of every turn's digest, so a new version compares all turns again."""
 DIGEST_BYTES = 16
 TOOL_BODY = 400

@@ -59,6 +59,7 @@ def read_history(text: str, session_id: str) -> Log:
         started_at=moment_of(moment),
         format="specstory",
         turns=turns,
+        folder=session_id.partition("/.specstory/")[0] if "/.specstory/" in session_id else "",
     )
     return Log(transcripts=(transcript,))
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from app.db.session import EXTRACT, Row, Session
-from app.intake.sessions.artifacts import Touch
+from app.intake.sessions.artifacts import Touch, also_named, endings
 from app.intake.sessions.prepare import PreparedTurn
 from app.intake.sessions.transcript import ToolUse
 from app.memories.memory import as_bytea, new_id
@@ -59,12 +59,19 @@ SELECT %(workspace_id)s, artifact_id, path, symbol FROM jsonb_populate_recordset
 ON CONFLICT (workspace_id, path, symbol) DO NOTHING
 """
 SAVE_TOUCHES = """
-INSERT INTO artifact_touches (workspace_id, artifact_id, memory_id, action)
-SELECT %(workspace_id)s, a.artifact_id, given.memory_id, given.action
-FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(ids)s::uuid[])
-    AS given(path, symbol, action, memory_id)
+INSERT INTO artifact_touches (workspace_id, artifact_id, memory_id, action, renamed_to)
+SELECT %(workspace_id)s, a.artifact_id, given.memory_id, given.action, given.renamed_to
+FROM unnest(%(paths)s::text[], %(symbols)s::text[], %(actions)s::text[], %(renamed)s::text[], %(ids)s::uuid[])
+    AS given(path, symbol, action, renamed_to, memory_id)
 JOIN artifacts a ON a.workspace_id = %(workspace_id)s AND a.path = given.path AND a.symbol = given.symbol
 ON CONFLICT DO NOTHING
+"""
+KNOWN_PATHS = """
+SELECT DISTINCT path FROM artifacts WHERE workspace_id = %(workspace_id)s AND path = ANY(%(paths)s::text[])
+"""
+RENAMES = """
+SELECT DISTINCT a.path, t.renamed_to FROM artifact_touches t JOIN artifacts a USING (workspace_id, artifact_id)
+WHERE t.workspace_id = %(workspace_id)s AND t.renamed_to <> ''
 """
 FORGET_UNTOUCHED = """
 DELETE FROM artifacts a WHERE a.workspace_id = %(workspace_id)s AND NOT EXISTS (
@@ -98,7 +105,8 @@ CONDITIONS = {
         SELECT FROM artifacts a JOIN artifact_touches t USING (workspace_id, artifact_id)
         JOIN memories m USING (workspace_id, memory_id)
         WHERE a.workspace_id = s.workspace_id AND m.source_id = s.source_id AND m.valid_until IS NULL
-            AND (a.path = %(path)s OR right(a.path, length(%(path)s) + 1) = '/' || %(path)s)
+            AND EXISTS (SELECT FROM unnest(%(path)s::text[]) AS given
+                WHERE a.path = given OR right(a.path, length(given) + 1) = '/' || given)
     )""",
     "before": f"({MOMENT}, s.source_id) < (%(moment)s, %(before)s)",
 }
@@ -281,10 +289,12 @@ async def save_turns(session: Session, turns: Mapping[UUID, PreparedTurn]) -> No
     await _save_touches(session, [(memory_id, touch) for memory_id, turn in turns.items() for touch in turn.touches])
 
 
-async def _save_touches(session: Session, touches: Sequence[tuple[UUID, Touch]]) -> None:
+async def _save_touches(session: Session, given: Sequence[tuple[UUID, Touch]]) -> None:
     """Stores artifacts in the order of their names, so that no two writers deadlock, and the links to their turns."""
-    if not touches:
+    if not given:
         return
+    known = await _known_names(session, {touch.path for _, touch in given})
+    touches = [(memory_id, touch._replace(path=known.get(touch.path, touch.path))) for memory_id, touch in given]
     names = sorted({(touch.path, touch.symbol) for _, touch in touches})
     artifacts = [{"artifact_id": new_id(), "path": path, "symbol": symbol} for path, symbol in names]
     await session.execute(SAVE_ARTIFACTS, {"rows": as_json(artifacts)})
@@ -294,9 +304,23 @@ async def _save_touches(session: Session, touches: Sequence[tuple[UUID, Touch]])
             "paths": [touch.path for _, touch in touches],
             "symbols": [touch.symbol for _, touch in touches],
             "actions": [touch.action for _, touch in touches],
+            "renamed": [touch.renamed_to for _, touch in touches],
             "ids": [memory_id for memory_id, _ in touches],
         },
     )
+
+
+async def _known_names(session: Session, paths: Collection[str]) -> Mapping[str, str]:
+    """Returns the relative names of known artifacts that these absolute paths end with, the longest of each."""
+    ends = {path: list(endings(path)) for path in paths if path.startswith("/")}
+    wanted = sorted({end for found in ends.values() for end in found})
+    known = set(await session.column(KNOWN_PATHS, {"paths": wanted})) if wanted else set()
+    return {path: end for path, found in ends.items() if (end := next(filter(known.__contains__, found), ""))}
+
+
+async def names_of(session: Session, path: str) -> list[str]:
+    """Returns the names that a file has, had or got: those that renames lead to from the given one, or from its end."""
+    return also_named(path, await session.tuples(RENAMES))
 
 
 async def get(session: Session, session_id: str) -> StoredSession | None:

@@ -12,6 +12,7 @@ from app.db.session import Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
 from app.intake.sessions import store
+from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import Preparation, PreparedTurn, body_of, dated, digest_of, prepared, storable
 from app.intake.sessions.store import KnownSession
 from app.intake.sessions.transcript import Transcript, Turn
@@ -103,7 +104,7 @@ async def take_in(
     workspace = await made(door.database, door.workspace)
     preparation = Preparation(
         language=workspace.language if language is None else configuration(language),
-        folder=transcript.folder,
+        folder=transcript.folder or await asyncio.to_thread(folder_of, transcript.turns),
         counter=door.counter,
         mask=door.mask,
         tags=tags,

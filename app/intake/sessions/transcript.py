@@ -18,6 +18,10 @@ class ToolUse:
     input: Mapping[str, Any] = field(default_factory=dict)
     result: str = ""
     """The tool's answer; "" if the log has none yet."""
+    failed: bool = False
+    """True if the log says that it did nothing but fail."""
+    symbols: tuple[str, ...] = ()
+    """The functions and sections that it changed, where the log has the file as it was before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +95,12 @@ class Turns:
             self._tools[-1].append(tool)
             self._calls[call] = len(self._said) - 1, len(self._tools[-1]) - 1
 
-    def answer(self, call: str, result: str) -> None:
+    def answer(self, call: str, result: str, *, failed: bool = False, symbols: Sequence[str] = ()) -> None:
         """Gives a tool its result; an answer to no known call is left out."""
         if call in self._calls:
             turn, place = self._calls[call]
-            self._tools[turn][place] = replace(self._tools[turn][place], result=result)
+            tool = self._tools[turn][place]
+            self._tools[turn][place] = replace(tool, result=result, failed=failed, symbols=tuple(symbols))
 
     @property
     def latest(self) -> str:

@@ -1,11 +1,12 @@
 """Each format of a session log is told by its content, and gives the turns that were spoken, with their tools."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from app.intake.sessions.artifacts import Touch, touches_of
+from app.intake.sessions.artifacts import also_named, folder_of, touches_of
 from app.intake.sessions.formats import read_log
 from app.intake.sessions.transcript import Log, ToolUse, Transcript, Turn
 from tests.intake.sessions import logs
@@ -28,8 +29,12 @@ def _said(transcript: Transcript) -> list[tuple[str, str]]:
     return [(turn.role, turn.text) for turn in transcript.turns]
 
 
-def _touched(transcript: Transcript) -> list[Touch]:
-    return [touch for turn in transcript.turns for touch in touches_of(turn, transcript.folder)]
+def _touches(turn: Turn, folder: str = "") -> list[tuple[str, str, str]]:
+    return [(touch.path, touch.symbol, touch.action) for touch in touches_of(turn, folder)]
+
+
+def _touched(transcript: Transcript) -> list[tuple[str, str, str]]:
+    return [touch for turn in transcript.turns for touch in _touches(turn, transcript.folder)]
 
 
 def test_claude_code() -> None:
@@ -48,6 +53,7 @@ def test_claude_code() -> None:
     assert [tool.name for tool in found.turns[3].tools] == ["Edit", "Bash"]
     assert _touched(found) == [
         ("migrations/0047_drop.py", "", "created"),
+        ("migrations/0047_drop.py", "upgrade", "created"),
         ("app/models.py", "", "changed"),
         ("app/models.py", "legacy", "changed"),
     ]
@@ -79,6 +85,7 @@ def test_codex() -> None:
         ("app/tax.py", "", "changed"),
         ("app/tax.py", "gross", "changed"),
         ("docs/tax.md", "", "created"),
+        ("docs/tax.md", "Tax", "created"),
     ]
 
 
@@ -183,11 +190,107 @@ def test_a_diff_in_a_text_names_its_files_and_functions() -> None:
         "--- /dev/null\n+++ b/docs/new.md\n@@ -0,0 +1 @@\n+## Limits\n"
         "--- a/src/x.ts\n+++ b/src/x.ts\n@@ -3,2 +3,2 @@ export async function load(id: string) {\n-a\n+b\n```"
     )
-    assert touches_of(Turn(ordinal=0, role="assistant", text=text)) == [
+    assert _touches(Turn(ordinal=0, role="assistant", text=text)) == [
         ("app/old.py", "", "deleted"),
         ("docs/new.md", "", "created"),
         ("docs/new.md", "Limits", "changed"),
         ("src/x.ts", "", "changed"),
         ("src/x.ts", "load", "changed"),
     ]
-    assert touches_of(Turn(ordinal=0, role="user", text=text)) == []
+    assert _touches(Turn(ordinal=0, role="user", text=text)) == []
+
+
+def _edit(tool: ToolUse) -> list[tuple[str, str, str]]:
+    return _touches(Turn(ordinal=0, role="assistant", text="", tools=(tool,)), "/home/ada/shop")
+
+
+def test_an_edit_touches_the_function_that_encloses_the_changed_lines() -> None:
+    tool = ToolUse(
+        name="Edit",
+        input={
+            "file_path": "/home/ada/shop/app/tax.py",
+            "old_string": "def round_up(x):\n    return x\n\ndef total(x):\n    return x",
+            "new_string": "def round_up(x):\n    return x\n\ndef total(x):\n    return x + 1",
+        },
+    )
+    assert _edit(tool) == [("app/tax.py", "", "changed"), ("app/tax.py", "total", "changed")]
+    assert _edit(replace(tool, failed=True)) == []
+
+
+def test_the_record_of_an_edit_names_the_function_that_its_texts_do_not() -> None:
+    before = "class Tax:\n    def total(self):\n        x = 1\n        y = 2\n        return x\n"
+    patch = [{"oldStart": 4, "oldLines": 2, "lines": ["         y = 2", "-        return x", "+        return x + y"]}]
+    edit = {"file_path": "/p/tax.py", "old_string": "return x", "new_string": "return x + y"}
+    call = {"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}
+    result: dict[str, object] = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    records = [
+        {"type": "assistant", "message": {"content": [call]}},
+        {
+            "type": "user",
+            "message": {"content": [result]},
+            "toolUseResult": {"filePath": "/p/tax.py", "originalFile": before, "structuredPatch": patch},
+        },
+    ]
+    lines = [json.dumps({**record, "sessionId": "cc-1", "cwd": "/p"}) for record in records]
+    assert _touched(_only("\n".join(lines), ".jsonl")) == [("tax.py", "", "changed"), ("tax.py", "total", "changed")]
+    records[1]["message"] = {
+        "content": [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no"}]
+    }
+    lines = [json.dumps({**record, "sessionId": "cc-1", "cwd": "/p"}) for record in records]
+    assert _touched(_only("\n".join(lines), ".jsonl")) == []
+
+
+def test_a_patch_names_the_functions_of_its_lines_and_renames_files() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: app/a.py\n*** Move to: app/b.py\n@@ class Tax:\n def total(x):\n"
+        "-    return x\n+    return x + 1\n*** Add File: app/c.py\n+def new():\n+    pass\n*** End Patch"
+    )
+    tool = ToolUse(name="shell", input={"command": ["apply_patch", patch], "workdir": "/home/ada/shop/sub"})
+    assert _edit(tool) == [
+        ("sub/app/a.py", "", "changed"),
+        ("sub/app/a.py", "", "renamed"),
+        ("sub/app/b.py", "", "renamed"),
+        ("sub/app/b.py", "Tax", "changed"),
+        ("sub/app/b.py", "total", "changed"),
+        ("sub/app/c.py", "", "created"),
+        ("sub/app/c.py", "new", "created"),
+    ]
+
+
+def test_blocks_of_aider_name_files_and_functions_that_were_applied() -> None:
+    block = (
+        "app/a.py\n```python\n<<<<<<< SEARCH\ndef total():\n    return 1\n"
+        "=======\ndef total():\n    return 2\n>>>>>>> REPLACE\n```\n"
+    )
+    answer = Turn(ordinal=0, role="assistant", text=f"Here:\n\n{block}")
+    touched = [("app/a.py", "", "changed"), ("app/a.py", "total", "changed")]
+    assert _touches(answer) == touched
+    said = ToolUse(name="aider", result="Tokens: 2.1k sent")
+    applied = ToolUse(name="edit", input={"path": "app/a.py"})
+    assert _touches(replace(answer, tools=(said,))) == []
+    assert _touches(replace(answer, tools=(applied, said))) == touched
+
+
+@pytest.mark.parametrize(
+    ("command", "renamed"),
+    [
+        ("git mv app/a.py app/b.py && git commit -m x", [("app/a.py", "app/b.py"), ("app/b.py", "")]),
+        ("mv -f app/a.py docs/", [("app/a.py", "docs/a.py"), ("docs/a.py", "")]),
+        ("mv *.py old", []),
+    ],
+)
+def test_a_move_renames_a_file(command: str, renamed: list[tuple[str, str]]) -> None:
+    turn = Turn(ordinal=0, role="assistant", text="", tools=(ToolUse(name="Bash", input={"command": command}),))
+    assert [(touch.path, touch.renamed_to) for touch in touches_of(turn)] == renamed
+
+
+def test_a_folder_is_known_where_paths_are_absolute_and_relative() -> None:
+    tools = tuple(ToolUse(name="edit", input={"path": path}) for path in ("/p/shop/app/a.py", "app/a.py"))
+    assert folder_of([Turn(ordinal=0, role="assistant", text="", tools=tools)]) == "/p/shop"
+    assert folder_of([Turn(ordinal=0, role="assistant", text="", tools=tools[:1])]) == ""
+
+
+def test_names_follow_renames_both_ways() -> None:
+    renames = [("app/a.py", "app/b.py"), ("app/b.py", "app/c.py"), ("app/x.py", "app/y.py")]
+    assert set(also_named("b.py", renames)) == {"b.py", "app/a.py", "app/b.py", "app/c.py"}
+    assert {"app/a.py", "app/c.py"} <= set(also_named("/p/app/b.py", renames))
