@@ -31,7 +31,7 @@ from app.errors import InvalidInput
 from app.memories.memory import Memory
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.candidates import standing
-from app.retrieval.log import Finding, RunSection, latest_section, log, log_section, placed
+from app.retrieval.log import Finding, RunSection, latest_section, log, log_section
 from app.retrieval.rank.roles import role_of
 from app.retrieval.recall import Broken, History, Query, Reuse
 from app.retrieval.roles import roles_of
@@ -99,7 +99,6 @@ async def _shown(
     role = role_of(finding.query.agent, roles_of(finding.workspace))
     make = partial(section, finding.hits, budget=budget_tokens, counter=counter, role=role)
     markdown, tokens, shown = await asyncio.to_thread(make) if is_long(finding.hits) else make()
-    finding = await placed(database, finding)
     async with database.session(finding.workspace, transaction=False) as session:
         recall = await log(session, finding, hits=shown, tokens=tokens, budget_tokens=budget_tokens)
     needed = None if shown or not finding.hits else least_budget(finding.hits[0], counter)
@@ -180,7 +179,6 @@ async def continued_history(
     fit = partial(fitted, finding.hits, budget=budget_tokens, counter=counter)
     found = await asyncio.to_thread(fit) if is_long(finding.hits) else fit()
     room = budget_tokens - frame_tokens(counter)
-    finding = await placed(database, finding)
     async with CALLS.setdefault((id(database), finding.workspace.name, finding.query.run_id), asyncio.Lock()):
         while True:
             before = await _before(database, finding)

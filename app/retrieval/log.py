@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ import msgspec
 import psycopg
 import structlog
 
-from app.db.database import Database
 from app.db.session import Row, Session
 from app.memories.memory import first_id, new_id
 from app.models.protocols import Vector
@@ -27,8 +26,7 @@ from app.retrieval.recall import (
     RecallDay,
     RecallFilters,
 )
-from app.workspaces.resolve import made
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import UNMADE, Workspace
 
 # A crash of the server may lose the last half second of the log; so no answer waits for a disk.
 RECALL = """recall AS (
@@ -145,6 +143,11 @@ class Finding:
     vector: Vector | None = None
     """The query's vector by the provider that was given; None if it gave none."""
 
+    @property
+    def is_placed(self) -> bool:
+        """False in a workspace that does not exist yet: a read does not make it."""
+        return self.workspace.workspace_id != UNMADE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSection:
@@ -188,21 +191,17 @@ class LoggedRecall:
     hits: tuple[LoggedHit, ...]
 
 
-async def placed(database: Database, finding: Finding) -> Finding:
-    """Returns the finding in a workspace that exists: the first recall of a workspace makes it."""
-    return replace(finding, workspace=await made(database, finding.workspace))
-
-
 async def log(
     session: Session, finding: Finding, *, hits: Sequence[Hit], tokens: int | None, budget_tokens: int | None = None
 ) -> Recall:
-    """Logs the recall of a `placed` finding with these hits, in the database and in a line of the service's log.
+    """Logs the recall of a finding with these hits, in the database and in a line of the service's log.
 
-    If the disk is full, only the line is written, and the recall is answered.
+    If the workspace does not exist or the disk is full, only the line is written, and the recall is answered.
     """
     recall = _recall(finding, hits)
     try:
-        await session.execute(LOG, _record(finding.query, recall, tokens, budget_tokens=budget_tokens))
+        if finding.is_placed:
+            await session.execute(LOG, _record(finding.query, recall, tokens, budget_tokens=budget_tokens))
     except psycopg.errors.DiskFull as error:
         logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
@@ -219,7 +218,7 @@ async def log_section(
     recall = _recall(finding, hits)
     record = _record(finding.query, recall, tokens, stable=True, kept=section.kept)
     record |= {"blocks": _json(section.blocks), "continues": section.continues}
-    if not await session.value(LOG_SECTION, record):
+    if finding.is_placed and not await session.value(LOG_SECTION, record):
         return None
     _note(finding, recall)
     return recall

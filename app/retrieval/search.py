@@ -31,7 +31,7 @@ from app.retrieval.candidates import (
     survey,
     with_mended,
 )
-from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged, placed
+from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.quality import MOST_RERANKED, reranked
 from app.retrieval.rank.rank import Asking, Ranked, ranked, reread
@@ -83,7 +83,6 @@ async def search(
         DatabaseUnavailable: the database does not answer.
     """
     finding = await find(database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker)
-    finding = await placed(database, finding)
     async with database.session(finding.workspace, transaction=False) as session:
         return await log(session, finding, hits=finding.hits, tokens=None)
 

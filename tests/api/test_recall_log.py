@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
 
 from app.db.database import Database
 from app.memories.memory import first_id
@@ -54,6 +55,7 @@ async def test_bad_conditions_are_refused(client: httpx.AsyncClient) -> None:
         assert (await client.get("/api/recalls", params=params)).status_code == 400, params
 
 
+@pytest.mark.usefixtures("workspace")
 async def test_trends_count_days_without_trials(client: httpx.AsyncClient) -> None:
     await asked(client, "zebras and submarines")
     await asked(client, "zebras and submarines", trial=True)

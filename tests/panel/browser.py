@@ -11,7 +11,7 @@ MISSING = "there is no Chromium here; install one, for example with `apt-get ins
 
 
 def chromium() -> str | None:
-    """Where the system's Chromium is."""
+    """Returns the path of the system's Chromium; None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 

@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from app.api.panel import DIST
+from app.models.protocols import EmbeddingProvider
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
 
@@ -37,11 +38,11 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def seeded(server: str) -> AsyncIterator[str]:
+async def seeded(server: str, provider: EmbeddingProvider) -> AsyncIterator[str]:
     """A workspace that looks used."""
     name = f"panel-{uuid4().hex[:12]}"
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": name}, timeout=120) as client:
-        await seed(client, examples())
+        await seed(client, examples(), provider)
     yield name
 
 
@@ -62,7 +63,7 @@ async def api(server: str, workspace_name: str) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser complained of; a test that expects a complaint takes it out."""
+    """The browser's errors and warnings; a test that expects one takes it out."""
     return []
 
 

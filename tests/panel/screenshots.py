@@ -75,7 +75,7 @@ async def seeded_service() -> AsyncIterator[str]:
             await first_start.begin(services, workspace)
             await first_start.play(services, workspace)
             async with httpx.AsyncClient(base_url=address(listening), timeout=UNLIMITED, headers=USED) as client:
-                await seed(client, examples())
+                await seed(client, examples(), services.provider)
             yield address(listening)
             stop.set()
             await serving

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import numpy as np
 
+from app.models.protocols import EmbeddingProvider
 from app.operations.example_runs import REPORTS
 
 OBSERVATIONS = 600
@@ -53,7 +55,7 @@ DETAILS = (
     "Two retailers have labels of their own.", "The currency fell while the contract ran.",
     "Schools and clinics buy by tender.", "A satellite count of roofs replaced the estimate.",
 )  # fmt: skip
-"""What sets observations of one lesson and one market apart: on a map they do not all stand in one place."""
+"""Differences of observations of one lesson and one market: on a map they do not all stand in one place."""
 ISSUES = ("SOM is given without a method", "Two sources of five are listicles", "The forecast has no range")
 INJECTION = """# Field notes
 
@@ -70,8 +72,8 @@ def examples() -> dict[str, str]:
     return {path.relative_to(REPORTS).as_posix(): path.read_text() for path in sorted(REPORTS.rglob("*.*"))}
 
 
-async def seed(client: httpx.AsyncClient, reports: Mapping[str, str]) -> None:
-    """Fill the client's workspace."""
+async def seed(client: httpx.AsyncClient, reports: Mapping[str, str], provider: EmbeddingProvider) -> None:
+    """Fills the client's workspace."""
     for path, content in reports.items():
         (await client.post("/api/reports", json={"path": path, "content": content})).raise_for_status()
     for number in range(2):
@@ -79,7 +81,7 @@ async def seed(client: httpx.AsyncClient, reports: Mapping[str, str]) -> None:
         (await client.post("/api/reports", json=report)).raise_for_status()
     for run in runs():
         (await client.post("/api/runs", json=run)).raise_for_status()
-    lines = "\n".join(json.dumps(item) for item in observations()).encode()
+    lines = "\n".join(json.dumps(item) for item in await with_vectors(provider)).encode()
     answer = await client.post("/api/memories:bulk?wait=embedded", content=lines)
     stored = answer.raise_for_status().json()
     assert stored["stored"] == OBSERVATIONS, stored["rejected"][:3]
@@ -112,8 +114,28 @@ def runs() -> Iterator[dict[str, Any]]:
         }
 
 
+async def with_vectors(provider: EmbeddingProvider) -> list[dict[str, Any]]:
+    """Returns the observations, each with the sum of the vectors of its sentences.
+
+    So the model reads 29 sentences instead of 600 texts, which take it ten seconds.
+    """
+    found = [(item, _sentences(number, item["observation"])) for number, item in enumerate(observations())]
+    sentences = sorted({sentence for _, own in found for sentence in own})
+    vectors = dict(zip(sentences, await provider.embed_documents(sentences), strict=True))
+    for item, own in found:
+        whole = np.sum([vectors[sentence] for sentence in own], axis=0)
+        item["embedding"] = {"model": provider.model_id, "vector": (whole / np.linalg.norm(whole)).tolist()}
+    return [item for item, _ in found]
+
+
+def _sentences(number: int, observation: Mapping[str, Any]) -> list[str]:
+    """Returns the task, the lesson and the details of an observation."""
+    lesson = LESSONS[number % len(LESSONS)][0].format(niche="a market")
+    return [observation["task"], lesson, *(detail for detail in DETAILS if detail in observation["narrative"])]
+
+
 def observations() -> Iterator[dict[str, Any]]:
-    """What those runs left."""
+    """Yields what those runs left."""
     dice = random.Random(11)  # noqa: S311 - the same data each time
     for number in range(OBSERVATIONS):
         title, narrative, facts = LESSONS[number % len(LESSONS)]

@@ -1,4 +1,4 @@
-"""When a part of the page does not come, an address is wrong, the service refuses, or the workspace changes midway."""
+"""Failures: a part of the page does not load, an address is wrong, the service refuses, the workspace changes."""
 
 from uuid import uuid4
 

@@ -53,12 +53,12 @@ class Map:
 
     @property
     def middle(self) -> Place:
-        """Where on the page the middle of the memories is."""
+        """The middle of the memories on the page."""
         return self.box["x"] + (self.box["width"] - CONTROLS) / 2, self.box["y"] + self.box["height"] / 2
 
     @property
     def places(self) -> dict[str, Place]:
-        """Where on the page each memory is, before anybody zooms."""
+        """The place of each memory on the page, before anybody zooms."""
         xs, ys = ([node[name] for node in self.nodes] for name in ("x", "y"))
         width, height = max(xs) - min(xs), max(ys) - min(ys)
         each = min((self.box["width"] - CONTROLS - 2 * MARGIN) / width, (self.box["height"] - 2 * MARGIN) / height)
@@ -88,7 +88,7 @@ class Map:
         return found
 
     async def colour_at(self, place: Place) -> list[int]:
-        """Of the pixel there, once the browser has drawn."""
+        """Returns the colour of the pixel there, once the browser has drawn."""
         script = """async ([x, y]) => {
             await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
             const canvas = document.querySelector('.map canvas'), box = canvas.getBoundingClientRect();
@@ -160,7 +160,7 @@ async def test_those_in_a_rectangle_are_rated_tagged_and_deleted_and_each_is_und
     page = await open_panel("/graph", within=mapped)
     found = await shown(page, used)
     left, top = found.box["x"] + 2, found.box["y"] + 2
-    edge = sorted(x for x, _ in found.places.values())[len(found.nodes) // 4]
+    edge = sorted(x for x, _ in found.places.values())[len(found.nodes) // 20]
     corner = edge + 0.5, top + found.box["height"] - 4
     inside = [memory_id for memory_id, (x, _) in found.places.items() if x < corner[0]]
     before = await qualities(used, inside)

@@ -17,7 +17,7 @@ async def focused(page: Page) -> str:
 
 
 async def ratings(api: httpx.AsyncClient, memory_id: str) -> list[int]:
-    """Those in force."""
+    """Returns the ratings in force."""
     log = (await api.get(f"/api/memories/{memory_id}/feedback")).json()
     return [entry["rating"] for entry in log if entry["undone_at"] is None]
 

@@ -1,4 +1,4 @@
-"""What memories are linked with: in the detail pane, on the map, and in Ask."""
+"""Links of memories: in the detail pane, on the map, and in Ask."""
 
 import re
 
@@ -51,7 +51,7 @@ async def test_the_map_draws_the_links_of_the_memory_that_is_pointed_at(
     legend = page.get_by_label("Links").get_by_role("listitem")
 
     async def drawn(one: str, other: str) -> bool:
-        """Whether there is a line between them: somewhere in its middle, for it may be broken."""
+        """Returns True if there is a line between them: somewhere in its middle, because it may be dashed."""
         (x, y), (a, b) = found.places[one], found.places[other]
         middle = [0.4 + step / 50 for step in range(11)]
         return any([(await found.colour_at((x + (a - x) * t, y + (b - y) * t)))[3] > 128 for t in middle])

@@ -58,6 +58,7 @@ async def test_a_run_says_which_recalls_found_nothing(open_panel: Open, api: htt
 
 
 async def test_keys_walk_the_log(open_panel: Open, api: httpx.AsyncClient) -> None:
+    await stored(api, NOTE)
     for query in ("pumps", "violins"):
         (await api.post("/api/search", json={"query": query})).raise_for_status()
     page = await open_panel("/recalls")
@@ -98,6 +99,24 @@ async def test_ask_says_how_large_the_budget_must_be(open_panel: Open, api: http
     await expect(said).to_be_visible()
     page = await open_panel("/ask", {"q": "zebras and submarines", "preset": "default"})
     await expect(page.get_by_text("No stored memory is relevant enough.")).to_be_visible()
+
+
+async def test_mended_issues_are_told_with_the_version(open_panel: Open, seeded: str) -> None:
+    told = "TAM and SAM without methodology"
+    page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"}, within=seeded)
+    hit = page.locator(".hits > li", has_text="BADs Russia, v2: judgement › issues")
+    await expect(hit.get_by_label("Mended issues")).to_have_text(f"Mended in v7: {told}")
+    await expect(page.locator(".hits > li", has_text="score history").locator(".mended")).to_have_count(0)
+    page = await open_panel("/", {"q": told}, within=seeded)
+    row = page.locator(".row", has_text="BADs Russia, v2: judgement › issues")
+    await expect(row.locator(".mended")).to_have_text("mended in v7")
+
+
+async def test_a_question_makes_no_workspace(open_panel: Open, api: httpx.AsyncClient, workspace_name: str) -> None:
+    page = await open_panel("/ask", {"q": "anything", "preset": "default"})
+    await expect(page.get_by_text("No stored memory is relevant enough.")).to_be_visible()
+    names = {item["name"] for item in (await api.get("/api/workspaces")).json()}
+    assert workspace_name not in names
 
 
 async def test_an_unknown_workspace_is_said_to_be_unknown(open_panel: Open, api: httpx.AsyncClient) -> None:

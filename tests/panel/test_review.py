@@ -6,7 +6,6 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
-from app.links.linking import link_pending
 from app.wiring import Services
 from tests.api.calls import embed
 from tests.panel.conftest import Open
@@ -171,31 +170,54 @@ async def test_the_trash_says_when_a_memory_was_deleted(open_panel: Open, api: h
     )
 
 
+async def proposed(api: httpx.AsyncClient, services: Services) -> None:
+    """Stores three corrections of each of two action types, so that a broader cue is proposed for both."""
+    lessons = {
+        "test:weaken": ("Mend the code.", "Keep the assertion.", "Never skip a failing test."),
+        "version-control:push": ("Push to a branch.", "Ask before a forced push.", "Pull with rebase first."),
+    }
+    cues = [
+        {
+            "kind": "correction", "trigger": f"{action_type} {place}", "lesson": lesson, "action_types": [action_type],
+            "evidence": [{"session": f"{action_type}-{place}", "message": 1, "quote": lesson}],
+        }
+        for action_type, told in lessons.items()
+        for place, lesson in enumerate(told)
+    ]  # fmt: skip
+    (await api.post("/api/cues", json=cues)).raise_for_status()
+    await embed(api, services)
+    tended = (await api.post("/api/cues:tend")).raise_for_status().json()
+    assert tended["proposed"] == {"broaden": 2}
+
+
 async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     open_panel: Open, api: httpx.AsyncClient, services: Services
 ) -> None:
-    older = {"kind": "decision", "trigger": "choosing the session store", "lesson": "Keep sessions in Redis."}
-    newer = {**older, "lesson": "Keep sessions in Postgres."}
-    chosen = ((older, "Redis", "2026-05-01T10:00:00Z"), (newer, "Postgres", "2026-05-02T10:00:00Z"))
-    cues = [
-        {**cue, "details": {"subject": "session store", "choice": choice}, "evidence": {"at": at}}
-        for cue, choice, at in chosen
-    ]
-    (await api.post("/api/cues", json=cues)).raise_for_status()
-    database = services.database
-    await embed(api, services)
-    await link_pending(database, across=database.across)
-    (await api.post("/api/cues:tend")).raise_for_status()
+    await proposed(api, services)
     page = await open_panel("/review")
     await page.get_by_role("link", name="Cue proposals").click()
-    proposal = page.locator(".proposal")
-    await expect(proposal).to_contain_text("the decision was taken anew: “Postgres” in place of “Redis”")
-    await proposal.get_by_role("button", name="Replace it").click()
-    await expect(page.get_by_role("heading", name="Nothing is proposed")).to_be_visible()
-    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 1
-    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    proposals = page.locator(".proposal")
+    pushing = proposals.filter(has_text="3 corrections of version-control:push from 3 sessions")
+    await expect(pushing.get_by_role("link")).to_contain_text(["Push", "Ask", "Pull", ""])
+    await expect(pushing.get_by_role("listitem").last).to_contain_text("Proposed: ")
+    for key, place in (("j", 0), ("j", 1), ("j", 1), ("k", 0)):
+        await page.keyboard.press(key)
+        await expect(proposals.nth(place).get_by_role("link").first).to_be_focused()
+        await expect(page.locator(".proposal.current")).to_have_count(1)
+    left = proposals.nth(1)
+    said = await left.locator(".case-main > p").nth(1).inner_text()
+    await proposals.nth(0).get_by_role("button", name="Let it fire").press("Enter")
+    await expect(proposals).to_have_count(1)
+    await expect(proposals).to_contain_text(said)
+    await expect(proposals.get_by_role("link").first).to_be_focused()
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 7
+    await page.keyboard.press("z")
     await expect(page.get_by_text("The cues are as they were")).to_be_visible()
-    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 2
+    assert len((await api.get("/api/cues?state=active")).json()["cues"]) == 6
+    await expect(proposals).to_have_count(1)
+    await proposals.get_by_role("button", name="Decline").click()
+    await expect(page.get_by_role("heading", name="Nothing is proposed")).to_be_visible()
+    assert {cue["state"] for cue in (await api.get("/api/cues")).json()["cues"]} == {"active", "retired"}
 
 
 async def test_the_undo_of_restoring_what_was_superseded_supersedes_it_again(

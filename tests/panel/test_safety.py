@@ -176,7 +176,7 @@ def axe(repository: Path) -> str:
 
 
 async def violations(page: Page, axe: str) -> list[tuple[Any, ...]]:
-    """What breaks a rule at both widths and in both themes; a theme changes colours alone."""
+    """Returns the broken rules at both widths and in both themes; a theme changes colours alone."""
     await page.evaluate(axe)
     found: list[tuple[Any, ...]] = []
     for size, theme, rules in PASSES:

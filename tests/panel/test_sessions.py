@@ -144,6 +144,34 @@ async def test_cues_are_narrowed_edited_retired_and_merged(open_panel: Open, api
     merged = (await api.get(f"/api/cues/{ids[2]}")).json()
     assert (merged["state"], merged["superseded_by"]) == ("superseded", ids[0])
     await expect(rows.filter(has_text="A column outlives")).to_contain_text("superseded")
+    await page.keyboard.press("z")
+    await expect(rows.filter(has_text="A column outlives")).not_to_contain_text("superseded")
+    assert (await api.get(f"/api/cues/{ids[2]}")).json()["state"] == "active"
+
+
+async def test_many_cues_come_page_by_page(open_panel: Open, api: httpx.AsyncClient) -> None:
+    cues = [{**CUES[1], "trigger": f"Version {n}", "lesson": f"Long lesson {n}. " + "word " * 300} for n in range(120)]
+    (await api.post("/api/cues", json=cues)).raise_for_status()
+    page = await open_panel("/cues", size=NARROW)
+    rows = page.locator(".row")
+    for shown in (50, 100, 120):
+        await expect(rows).to_have_count(shown)
+        assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        if shown < 120:
+            await page.get_by_role("button", name="Show more").click()
+    await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+
+
+async def test_filters_stay_when_a_list_fails(open_panel: Open, taught: str, complaints: list[str]) -> None:
+    page = await open_panel("/cues", {"kind": "decision"}, within=taught)
+    await expect(page.locator(".row")).not_to_have_count(0)
+    await page.route("**/api/cues?*", lambda route: route.fulfill(status=400, json={"detail": "This is refused."}))
+    await page.get_by_label("State").select_option("active")
+    await expect(page.get_by_role("alert")).to_contain_text("The list of cues cannot be shown")
+    await page.unroute("**/api/cues?*")
+    await page.get_by_role("button", name="Clear filters").click()
+    await expect(page.locator(".row")).not_to_have_count(0)
+    complaints.clear()
 
 
 async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Open, taught: str, server: str) -> None:

@@ -10,7 +10,7 @@ import type {
 
 export const PAGE = 50;
 export const FOUND = 50;
-/** As many hits as a page: what is further down is not what was searched for. */
+/** Hits of a search: a page of them, because later hits are seldom relevant. */
 
 export interface Listing {
   readonly filters: Filters;

@@ -25,6 +25,7 @@ interface Decision {
 /** Accepts a proposal or declines it; what an acceptance changed can be taken back. */
 export function useDecision() {
   const client = useQueryClient();
+  const within = workspace();
   return useMutation({
     mutationFn: async ({ proposal, accept, artifact }: Decision) => {
       const kept: Kept = { client, within: workspace() };
@@ -41,6 +42,9 @@ export function useDecision() {
       notify(accept ? "Proposal accepted" : "Proposal declined", accept ? undo : undefined);
       return refreshAll(kept);
     },
-    onError: (error) => notifyFailure("The proposal was not decided", error),
+    onError: (error) => {
+      notifyFailure("The proposal was not decided", error);
+      return refreshAll({ client, within });
+    },
   });
 }

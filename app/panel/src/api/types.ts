@@ -34,6 +34,7 @@ export type RunPoint = Schemas["RunPointView"];
 export type Given = Schemas["GivenView"];
 export type Linked = Schemas["LinkedView"];
 export type Links = Schemas["LinksView"];
+export type MendedIssue = Schemas["MendedIssue"];
 export type HitLink = Schemas["HitLink"];
 export type Graph = Schemas["GraphView"];
 export type GraphNode = Schemas["NodeView"];

@@ -4,7 +4,7 @@ const MOMENT = new Intl.DateTimeFormat("en-GB", {
 });
 const WHOLE = new Intl.NumberFormat("en-GB");
 const COUNTED = 10_001;
-/** As far as the service counts. */
+/** The largest count that the service gives; it stands for all larger ones. */
 
 export function day(moment: string): string {
   return DAY.format(new Date(moment));

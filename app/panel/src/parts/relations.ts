@@ -1,4 +1,4 @@
-/** How memories are linked, in words. */
+/** The relations of links, in words. */
 
 interface Linking {
   readonly relation: string;

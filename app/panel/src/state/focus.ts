@@ -28,7 +28,7 @@ export function useTitleFocus() {
   return title;
 }
 
-/** As the pane closes, the focus goes back to the line of what was open, or to what holds the lines. */
+/** Moves the focus to the line of the closed item as the pane closes, or to the list if there is no such line. */
 export function useFocusBack(open: string | null, lineOf: (id: string) => string, otherwise: string): void {
   const before = useRef(open);
   useEffect(() => {

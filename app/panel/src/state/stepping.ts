@@ -26,7 +26,7 @@ interface Listed {
   readonly lineOf: (id: string) => string;
   /** Shows or fetches the lines up to a place, before the keys go there. */
   readonly reach: (place: number) => void;
-  /** What else of the address belongs to the open item; without an id, what it becomes when none is open. */
+  /** Returns further changes of the address that belong to the open item; without an id, those for none. */
   readonly others?: (id: string | null) => Changes;
 }
 

@@ -19,7 +19,7 @@ const HEIGHT = 8;
 const LEAST = 0.0005;
 /** A smaller part is 0.000 in the three digits that are shown. */
 
-/** What speaks for a cue and what against it, as parts of a sum. */
+/** The parts of a cue's relevance: those for the cue and those against it. */
 export function ActivationParts({ explain }: { readonly explain: Readonly<Record<string, number>> }) {
   const parts = Object.entries(explain).filter(([, value]) => Math.abs(value) >= LEAST);
   const most = Math.max(LEAST, ...parts.map(([, value]) => Math.abs(value)));

@@ -6,6 +6,7 @@ import { day, milliseconds, shortPath, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Title } from "../../parts/Marked";
 import { Quality, Score } from "../../parts/marks";
+import { Mended } from "../../parts/Mended";
 import { OneLine } from "../../parts/OneLine";
 import { phraseOf } from "../../parts/relations";
 import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
@@ -100,6 +101,7 @@ function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit:
       </div>
       <ScoreBar explain={hit.explain} weights={weights} most={most} />
       <Boost explain={hit.explain} />
+      <Mended issues={hit.mended} />
       <details>
         <summary>
           <span className="row-facts">

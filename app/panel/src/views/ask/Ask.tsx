@@ -13,7 +13,7 @@ import { Answer } from "./Answer";
 import { Form } from "./Form";
 import { type Question, readQuestion } from "./question";
 
-/** What an agent gets: the history for a query, or the cues for a plan. */
+/** The answer that an agent would get: the history for a query, or the cues for a plan. */
 export function Ask() {
   const { params } = useAddress();
   const planned = params.get("for") === "plan";

@@ -22,7 +22,7 @@ const PAN = 60;
 const CLICK = 4;
 /** Pixels that a pointer may move and still have clicked. */
 const REST_MILLISECONDS = 120;
-/** That a pointer stays on a memory before its links are asked for. */
+/** Time that a pointer stays on a memory before its links are loaded, in milliseconds. */
 const ARROWS: Readonly<Record<string, Place>> = {
   ArrowLeft: [PAN, 0], ArrowRight: [-PAN, 0], ArrowUp: [0, PAN], ArrowDown: [0, -PAN],
 };

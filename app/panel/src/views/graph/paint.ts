@@ -39,7 +39,7 @@ const LARGEST = 2.6;
 const MARGIN = 0.25;
 /** The layer's width beyond each edge of the view, as a share of its size, so that the map moves without drawing. */
 const STRETCH = 1.3;
-/** How far a layer is stretched or shrunk while the map is zoomed; at rest it is drawn at its own size. */
+/** Largest factor by which a layer is stretched or shrunk while the map is zoomed; at rest it is drawn at its own size. */
 const CROWD = 150;
 /** More memories than this lie on each other: their marks let through what is below them. */
 const TRANSLUCENT = 0.68;
@@ -48,7 +48,7 @@ const FONT_SIZE = 12;
 const ABOVE = 15;
 /** Pixels from a mark to the label above it. */
 
-/** How much larger marks are than usual; in steps, so that their pictures can be kept. */
+/** Returns the factor by which marks are larger than usual; in steps, so that their pictures can be kept. */
 function grown(zoom: number, shown: number): number {
   const growth = Math.min(LARGEST, zoom ** GROWTH) * (shown > MANY ? SMALLER : 1);
   return Math.round(growth * 8) / 8;

@@ -33,7 +33,7 @@ const CONTROLS = 28;
 const REACH = 9;
 /** Pixels around a memory that still mean it. */
 
-/** When a memory happened, in milliseconds; one without a date happened when it was stored. */
+/** The event date of a memory in milliseconds; without one, its storage date. */
 export function when(node: GraphNode): number {
   return Date.parse(node.occurred_at ?? node.created_at);
 }

@@ -32,7 +32,7 @@ export function Drawing() {
   );
 }
 
-/** What the map waits for. */
+/** The work that the map waits for. */
 function Reason({ seconds }: { readonly seconds: number }) {
   const stage = useStatus(SECOND).data?.maps ?? "";
   return (

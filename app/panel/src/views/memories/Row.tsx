@@ -5,6 +5,7 @@ import { day, shortPath } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Pieces, Title } from "../../parts/Marked";
 import { Quality, Score, Verdict } from "../../parts/marks";
+import { mendedIn } from "../../parts/Mended";
 import { PickBox } from "../../parts/PickBox";
 import { linkWith } from "../../state/address";
 import { focusTitle } from "../../state/focus";
@@ -71,10 +72,21 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
         </span>
       )}
       <Verdict value={observation?.verdict} />
+      {"mended" in item && <MendedSince issues={item.mended} />}
       <span className="dates">
         {stored && created && when && day(created) !== day(when) && <span className="extra">stored {day(created)} · </span>}
         {when && <time dateTime={when}>{day(when)}</time>}
       </span>
+    </span>
+  );
+}
+
+function MendedSince({ issues }: { readonly issues: Hit["mended"] }) {
+  const told = mendedIn(issues);
+  if (told === "") return null;
+  return (
+    <span className="mended" title={`No longer open: ${issues.map(({ title }) => title).join("; ")}`}>
+      {told}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { type Action } from "../../api/changes";
 import { useRate } from "../../api/ratings";
 import type { Memory, Rating } from "../../api/types";
@@ -14,8 +14,8 @@ import { PickBox } from "../../parts/PickBox";
 import { RatingWords } from "../../parts/RatingWords";
 import { Working } from "../../parts/states";
 import { linkTo } from "../../state/address";
-import { focusLine } from "../../state/focus";
 import { useShortcuts } from "../../state/shortcuts";
+import { lineOf, useCurrent } from "./current";
 
 export interface Case {
   readonly memory: Memory;
@@ -42,16 +42,10 @@ interface Props {
 }
 
 export function Cases({ cases, total, actions, chosen, choose, act, doing }: Props) {
-  const [at, setAt] = useState(-1);
   const ids = cases.map(({ memory }) => memory.id);
   const present = ids.filter((id) => chosen.has(id));
   const pick = usePicking(ids, chosen, choose);
-  const current = ids[Math.min(at, ids.length - 1)];
-  const move = (step: 1 | -1) => {
-    const next = Math.max(0, Math.min(ids.length - 1, Math.min(at, ids.length - 1) + step));
-    setAt(next);
-    focusLine(lineOf(ids[next] ?? ""));
-  };
+  const [current, move] = useCurrent(ids);
   const rate = useRate();
   const judge = (rating: 1 | -1) => {
     if (current) rate.mutate({ id: current, rating, comment: "" });
@@ -113,10 +107,6 @@ export function Cases({ cases, total, actions, chosen, choose, act, doing }: Pro
 
 function allOf(shown: number, total = shown): string {
   return total > shown ? `Select the first ${whole(shown)} of ${whole(total)}` : `Select all ${whole(shown)}`;
-}
-
-export function lineOf(id: string): string {
-  return `case-${id}`;
 }
 
 interface LineProps extends Case {

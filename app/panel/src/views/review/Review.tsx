@@ -9,8 +9,8 @@ import { Link } from "../../parts/Link";
 import { passagesOf } from "../../parts/MarkedText";
 import { Empty, Failure, Loading, More, type Paged } from "../../parts/states";
 import { linkWith, useAddress } from "../../state/address";
-import { focusLine } from "../../state/focus";
-import { Cases, type Case, lineOf } from "./Cases";
+import { Cases, type Case } from "./Cases";
+import { focusNext, nextAfter } from "./current";
 import { Proposals } from "./Proposals";
 
 const TABS = [
@@ -121,19 +121,6 @@ function HeldBack({ state }: { readonly state: keyof typeof HELD_BACK }) {
       explanation={explanation} nothing={nothing} next={next}
     />
   );
-}
-
-/** The first item after those that go away; the last one before them if they were the end. */
-function nextAfter(all: readonly string[], gone: readonly string[]): string | undefined {
-  const going = new Set(gone);
-  const last = all.findLastIndex((id) => going.has(id));
-  return all.slice(last + 1)[0] ?? all.findLast((id) => !going.has(id));
-}
-
-/** Moves the focus to a case, or to the list if it is empty; the reader may have moved it elsewhere since. */
-function focusNext(next: string | undefined): void {
-  if (document.activeElement?.closest(".cases, .tabs, header, input, textarea")) return;
-  if (!next || !focusLine(lineOf(next))) document.querySelector<HTMLElement>(".review")?.focus({ preventScroll: true });
 }
 
 interface Props {
