@@ -56,6 +56,8 @@ DETAILS = (
     "Schools and clinics buy by tender.", "A satellite count of roofs replaced the estimate.",
 )  # fmt: skip
 """Differences of observations of one lesson and one market: on a map they do not all stand in one place."""
+DETAIL = 0.3
+"""Weight of a detail in the vector of an observation: on a map, those of one lesson and one market stand together."""
 ISSUES = ("SOM is given without a method", "Two sources of five are listicles", "The forecast has no range")
 INJECTION = """# Field notes
 
@@ -115,7 +117,7 @@ def runs() -> Iterator[dict[str, Any]]:
 
 
 async def with_vectors(provider: EmbeddingProvider) -> list[dict[str, Any]]:
-    """Returns the observations, each with the sum of the vectors of its sentences.
+    """Returns the observations, each with the weighted sum of the vectors of its sentences.
 
     So the model reads 29 sentences instead of 600 texts, which take it ten seconds.
     """
@@ -123,15 +125,16 @@ async def with_vectors(provider: EmbeddingProvider) -> list[dict[str, Any]]:
     sentences = sorted({sentence for _, own in found for sentence in own})
     vectors = dict(zip(sentences, await provider.embed_documents(sentences), strict=True))
     for item, own in found:
-        whole = np.sum([vectors[sentence] for sentence in own], axis=0)
+        whole = sum(weight * vectors[sentence] for sentence, weight in own.items())
         item["embedding"] = {"model": provider.model_id, "vector": (whole / np.linalg.norm(whole)).tolist()}
     return [item for item, _ in found]
 
 
-def _sentences(number: int, observation: Mapping[str, Any]) -> list[str]:
-    """Returns the task, the lesson and the details of an observation."""
+def _sentences(number: int, observation: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the task, the lesson and the details of an observation with their weights."""
     lesson = LESSONS[number % len(LESSONS)][0].format(niche="a market")
-    return [observation["task"], lesson, *(detail for detail in DETAILS if detail in observation["narrative"])]
+    details = {detail: DETAIL for detail in DETAILS if detail in observation["narrative"]}
+    return {observation["task"]: 1.0, lesson: 1.0, **details}
 
 
 def observations() -> Iterator[dict[str, Any]]:

@@ -7,9 +7,12 @@ import httpx
 from playwright.async_api import expect
 
 from app.retrieval.log import log_imported
+from app.runs.judgements.match import match_issues
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
+from tests.api.calls import embed
 from tests.panel.conftest import Open
+from tests.panel.seed import examples
 from tests.panel.test_memories import asked, stored
 
 NOTE = {"kind": "note", "title": "Register", "body": "Verify producers in the register of companies."}
@@ -101,15 +104,20 @@ async def test_ask_says_how_large_the_budget_must_be(open_panel: Open, api: http
     await expect(page.get_by_text("No stored memory is relevant enough.")).to_be_visible()
 
 
-async def test_mended_issues_are_told_with_the_version(open_panel: Open, seeded: str) -> None:
+async def test_mended_issues_are_told_with_the_version(
+    open_panel: Open, api: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    known = examples()
+    for path in ("bads-russia/v2/judgement.json", "bads-russia/v6/judgement.json", "bads-russia/v7/judgement.json"):
+        (await api.post("/api/reports", json={"path": path, "content": known[path]})).raise_for_status()
+    await match_issues(services.database, services.provider, services.counter, workspace=workspace)
+    await embed(api, services)
     told = "TAM and SAM without methodology"
-    page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"}, within=seeded)
-    hit = page.locator(".hits > li", has_text="BADs Russia, v2: judgement › issues")
-    await expect(hit.get_by_label("Mended issues")).to_have_text(f"Mended in v7: {told}")
-    await expect(page.locator(".hits > li", has_text="score history").locator(".mended")).to_have_count(0)
-    page = await open_panel("/", {"q": told}, within=seeded)
-    row = page.locator(".row", has_text="BADs Russia, v2: judgement › issues")
-    await expect(row.locator(".mended")).to_have_text("mended in v7")
+    page = await open_panel("/ask", {"q": told, "preset": "default", "k": "8", "budget": "4000"})
+    issues = page.get_by_label("Mended issues").get_by_role("listitem")
+    await expect(issues.filter(has_text=f"Mended in v7: {told}").first).to_be_visible()
+    page = await open_panel("/", {"q": told})
+    await expect(page.locator(".row .mended", has_text="mended in v7").first).to_be_visible()
 
 
 async def test_a_question_makes_no_workspace(open_panel: Open, api: httpx.AsyncClient, workspace_name: str) -> None:

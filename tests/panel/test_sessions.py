@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import msgspec
@@ -11,8 +11,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from app.cues.extraction.deciding import extract_decision
 from app.intake.sessions.formats import read_log
+from app.memories.remember import Door
 from app.operations.example_runs import SESSIONS
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
+from tests.cues.extraction.test_records import NYGARD
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked
@@ -217,3 +222,20 @@ async def test_everybody_can_use_them(
         assert await page.evaluate(TARGETS, LEAST_TARGET) == []
         heights = await page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert heights[0] == heights[1]
+
+
+async def test_the_evidence_of_a_record_leads_to_its_file(
+    open_panel: Open, api: httpx.AsyncClient, services: Services, workspace: Workspace
+) -> None:
+    report = {"path": "docs/adr/0007.md", "content": NYGARD.format(status="Accepted")}
+    (await api.post("/api/reports", json=report)).raise_for_status()
+    (chunk, *_) = (await api.get("/api/memories", params={"kind": "chunk"})).json()["memories"]
+    door = Door(services.database, services.counter, workspace, provider=services.provider)
+    await extract_decision(door, UUID(chunk["source"]["id"]))
+    (cue,) = (await api.get("/api/cues")).json()["cues"]
+    page = await open_panel("/cues", {"cue": cue["id"]})
+    evidence = page.locator(".evidence").get_by_role("link")
+    await expect(evidence).to_contain_text("docs/adr/0007.md")
+    await evidence.click()
+    await expect(page.locator(".pane-detail")).to_contain_text("We will keep the sessions of users in Postgres")
+    assert list(asked(page)) == ["memory"]

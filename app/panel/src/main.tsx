@@ -11,6 +11,7 @@ import "./styles/memories.css";
 import "./styles/views.css";
 import "./styles/graph.css";
 import "./styles/sessions.css";
+import "./styles/contexts.css";
 
 const TRIES = 2;
 const FRESH_MILLISECONDS = 10_000;

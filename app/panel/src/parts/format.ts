@@ -49,6 +49,11 @@ export function signed(quality: number): string {
   return quality > 0 ? `+${quality}` : `−${-quality}`;
 }
 
+/** A number with its sign, such as +1,200. */
+export function signedWhole(value: number): string {
+  return `${value > 0 ? "+" : ""}${withMinus(whole(value))}`;
+}
+
 /** A file's name and its folder: what tells sources apart in a narrow column. */
 export function shortPath(uri: string): string {
   return uri.split("/").slice(-2).join("/");

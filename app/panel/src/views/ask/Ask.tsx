@@ -10,14 +10,25 @@ import { Filtering } from "../memories/FilterBar";
 import { NO_FILTERS, readFilters } from "../memories/filters";
 import { Activation } from "./Activation";
 import { Answer } from "./Answer";
+import { ContextTab } from "./context/ContextTab";
 import { Form } from "./Form";
 import { type Question, readQuestion } from "./question";
 
-/** The answer that an agent would get: the history for a query, or the cues for a plan. */
+const TABS = [
+  { name: null, label: "History", View: History },
+  { name: "plan", label: "Activation", View: Activation },
+  { name: "context", label: "Context", View: ContextTab },
+] as const;
+
+/** Parameters of one tab, which mean nothing in another. */
+const OWN_TO_A_TAB = {
+  preset: null, k: null, budget: null, relevance: null, quality: null, file: null, session: null, context: null, other: null,
+};
+
+/** The answer that an agent would get: the history for a query, the cues for a plan, or the whole context. */
 export function Ask() {
   const { params } = useAddress();
-  const planned = params.get("for") === "plan";
-  const standard = { preset: null, k: null, budget: null, relevance: null, quality: null, file: null };
+  const tab = TABS.find(({ name }) => name === params.get("for")) ?? TABS[0];
   useEffect(() => {
     document.title = "Ask · Priors";
   }, []);
@@ -25,14 +36,13 @@ export function Ask() {
     <div className="ask" tabIndex={-1}>
       <h1 className="visually-hidden">Ask</h1>
       <nav className="tabs" aria-label="What to ask for">
-        <Link href={linkWith({ ...standard, for: null })} aria-current={planned ? undefined : "page"}>
-          History
-        </Link>
-        <Link href={linkWith({ ...standard, ...NO_FILTERS, for: "plan" })} aria-current={planned ? "page" : undefined}>
-          Activation
-        </Link>
+        {TABS.map(({ name, label }) => (
+          <Link key={label} href={linkWith({ ...OWN_TO_A_TAB, ...(name && NO_FILTERS), for: name })} aria-current={name === tab.name ? "page" : undefined}>
+            {label}
+          </Link>
+        ))}
       </nav>
-      {planned ? <Activation /> : <History />}
+      <tab.View />
     </div>
   );
 }

@@ -1,0 +1,41 @@
+/** The context in the address. */
+
+import type { Changes } from "../../../state/address";
+
+export interface Asked {
+  readonly observation: string;
+  /** The id of the session whose latest turns are shown; empty for none. */
+  readonly session: string;
+  readonly agent: string;
+  readonly budget: number;
+}
+
+export interface Shown {
+  readonly asked: Asked;
+  /** The id of the context that is open, and of the one with which it is compared; empty for none. */
+  readonly context: string;
+  readonly other: string;
+}
+
+const BUDGET = 4_000;
+const MOST = 100_000;
+/** Tokens. */
+
+export function readShown(params: URLSearchParams): Shown {
+  const budget = Number(params.get("budget") ?? Number.NaN);
+  return {
+    asked: {
+      observation: params.get("q") ?? "",
+      session: params.get("session") ?? "",
+      agent: params.get("agent") ?? "",
+      budget: budget >= 1 && budget <= MOST ? Math.round(budget) : BUDGET,
+    },
+    context: params.get("context") ?? "",
+    other: params.get("other") ?? "",
+  };
+}
+
+/** The address without what is standard anyway. */
+export function askedChanges({ observation, session, agent, budget }: Asked): Changes {
+  return { q: observation.trim(), session: session.trim() || null, agent: agent || null, budget: budget === BUDGET ? null : String(budget) };
+}
