@@ -3,6 +3,7 @@
 from benchmarks import (
     activation,
     compression,
+    context,
     cues,
     graph,
     history,
@@ -15,16 +16,19 @@ from benchmarks import (
     multihop,
     panel,
     stable,
+    tokens,
     write_gate,
 )
 
 if __name__ == "__main__":
     activation.main([])
     compression.main([])
+    context.main([])
     cues.main([])
     injection.main([])
     judgements.main([])
     write_gate.main([])
+    tokens.main([])
     locomo.main([])
     multihop.main([])
     links.main([])

@@ -97,7 +97,7 @@ def shortened(part: Part, room: int, counter: TokenCounter) -> Section | None:
 
     Returns None for a tool, and where less than its `min_tokens` or than a useful excerpt would be left.
     """
-    if not isinstance(part, Section) or room < part.min_tokens:
+    if not isinstance(part, Section) or room < max(part.min_tokens, LEAST_EXCERPT):
         return None
     frame = counted(replace(part, content=ELLIPSIS), counter).tokens
     if room - frame < LEAST_EXCERPT:
@@ -171,14 +171,15 @@ def _by_value(parts: Sequence[Part], allocation: Allocation | str) -> list[tuple
     values = [parts[place].worth for place in places]
     if allocation == INFORMATION:
         sections = [part for part in parts if isinstance(part, Section)]
-        own = dict(zip(map(id, sections), own_shares(sections), strict=True))
-        values = [value * own.get(id(parts[place]), 1.0) for place, value in zip(places, values, strict=True)]
+        # Sections stand before the tools, whose worth stays as it is.
+        own = [*own_shares(sections), *(1.0 for _ in parts[len(sections) :])]
+        values = [value * own[place] for place, value in zip(places, values, strict=True)]
     return sorted(zip(places, values, strict=True), key=lambda item: (-item[1], item[0]))
 
 
 def own_shares(sections: Sequence[Section]) -> list[float]:
     """Returns for each section how much of its words is its own, 0 to 1: a word of n sections counts 1/n."""
-    bags = [content_words(section.content) for section in sections]
+    bags = [frozenset(WORD.findall(section.content.lower())) for section in sections]
     holders = Counter(word for bag in bags for word in bag)
     return [sum(1 / holders[word] for word in bag) / len(bag) if bag else 0.0 for bag in bags]
 
@@ -311,7 +312,7 @@ def _by_identity(representation: Representation) -> Mapping[tuple[type, str, int
 
 def _change(before: Part | None, after: Part | None, reason: str) -> Change | None:
     part = after or before
-    if part is None or before == after:
+    if part is None or (before is not None and after is not None and _read_alike(before, after)):
         return None
     return Change(
         id=part.id,
@@ -322,3 +323,10 @@ def _change(before: Part | None, after: Part | None, reason: str) -> Change | No
         after=0 if after is None else after.tokens,
         reason=reason,
     )
+
+
+def _read_alike(one: Part, other: Part) -> bool:
+    """Returns True if a model reads the same: the same section may be found by another recall, and be older."""
+    if isinstance(one, Section) and isinstance(other, Section):
+        return (one.content_hash, one.label, one.reference) == (other.content_hash, other.label, other.reference)
+    return one == other

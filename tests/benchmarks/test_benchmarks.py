@@ -14,6 +14,7 @@ from app.wiring import LAYOUT_CACHE
 from benchmarks import (
     ablation,
     compression,
+    context,
     evidence,
     graph,
     history,
@@ -109,6 +110,13 @@ def test_judgements(tmp_path: Path) -> None:
     figures = by_name(judgements.main(["--reports", str(tmp_path)]))
     assert figures["judgments read as stated, of 1"] == 1
     assert figures["issues matched, precision, held out"] > 0.95
+
+
+@pytest.mark.usefixtures("prepared")
+def test_context() -> None:
+    figures = by_name(context.main(["--sections", "40", "--rounds", "2"]))
+    assert len(figures) == 7
+    assert all(value > 0 for value in figures.values())
 
 
 @pytest.mark.usefixtures("prepared")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -108,7 +108,6 @@ def test_the_hash_is_that_of_the_content_whatever_is_given() -> None:
     assert replace(section, content="other").content_hash != section.content_hash
 
 
-@settings(max_examples=300)
 @given(REPRESENTATIONS, st.integers(0, 400), ALLOCATIONS)
 def test_no_budget_is_passed_and_no_protected_part_is_cut(
     one: Representation, budget: int, allocation: Allocation | str
