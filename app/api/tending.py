@@ -61,7 +61,7 @@ class TendingController(Controller):
     @post("/cues:tend", status_code=200, responses=PROBLEMS)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        return converted(await tend.tend(await door_of(call)), TendedView)
+        return converted(await tend.tend(await door_of(call), call.services.chat), TendedView)
 
     @get("/proposals", responses=PROBLEMS)
     async def proposals(

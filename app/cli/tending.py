@@ -54,7 +54,7 @@ def tend(*, workspace: WorkspaceOption = None) -> None:
     async def work(services: "Services", target: "Workspace") -> "Tended":
         from app.cues.tending.tend import tend as look  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return await look(_door(services, target))
+        return await look(_door(services, target), services.chat)
 
     found = in_workspace(workspace, work)
     typer.echo(f"{found.cues} cues looked at")

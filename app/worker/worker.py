@@ -285,7 +285,7 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
     database = services.database
     for workspace_id in await workspaces_with_cues(database.across):
         workspace = await resolve_id(database, workspace_id)
-        await tend(_door(services, workspace))
+        await tend(_door(services, workspace), services.chat)
 
 
 async def _follow(services: Services) -> None:

@@ -1,6 +1,7 @@
 """What keeps a store of cues sound, over HTTP: merges, proposals, decisions, and taking them back."""
 
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -8,12 +9,14 @@ import pytest
 from app.cues.keep import add_cues
 from app.cues.tending.proposals import IDLE_SESSIONS
 from app.cues.tending.starter import starter_cues
-from app.cues.tending.tend import workspaces_with_cues
+from app.cues.tending.tend import tend, workspaces_with_cues
 from app.links.linking import link_pending
 from app.memories.remember import Door
+from app.models.chat import OpenAIChat
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from tests.api.calls import embed, get, post
+from tests.fakes.chat import Answer, Endpoint, said
 
 COLUMN = {
     "kind": "correction",
@@ -179,6 +182,39 @@ async def test_a_cue_that_contradicts_a_note_is_flagged(client: httpx.AsyncClien
     assert "supersedes" not in str(await get(client, links))
     await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
     assert "supersedes" in str(await get(client, links))
+
+
+@pytest.mark.parametrize(
+    ("answer", "relation", "reason"),
+    [
+        (said("<think>contradicts? no</think> Modifies: it names the release."), "modifies", "it names the release."),
+        (said("**Extends**"), "extends", "(language model)"),
+        (said("It may modify or contradict it."), "contradicts", "”"),
+        ((401, b"{}"), "contradicts", "”"),
+    ],
+)
+async def test_a_model_judges_how_a_cue_touches_a_note_and_the_rules_where_it_does_not(
+    client: httpx.AsyncClient, services: Services, workspace: Workspace, answer: Answer, relation: str, reason: str
+) -> None:
+    note = {"kind": "note", "title": "How we drop a column in a production migration",
+            "body": "In a production migration, drop a column directly.",
+            "occurred_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    note_id = (await post(client, "/api/memories", note))["ids"][0]
+    cue = {**COLUMN, "lesson": "In a production migration, never drop a column directly."}
+    await post(client, "/api/cues", [cue])
+    await embed(client, services)
+    await link_pending(services.database, across=services.database.across)
+    endpoint = Endpoint()
+    endpoint.answers = [answer]
+    chat = OpenAIChat(model="m", base_url=endpoint.url, api_key="", timeout=30.0)
+    door = Door(services.database, services.counter, workspace, provider=services.provider)
+    (proposal,) = (await tend(door, chat)).proposals
+    await chat.close()
+    endpoint.close()
+    assert "drop a column directly" in str(endpoint.requests[0])
+    assert (proposal.relation, proposal.target_id, proposal.state) == (relation, UUID(note_id), "open")
+    assert reason in proposal.reason
+    assert f" {relation} " in proposal.reason
 
 
 async def test_a_declined_proposal_is_not_made_again(client: httpx.AsyncClient, services: Services) -> None:

@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from app.cues import conflicts, edit, keep
 from app.cues import store as cues
 from app.cues.cue import ACTIVE, AGENT, PERSON, RETIRED
 from app.cues.tending import store
+from app.cues.tending.judging import prompt, with_judgement
 from app.cues.tending.proposals import (
     BROADEN,
     CONTRADICTS,
@@ -28,18 +31,23 @@ from app.cues.tending.proposals import (
 from app.cues.tending.store import StoredProposal
 from app.db.database import Database
 from app.db.session import Across, Session
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, LLMUnavailable, NotFound
 from app.links import store as links
 from app.links.relations import DERIVED_FROM, SUPERSEDES, Link
 from app.memories import store as memories
 from app.memories.memory import DELETED
 from app.memories.remember import Door
+from app.models.chat import Chat
 from app.workspaces.workspace import Workspace
 
 OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", "undone")
+MOST_JUDGED = 20
+"""Most notes of one look for which a language model is asked; the rules decide on the others."""
 COUNTS = ("fired", "heeded", "ignored")
 PATH_LIMIT = 1_000
 """Most characters of the path of a convention."""
+
+logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +62,10 @@ class Tended:
     """The new ones. Merges are done already; the others wait for a person's decision."""
 
 
-async def tend(door: Door) -> Tended:
+async def tend(door: Door, chat: Chat | None = None) -> Tended:
     """Looks through the cues of a workspace: merges near-duplicates, and proposes the other changes.
 
-    What was declined or undone is not proposed again.
+    What was declined or undone is not proposed again. A language model, if there is one, judges how cues touch notes.
     """
     async with door.database.session(door.workspace) as session:
         await conflicts.supersede_due(session)
@@ -65,8 +73,30 @@ async def tend(door: Door) -> Tended:
         seen = await _seen(session)
         known = await store.keys(session)
     found = [item for item in await asyncio.to_thread(proposals, seen) if (item.change, item.key) not in known]
+    found = await _judged(found, seen, chat)
     new = await propose(door, await _with_cues(door, found))
     return Tended(cues=len(seen.cues), proposed=Counter(item.change for item in new), proposals=new)
+
+
+async def _judged(found: Sequence[Proposal], seen: Store, chat: Chat | None) -> list[Proposal]:
+    """Returns the proposals, those of notes with the model's judgement in place of the rules' where it gives one."""
+    of_notes = [item for item in found if item.change == NOTE][:MOST_JUDGED]
+    told = dict[str, Proposal]()
+    for item in of_notes:
+        if chat is None:
+            break
+        try:
+            reply = await chat.complete(prompt(seen.cues[item.cue_ids[0]], seen.notes[_note_of(item)]))
+        except LLMUnavailable as error:
+            logger.warning("the rules alone tell how cues touch notes", reason=str(error))
+            break
+        told[item.key] = with_judgement(item, reply)
+    return [told.get(item.key, item) if item.change == NOTE else item for item in found]
+
+
+def _note_of(item: Proposal) -> UUID:
+    assert item.target_id is not None, "the note that the cue touches"  # noqa: S101
+    return item.target_id
 
 
 async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal, ...]:
