@@ -1,6 +1,8 @@
 """`mcp`: the door for agents over standard input and output."""
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,9 +65,15 @@ async def _serve(server: "Server[Any]") -> None:
     """Serves until standard input ends. Whatever else this process prints goes to standard error meanwhile."""
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - see `app.cli`
 
-    lines: Any = _lines()
+    lines: Any = _lines() if _is_pipe() else None
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+def _is_pipe() -> bool:
+    """Tells whether standard input can be waited for: a file or `/dev/null` can only be read."""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 async def _lines() -> AsyncIterator[str]:
@@ -94,8 +102,10 @@ async def relay(url: str, settings: Settings, workspace: str | None) -> None:
         headers["authorization"] = f"Bearer {settings.api_key}"
     async with httpx2.AsyncClient(headers=headers, timeout=settings.read_timeout) as http:
         try:
-            (await http.get(f"{url}/api/status")).raise_for_status()
+            answer = await http.get(f"{url}/api/status")
         except httpx2.HTTPError as error:
             raise ConfigurationError(f"the service at {url} cannot be asked: {error}") from error
+        if answer.status_code == httpx2.codes.UNAUTHORIZED:
+            raise ConfigurationError(f"the service at {url} asks for its API key: set PRIORS_API_KEY to it")
         async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
             await _serve(relay_of(client))

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -70,6 +70,15 @@ async def test_a_process_in_front_of_a_service_prints_messages_alone_and_ends_wi
     assert "relevant_history" in answers[1]["instructions"]
     assert [tool["name"] for tool in answers[2]["tools"]] == list(TOOLS)
     assert answers[3]["content"][0]["text"].startswith("Stored: ")
+
+
+async def test_an_input_that_ends_at_once_ends_the_process(settings: Settings, server: str) -> None:
+    words = [*COMMAND, "--url", server]
+    piped = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=DEVNULL, stdout=PIPE, env=environment(settings)
+    )
+    output, _ = await piped.communicate()
+    assert (output, piped.returncode) == (b"", 0)
 
 
 async def test_a_service_that_is_not_there_is_named(settings: Settings) -> None:
