@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped] # the package has no types
+from scipy.stats import spearmanr  # type: ignore[import-untyped] # the package has no types
+from sklearn.linear_model import LogisticRegression, Ridge  # type: ignore[import-untyped] # the package has no types
 from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped] # the package has no types
 
 from app.cues.cue import CUE_KINDS
@@ -31,9 +32,13 @@ EXAMPLES = ROOT / "tests" / "cues" / "extraction" / "examples.jsonl"
 RECORDS = ROOT / "docs" / "adr"
 LABELLED = "cues-dev"
 NONE = "none"
+DEGREES = ("low", "medium", "high")
+"""Consequences as labels state them."""
 FOLDS = 6
 STRENGTH, KIND_STRENGTH = 0.1, 0.05
 """Inverses of the ridges: the best of 0.03 to 1 on people whom the fit had not seen."""
+GRAVITY_STRENGTH = 60.0
+"""Ridge of the consequences: of 3 to 100 the left-out rank correlation hardly differs."""
 VECTOR_UNIT = 1.5
 """Unit of a vector beside that of a sign: of 1, 1.5, 2 and 3 the best that leaves words their say."""
 RARITY = 0.25
@@ -60,6 +65,8 @@ class Labelled:
     ordinal: int
     kinds: Sequence[str]
     """Empty if it holds no cue."""
+    gravity: int | None = None
+    """The consequence that its label states: 0 low, 1 medium, 2 high; None if it states none."""
 
     @property
     def text(self) -> str:
@@ -72,13 +79,23 @@ def sessions(folder: Path) -> list[Labelled]:
     logs = {row["session"]: row["messages"] for row in _rows(folder / "sessions.jsonl")}
     doubtful = {(row["session"], row["message"]) for row in _rows(folder / "doubtful.jsonl")}
     told: dict[tuple[str, int], list[str]] = {}
+    grave: dict[tuple[str, int], int] = {}
     for row in _rows(folder / "cues.jsonl"):
+        if row.get("consequence") in DEGREES:
+            place = (row["session"], row["message"])
+            grave[place] = max(grave.get(place, 0), DEGREES.index(row["consequence"]))
         told.setdefault((row["session"], row["message"]), []).extend([row["type"]] if row["type"] != NONE else [])
     found = []
     for name, messages in logs.items():
         turns = [Turn(ordinal=place, role=said["role"], text=said["text"]) for place, said in enumerate(messages)]
         found += [
-            Labelled(session=name, turns=turns, ordinal=turn.ordinal, kinds=told.get((name, turn.ordinal), []))
+            Labelled(
+                session=name,
+                turns=turns,
+                ordinal=turn.ordinal,
+                kinds=told.get((name, turn.ordinal), []),
+                gravity=grave.get((name, turn.ordinal)),
+            )
             for turn in turns
             if turn.role == USER and (name, turn.ordinal) not in doubtful
         ]
@@ -150,6 +167,21 @@ def supposed(known: Data, told: Data) -> Matrix:
     return features
 
 
+def graded(data: Data) -> Data:
+    """Returns the turns whose label states a consequence."""
+    return data[np.array([item.gravity is not None and bool(item.kinds) for item in data.items])]
+
+
+def _of_kinds(data: Data, kinds: Sequence[str]) -> Matrix:
+    return np.hstack([data.features, np.array([[kind == one for one in CUE_KINDS] for kind in kinds], float)])
+
+
+def _grave(told: Data) -> Ridge:
+    data = graded(told)
+    rows = _of_kinds(data, [item.kinds[0] for item in data.items])
+    return Ridge(alpha=GRAVITY_STRENGTH).fit(rows, [item.gravity for item in data.items])
+
+
 def fitted(told: Data, own: Data, model_id: str) -> model.Weights:
     """Fits both heads to sessions and examples."""
     both = Data(
@@ -169,8 +201,11 @@ def fitted(told: Data, own: Data, model_id: str) -> model.Weights:
         sample_weight=(counts[wanted] / counts.max()) ** -RARITY,
     )
     signs = len(names())
+    weight = _grave(told)
     return model.Weights(
-        bias=float(cue.intercept_[0]) - TOO_SURE, cue=cue.coef_[0], threshold=THRESHOLD, kind_bias=kind.intercept_,
+        bias=float(cue.intercept_[0]) - TOO_SURE, cue=cue.coef_[0], threshold=THRESHOLD,
+        weight_bias=float(weight.intercept_),
+        weight=weight.coef_[:signs], weight_kinds=weight.coef_[signs:], kind_bias=kind.intercept_,
         kinds=kind.coef_[:, :signs], model_id=model_id, kind_vectors=kind.coef_[:, signs:] * VECTOR_UNIT, mean=mean,
     )  # fmt: skip
 
@@ -239,6 +274,16 @@ def left_out(told: Data, own: Data, *, vectors: bool = True) -> Told:
     return Told(wanted=told.cues, probabilities=probabilities, kinds=kinds, items=told.items)
 
 
+def grades(told: Data) -> float:
+    """Returns the rank correlation of labelled consequences with those that a fit without their sessions tells."""
+    data = graded(told)
+    found = np.zeros(len(data.items))
+    for seen, unseen in GroupKFold(FOLDS).split(data.features, groups=[item.session for item in data.items]):
+        fit, rest = _grave(data[seen]), data[unseen]
+        found[unseen] = fit.predict(_of_kinds(rest, [item.kinds[0] for item in rest.items]))
+    return float(spearmanr(found, [item.gravity for item in data.items]).statistic)
+
+
 def figures(told: Data, own: Data) -> Iterator[Figure]:
     """Measures left-out sessions, the baselines, and the quotes of the weights in use."""
     found = left_out(told, own)
@@ -258,6 +303,7 @@ def figures(told: Data, own: Data) -> Iterator[Figure]:
     called = Told(wanted=told.cues, probabilities=alone[0], kinds=alone[1], items=told.items)
     yield Figure(name="fitted to the examples alone: F1", value=called.f1())
     yield Figure(name="… kind accuracy", value=called.kind_accuracy())
+    yield Figure(name="rank correlation of consequences", value=grades(told))
     yield Figure(name="quotes that stand in their turns", value=quoted(told.items), at_least=1.0)
 
 
@@ -314,6 +360,10 @@ def write(weights: model.Weights) -> None:
     lines = ["# Fitted by `python -m benchmarks.cues --write`; the figures are in docs/cues.md.", "[cue]"]
     lines += [f"bias = {weights.bias:.3f}", f"threshold = {weights.threshold:.2f}", "", "[cue.features]"]
     lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), weights.cue, strict=True)]
+    lines += ["", "[consequence]", f"bias = {weights.weight_bias:.3f}", "", "[consequence.kinds]"]
+    lines += [f"{kind} = {weight:.3f}" for kind, weight in zip(CUE_KINDS, weights.weight_kinds, strict=True)]
+    lines += ["", "[consequence.features]"]
+    lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), weights.weight, strict=True)]
     for kind, bias, row in zip(CUE_KINDS, weights.kind_bias, weights.kinds, strict=True):
         lines += ["", f"[kinds.{kind}]", f"bias = {bias:.3f}", "", f"[kinds.{kind}.features]"]
         lines += [f"{name} = {weight:.3f}" for name, weight in zip(names(), row, strict=True)]

@@ -1,7 +1,7 @@
 """Extracts the cues of a session: corrections, preferences, decisions and so on, each with its turn. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.cues.cue import AGENT, DISCOVERY, NEGATIVE_RESULT, PERSON, PROJECT
 from app.cues.extraction.details import details_of
 from app.cues.extraction.features import Heard, heard, numbers
-from app.cues.extraction.model import kinds, probability, weights
+from app.cues.extraction.model import kinds, probability, weights, words_weigh
 from app.cues.extraction.signs import signs_of
 from app.cues.extraction.speech import sentences_in, speech_of
 from app.cues.extraction.weight import BASE, consequence_of, scope_of
@@ -23,6 +23,11 @@ AGENT_CONFIDENCE = 0.5
 FEWEST_WORDS = 6
 """Words of a sentence in which an agent states a conclusion."""
 MARKUP = "*#`_ "
+LASTING = frozenset({"lasting", "record"})
+FURTHER = 0.4
+"""Weight of its signs from which on a further sentence of a turn is a cue of its own."""
+MOST_CUES = 3
+"""Cues of a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +88,7 @@ def cues_of(found: Candidates, vectors: Vectors) -> list[Extracted]:
     `vectors` are those of `found.texts`, by the model that the weights name; without them, kinds are told from words
     alone.
     """
-    said = [_said(found.items, item, vectors) for item in found.holding]
+    said = [cue for item in found.holding for cue in _said(found.items, item, vectors)]
     return sorted([*said, *found.concluded], key=lambda cue: cue.ordinal)
 
 
@@ -92,12 +97,26 @@ def extract(turns: Sequence[Turn], vectors: Vectors | None = None) -> list[Extra
     return cues_of(candidates(turns), vectors or {})
 
 
-def _said(items: Sequence[Heard], holding: Holding, vectors: Vectors) -> Extracted:
-    """Returns the cue that a person's turn holds."""
+def _said(items: Sequence[Heard], holding: Holding, vectors: Vectors) -> list[Extracted]:
+    """Returns the cues that a person's turn holds: one, and others for further lasting statements in it."""
     item = items[holding.place]
-    by_kind = kinds(holding.described, vectors.get(item.turn.ordinal))
+    first = _cue(items, holding, quote_of(item), vectors.get(item.turn.ordinal))
+    return [first, *(_cue(items, holding, quote, None) for quote in further(item, first.quote))]
+
+
+def further(item: Heard, quote: str) -> list[str]:
+    """Returns the sentences of a turn, beside the one that is quoted, that state by themselves what lasts."""
+    parts = [part for part in sentences_in(item.speech.text) if not part.endswith("?") and not part.startswith(quote)]
+    lasting = [part for part in parts if signs_of(part) & LASTING and len(part.split()) >= FEWEST_WORDS]
+    return [cut(part, LONGEST_QUOTE) for part in lasting if words_weigh(signs_of(part)) >= FURTHER][: MOST_CUES - 1]
+
+
+def _cue(items: Sequence[Heard], holding: Holding, quote: str, vector: NDArray[np.float32] | None) -> Extracted:
+    item = items[holding.place]
+    by_kind = kinds(holding.described, vector)
+    if quote != quote_of(item):
+        by_kind = kinds(numbers(replace(item, speech=speech_of(quote), signs=signs_of(quote))), None)
     kind = max(by_kind, key=by_kind.__getitem__)
-    quote = quote_of(item)
     trigger = trigger_of(item, quote)
     return Extracted(
         kind=kind,
@@ -106,7 +125,7 @@ def _said(items: Sequence[Heard], holding: Holding, vectors: Vectors) -> Extract
         lesson=lesson_of(item, quote),
         quote=quote,
         confidence=round(holding.likely, 3),
-        consequence=consequence_of(items, holding.place, kind),
+        consequence=consequence_of(items, holding.place, kind, holding.described),
         scope=scope_of(quote),
         details=details_of(kind, item, trigger=trigger, quote=quote),
     )

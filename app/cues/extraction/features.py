@@ -36,6 +36,8 @@ class Heard:
     """The user's turn before it."""
     following: str
     """The user's next turn."""
+    asked: str
+    """The user's last request before that; "" if there is none."""
 
 
 def heard(turns: Sequence[Turn]) -> list[Heard]:
@@ -48,9 +50,12 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
         elif turn.role == ASSISTANT:
             said[-1].append(turn.text)
     between = ["\n".join(texts).strip() for texts in said]
-    found = []
+    found: list[Heard] = []
+    asked = ""
     for place, turn in enumerate(users):
         speech = speech_of(turn.text)
+        if place and "open_task" in found[-1].signs:
+            asked = found[-1].speech.text
         previous = users[place - 1] if place else None
         following = users[place + 1] if place + 1 < len(users) else None
         found.append(
@@ -63,6 +68,7 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
                 after=between[place + 1][:HEAD],
                 previous=previous.text if previous else "",
                 following=following.text if following else "",
+                asked=asked,
             )
         )
     return found

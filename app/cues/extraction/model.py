@@ -30,6 +30,11 @@ class Weights(NamedTuple):
     """Shape (features,)."""
     threshold: float
     """Probability from which on a turn is taken for a cue, 0 to 1."""
+    weight_bias: float
+    weight: Vector
+    """Shape (features,): how grave a mistake is, from 0 (low) to 2 (high)."""
+    weight_kinds: Vector
+    """Shape (kinds,): the same for each kind."""
     kind_bias: Vector
     """Shape (kinds,), in the order of CUE_KINDS."""
     kinds: Vector
@@ -52,6 +57,9 @@ def weights() -> Weights:
         bias=read["cue"]["bias"],
         cue=_row(read["cue"]["features"]),
         threshold=read["cue"]["threshold"],
+        weight_bias=read["consequence"]["bias"],
+        weight=_row(read["consequence"]["features"]),
+        weight_kinds=np.array([read["consequence"]["kinds"][kind] for kind in CUE_KINDS], float),
         kind_bias=np.array([read["kinds"][kind]["bias"] for kind in CUE_KINDS], float),
         kinds=np.array([_row(read["kinds"][kind]["features"]) for kind in CUE_KINDS]),
         model_id=str(stored["model_id"]),
@@ -68,6 +76,12 @@ def probability(numbers: Vector) -> float:
     """Returns the probability that a turn with these features holds a cue."""
     fitted = weights()
     return float(1 / (1 + np.exp(-(fitted.bias + numbers @ fitted.cue))))
+
+
+def gravity(numbers: Vector, kind: str) -> float:
+    """Returns how grave the mistake is that a cue with these features is about: 0 if low, 1 if medium, 2 if high."""
+    fitted = weights()
+    return float(fitted.weight_bias + numbers @ fitted.weight + fitted.weight_kinds[CUE_KINDS.index(kind)])
 
 
 def kinds(numbers: Vector, vector: NDArray[np.float32] | None) -> Mapping[str, float]:

@@ -121,7 +121,7 @@ def united(found: Sequence[Extracted], proposed: Sequence[Extracted]) -> list[Ex
     for cue in proposed:
         by_turn.setdefault(cue.ordinal, []).append(cue)
     kept = [cue for cue in found if cue.ordinal not in by_turn]
-    measured = {cue.ordinal: cue for cue in found}
+    measured = {cue.ordinal: cue for cue in reversed(found)}
     for ordinal, cues in by_turn.items():
         known = measured.get(ordinal)
         kept += [_measured(cue, known) for cue in cues]

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-from app.cues.cue import CORRECTION, PROJECT, USER
-from app.cues.extraction.features import Heard
+from app.cues.cue import PROJECT, USER
+from app.cues.extraction.features import Heard, Vector
+from app.cues.extraction.model import gravity
 from app.cues.extraction.signs import signs_of
 
-BASE = 0.35
-"""Consequence of a cue of which nothing more is known, 0 to 1: between "low" and "medium"."""
+BASE, PER_DEGREE = 0.25, 0.2
+"""Consequence of a cue of low consequence, 0 to 1, and what a degree more adds: from its signs and its kind, as
+`model.gravity` tells."""
 TONES = {"frustrated": 0.2, "severe": 0.15, "harm": 0.2, "minor": -0.15}
 """For words of anger, emphasis, possible damage (data, money, security, production), and trifles."""
-CORRECTED = 0.1
-"""For a correction. On the development sessions 91 % of the cues of high consequence are corrections, 66 % of those of
-medium and 44 % of those of low consequence; words of damage are too rare there to tell."""
 REVERTED = 0.1
 """For work that was undone."""
 PER_TURN, MOST_TURNS = 0.05, 5
@@ -23,13 +22,17 @@ LEAST, MOST = 0.1, 1.0
 REBUKES = frozenset({"open_no", "wrong", "you_did", "did_you", "forbid", "lookback", "complaint"})
 
 
-def consequence_of(items: Sequence[Heard], place: int, kind: str) -> float:
-    """Returns the cost of the mistake, 0 to 1: from kind, tone, undone work, and turns and time until it was mended."""
+def consequence_of(items: Sequence[Heard], place: int, kind: str, described: Vector) -> float:
+    """Returns the cost of the mistake, 0 to 1: from its features and its kind, from tone, undone work, and turns and
+    time until it was mended.
+    """
     item = items[place]
     tones = signs_of(item.speech.text, "tone")
     accepted = turns_until_accepted(items, place)
-    value = BASE + sum(weight for name, weight in TONES.items() if name in tones)
-    value += CORRECTED * (kind == CORRECTION) + REVERTED * ("failed" in item.signs) + PER_TURN * accepted
+    value = (
+        BASE + PER_DEGREE * gravity(described, kind) + sum(weight for name, weight in TONES.items() if name in tones)
+    )
+    value += REVERTED * ("failed" in item.signs) + PER_TURN * accepted
     if accepted and _seconds(item, items[place + accepted]) > SLOW:
         value += PER_SLOW
     return round(min(max(value, LEAST), MOST), 2)

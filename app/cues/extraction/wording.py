@@ -8,14 +8,13 @@ from importlib.resources import files
 
 from app.cues.extraction.features import Heard
 from app.cues.extraction.model import words_weigh
-from app.cues.extraction.signs import patterns, signs_of
+from app.cues.extraction.signs import signs_of
+from app.cues.extraction.situation import REPORTS, REQUESTS, act_in, condition_in
 from app.cues.extraction.speech import sentences_in
 
 LONGEST_QUOTE = 300
 """Characters."""
 LONGEST_LESSON, LONGEST_TRIGGER = 400, 200
-CONDITION = 90
-"""Characters of a clause that says when a lesson applies."""
 POINTS = re.compile(r"^(?:this|that|it|these|those|both|das|dies|es|это|так|оно)\b", re.IGNORECASE)
 """Words of a sentence that means something said before it."""
 FEWEST_WORDS = 4
@@ -46,7 +45,7 @@ def lesson_of(item: Heard, quote: str) -> str:
     if place is not None and len(quote.split()) < FEWEST_WORDS and place + 1 < len(parts):
         text = f"{text} {_sentence(parts[place + 1])}"
     elif place and POINTS.match(quote):
-        text = f"{_sentence(parts[place - 1])} {text}"
+        text = f"{_instruction(parts[place - 1])} {text}"
     return cut(text, LONGEST_LESSON)
 
 
@@ -74,28 +73,20 @@ def rewrites() -> Sequence[tuple[re.Pattern[str], str]]:
 
 
 def trigger_of(item: Heard, quote: str) -> str:
-    """Writes the situation: a condition that the turn names, or what was asked and done before it."""
+    """Writes the situation: a condition that the turn names, or the act that was asked for or done before it."""
     said = condition_in(quote) or condition_in(item.speech.text)
     if said:
-        return said
-    asked, done = _request(item.previous), _act(item.before)
-    told = "; ".join(part for part in (asked, done) if part)
+        return cut(said, LONGEST_TRIGGER)
+    done = act_in(item.previous, REQUESTS) or act_in(item.before, REPORTS) or act_in(item.asked, REQUESTS)
+    told = done or act_in(item.speech.text, REQUESTS) or _act(item.before) or _request(item.previous)
     return cut(told or _plain(item.speech.text) or quote, LONGEST_TRIGGER)
-
-
-def condition_in(text: str) -> str:
-    """Returns the clause that says when something applies; "" if there is none."""
-    match = patterns("conditions")["when"].search(text.lower())
-    if match is None:
-        return ""
-    clause = re.split(r"[,.;:!?\n]|\s[-–—]\s", text[match.start() :])[0].strip()
-    return cut(clause, CONDITION) if len(clause.split()) >= FEWEST_WORDS - 1 else ""
 
 
 def _request(previous: str) -> str:
     """Returns what the person had asked for; "" if that says nothing of its own."""
     parts = sentences_in(previous)
-    told = [part for part in parts if "go_bare" not in signs_of(part) and len(part.split()) >= FEWEST_WORDS - 1]
+    parts = [part for part in parts if not part.endswith("?") and len(part.split()) >= FEWEST_WORDS - 1]
+    told = [part for part in parts if not signs_of(part) & {"go_bare", "open_no", "you_did", "complaint"}]
     return cut(_plain(told[0]), LONGEST_TRIGGER // 2) if told else ""
 
 
@@ -108,4 +99,4 @@ def _act(before: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\s+", " ", MARKUP.sub("", text)).strip().rstrip(".:;,?")
+    return re.sub(r"\s+", " ", MARKUP.sub("", text)).strip().strip(".:;,?").strip()

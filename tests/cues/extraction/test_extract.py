@@ -10,6 +10,7 @@ from app.cues.extraction.extract import Extracted, extract
 from app.cues.extraction.features import names
 from app.cues.extraction.model import weights
 from app.cues.extraction.signs import patterns
+from app.cues.extraction.situation import condition_in
 from app.cues.extraction.speech import speech_of
 from app.intake.sessions.transcript import ASSISTANT, Turn
 from app.intake.sessions.transcript import USER as SAID
@@ -42,7 +43,7 @@ def test_a_correction_after_an_agents_act_is_a_cue() -> None:
     assert (cue.kind, cue.ordinal, cue.trust) == (CORRECTION, 2, PERSON)
     assert cue.quote in CORRECTED[2]
     assert cue.lesson == "Do not leave out the units on the y axis."
-    assert "plot the sales by month" in cue.trigger
+    assert cue.trigger == "plotting the sales by month"
 
 
 def test_a_lone_no_is_not_the_lesson() -> None:
@@ -107,7 +108,7 @@ def test_steps_of_a_procedure_are_listed() -> None:
 
 def test_a_condition_is_the_trigger() -> None:
     assert cue_of("ok", "Yes?", "never use grep when working with json outputs, use jq").trigger == (
-        "when working with json outputs"
+        "working with json outputs"
     )
 
 
@@ -149,3 +150,65 @@ def test_a_name_keeps_its_underscores() -> None:
 def test_a_correction_of_possible_damage_is_severe() -> None:
     cue = cue_of("Remove the column.", "Done: I dropped it.", "No! Never drop columns directly in production.")
     assert cue.consequence >= SEVERE
+
+
+@pytest.mark.parametrize(
+    ("text", "situation"),
+    [
+        ("when you add a column to the export, say so in the notes", "adding a column to the export"),
+        ("when working with json outputs, never use grep", "working with json outputs"),
+        ("before you commit the changes, run the linter", "committing the changes"),
+        ("if the repo is a local path, do not clone it", "the repo is a local path"),
+        ("check the status when prompted to continue a task", "being prompted to continue a task"),
+        ("wenn der Bericht keine Quelle nennt, frag nach", "der Bericht keine Quelle nennt"),
+        ("when can you remove the flag?", ""),
+        ("delete the branch once it is gone from the server", ""),
+        ("that is too slow when it takes minutes", ""),
+    ],
+)
+def test_a_condition_is_worded_as_an_act_or_a_clause(text: str, situation: str) -> None:
+    assert condition_in(text) == situation
+
+
+@pytest.mark.parametrize(
+    ("before", "trigger"),
+    [
+        ("can you move the tests to the other folder", "moving the tests to the other folder"),
+        ("lets commit and push the changes", "committing and pushing the changes"),
+        ("ok thanks", "copying the parser into tools.py"),
+    ],
+)
+def test_without_a_condition_the_trigger_is_the_act_before_the_turn(before: str, trigger: str) -> None:
+    said = "Great! I've copied the parser into tools.py."
+    assert cue_of("hi", "Hello.", before, said, "no, that's wrong, there is one parser only").trigger == trigger
+
+
+def test_further_lasting_statements_of_a_turn_are_cues_of_their_own() -> None:
+    text = "Always name the source under a chart, never in the title. In general we write dates as 2024-05-31. Thanks"
+    cues = [cue for cue in extract(session("make the chart", "Here it is.", text)) if cue.trust == PERSON]
+    assert [cue.quote in text for cue in cues] == [True, True]
+    assert {word for cue in cues for word in ("source", "dates") if word in cue.lesson} == {"source", "dates"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how does the cache decide what to throw out?",
+        "where do I find the port of the admin page?",
+        "restart the server",
+        "ok now commit and push",
+        "still the same: No module named 'yaml'",
+        "was zeigt die rote Linie?",
+        "übersetze die Anleitung",
+        "прочитай папку с документами",
+    ],
+)
+def test_plain_questions_next_steps_and_bare_symptoms_are_no_cues(text: str) -> None:
+    told = extract(session("make the page", "I've made the page.", text, "Let me look.", "thanks", "Sure."))
+    assert [cue for cue in told if cue.trust == PERSON] == []
+
+
+def test_a_rebuke_weighs_more_than_a_choice() -> None:
+    choice = cue_of("how do we cache?", "1. memory 2. disk. Which one do you prefer?", "let's use the second option")
+    rebuke = cue_of("fix the path", "Done.", "no, you're editing in the wrong folder again, why aren't you in src?")
+    assert rebuke.consequence > choice.consequence + 0.1
