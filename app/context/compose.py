@@ -71,8 +71,8 @@ def compress(
     if room.left < 0:
         raise InvalidInput(
             "budget.total",
-            f"leaves {budget:,} tokens, and the critical and constraint parts alone need {budget - room.left:,}:"
-            " raise it, lower the reserve, or shorten these parts",
+            f"leaves {max(0, budget):,} tokens without the reserve and the frames of messages, and the critical and"
+            f" constraint parts alone need {budget - room.left:,}: raise it, lower the reserve, or shorten them",
         )
     cuts: list[Cut] = []
     for place, value in _by_value(parts, allocation):

@@ -109,11 +109,9 @@ async def make_context(
     )
     found = await hydrated(call, sources, seconds=seconds)
     hydrate_ms = (time.perf_counter() - started) * 1_000
-    whole = _whole(request, [item for item, _ in found], counter)
-    whole = replace(whole, meta=replace(whole.meta, created_at=call.now))
     compile_started = time.perf_counter()
-    fit = partial(_fitted_with_cues, whole, request.budget, request.form, counter)
-    representation, result, notes = await asyncio.to_thread(fit) if _is_long(whole) else fit()
+    work = partial(_made, request, [item for item, _ in found], counter, call.now)
+    representation, result, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
     now = time.perf_counter()
     trace = Trace(
         sources=tuple(item for _, item in found),
@@ -155,7 +153,7 @@ async def compile_given(
         whole = _counted(representation, form, counter)
         return _fitted(whole, budget, form, counter)
 
-    found, result = await asyncio.to_thread(work) if _is_long(representation) else work()
+    found, result = await asyncio.to_thread(work)
     took = round((time.perf_counter() - started) * 1_000, 3)
     trace = Trace(counter=counter.name, exact=counter.exact, compile_ms=took, took_ms=took)
     return Context(
@@ -267,6 +265,15 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
     return without_secrets(request)
 
 
+def _made(
+    request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter, now: datetime
+) -> tuple[Representation, Compiled, tuple[str, ...]]:
+    """Returns the context of a request within its budget, and what it is compiled to, with remarks."""
+    whole = _whole(request, found, counter)
+    whole = replace(whole, meta=replace(whole.meta, created_at=now))
+    return _fitted_with_cues(whole, request.budget, request.form, counter)
+
+
 def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
     """Returns all that was given and hydrated, before anything is cut; each memory once."""
     given = _counted(request.given(), request.form, counter)
@@ -336,8 +343,11 @@ def _fitted(
         room -= result.tokens - budget.usable
 
 
-def _is_long(representation: Representation) -> bool:
-    return sum(len(section.content) for section in representation.sections) > COMPILED_AT_ONCE
+def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrace]]) -> bool:
+    """Returns True if the parts are so long that a thread compiles them."""
+    lengths = [len(part.content) for part in request.sections]
+    lengths += [len(part.content) for hydrated_by, _ in found for part in hydrated_by.sections]
+    return len(request.observation) + sum(lengths) > COMPILED_AT_ONCE
 
 
 async def _stored(call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]) -> Context:

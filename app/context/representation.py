@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
@@ -206,16 +205,6 @@ def _ordered(sections: Iterable[Section]) -> list[Section]:
             seen.add(section.content_hash)
         by_mode[section.mode].append(section)
     return [section for mode in MODES for section in by_mode[mode]]
-
-
-def as_json(representation: Representation) -> bytes:
-    """Returns a representation as JSON; `of_json` reads it."""
-    return msgspec.json.encode(representation)
-
-
-def of_json(text: bytes | str) -> Representation:
-    """Returns the representation that `as_json` wrote."""
-    return msgspec.json.decode(text, type=Representation)
 
 
 EMPTY = Representation()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -26,12 +27,12 @@ from app.context.representation import (
     Section,
 )
 from app.context.request import ContextRequest
-from app.context.section import heading, in_one_line
+from app.context.section import COUNTED_AT_ONCE, heading, in_one_line
 from app.cues import say
 from app.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, PlanAsked, activate
 from app.db.database import Database
 from app.errors import InvalidInput, PriorsError
-from app.intake.sessions.browse import get_session
+from app.intake.sessions.browse import latest_turns
 from app.intake.sessions.prepare import act
 from app.intake.sessions.store import StoredMessage
 from app.memories.filters import Filters
@@ -134,10 +135,9 @@ class Temporal:
         request, window = call.request, call.request.strategy.temporal_window
         if not request.session or not window:
             return Hydrated()
-        detail = await get_session(
-            call.database, workspace=call.workspace, session_id=request.session, masked=call.mask
+        latest = await latest_turns(
+            call.database, workspace=call.workspace, session_id=request.session, count=window, masked=call.mask
         )
-        latest = detail.messages[-window:]
         turns = [turn for turn in latest if not turn.suspect]
         left_out = len(latest) - len(turns)
         notes = (f"{left_out} suspect turns were left out",) if left_out else ()
@@ -308,7 +308,9 @@ async def _guarded(call: Hydration, source: Source, seconds: float) -> tuple[Hyd
     except Exception as error:
         logger.exception("a source of contexts failed", source=source.name)
         failure = f"failed unexpectedly ({type(error).__name__}); the service's log has the details"
-    sections = [counted(section, call.counter) for section in found.sections]
+    count = partial(_counted, found.sections, call.counter)
+    is_long = sum(len(section.content) for section in found.sections) > COUNTED_AT_ONCE
+    sections = await asyncio.to_thread(count) if is_long else count()
     trace = SourceTrace(
         source=source.name,
         took_ms=round((time.perf_counter() - started) * 1_000, 3),
@@ -319,3 +321,7 @@ async def _guarded(call: Hydration, source: Source, seconds: float) -> tuple[Hyd
         activation_id=found.activation_id,
     )
     return Hydrated(sections=sections, finding=found.finding, activation_id=found.activation_id), trace
+
+
+def _counted(sections: Sequence[Section], counter: TokenCounter) -> list[Section]:
+    return [counted(section, counter) for section in sections]

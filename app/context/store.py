@@ -37,7 +37,6 @@ CONDITIONS = {
     "before": "context_id < %(before)s",
 }
 FORGET_OLD = "DELETE FROM contexts WHERE created_at < now() - make_interval(days => %(days)s)"
-FORGET_RUNS = "DELETE FROM contexts WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s::text[])"
 
 TEMPLATES = """
 SELECT name, content, label, mode, priority, updated_at FROM context_templates
@@ -126,11 +125,6 @@ async def page(session: Session, asked: Mapping[str, Any], *, limit: int) -> lis
 async def forget_old_of_all(session: Session, *, days: int) -> None:
     """Removes the contexts that were made more than `days` ago."""
     await session.execute(FORGET_OLD, {"days": days})
-
-
-async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:
-    """Removes the contexts of these runs."""
-    await session.execute(FORGET_RUNS, {"run_ids": list(run_ids)})
 
 
 async def templates(session: Session, names: Sequence[str] | None = None) -> list[Template]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,8 +29,6 @@ from app.context.representation import (
     Representation,
     Section,
     ToolDefinition,
-    as_json,
-    of_json,
 )
 from app.errors import InvalidInput
 from tests.context.test_section import Words
@@ -99,7 +98,7 @@ def test_composing_follows_the_modes(one: Representation, two: Representation) -
 
 @given(REPRESENTATIONS)
 def test_a_representation_is_json_both_ways(one: Representation) -> None:
-    assert of_json(as_json(one)) == one
+    assert msgspec.json.decode(msgspec.json.encode(one), type=Representation) == one
 
 
 def test_the_hash_is_that_of_the_content_whatever_is_given() -> None:

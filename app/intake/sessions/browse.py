@@ -86,6 +86,19 @@ async def get_session(
         )
 
 
+async def latest_turns(
+    database: Database, *, workspace: Workspace, session_id: str, count: int, masked: bool = True
+) -> Sequence[StoredMessage]:
+    """Returns the latest live turns of a session in their order.
+
+    Raises:
+        NotFound: the workspace has no such session.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        found = await _found(session, workspace, session_id, masked=masked)
+        return await store.messages(session, found.source_id, latest=count)
+
+
 async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> UUID:
     """Moves all turns of a session to the trash, and forgets its file; returns its source. A job retires its cues.
 

@@ -139,6 +139,10 @@ JOIN messages x ON x.workspace_id = m.workspace_id AND x.memory_id = m.memory_id
 WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.retired_at IS NULL
     AND s.uri = ANY(%(sessions)s::text[])
 """  # noqa: S608 - constants
+LATEST = f"""
+SELECT * FROM ({MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
+ORDER BY ordinal
+"""  # noqa: S608 - constants
 TOUCHED = """
 SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
     array_agg(DISTINCT m.ordinal ORDER BY m.ordinal) AS messages
@@ -340,13 +344,14 @@ def _session_of(row: Row) -> StoredSession:
     return StoredSession(**row._asdict())
 
 
-async def messages(session: Session, source_id: UUID) -> list[StoredMessage]:
-    """Returns the live turns of a session in their order."""
+async def messages(session: Session, source_id: UUID, *, latest: int | None = None) -> list[StoredMessage]:
+    """Returns the live turns of a session in their order; with `latest` so many at its end."""
+    statement, values = (MESSAGES, {}) if latest is None else (LATEST, {"limit": latest})
     return [
         StoredMessage(
             **{**row._asdict(), "tools": tuple(ToolUse(**tool) for tool in row.tools), "tags": tuple(row.tags)}
         )
-        for row in await session.rows(MESSAGES, {"source_id": source_id})
+        for row in await session.rows(statement, {"source_id": source_id, **values})
     ]
 
 
