@@ -245,6 +245,7 @@ async def activation_of(call: Call, asked: PlanAsked) -> Activation:
         workspace=await call.tenant(),
         asked=asked,
         mask=services.settings.mask_secrets,
+        chat=services.chat,
     )
 
 

@@ -310,7 +310,7 @@ class RetrievalController(Controller):
             result = await history(*parts, **options)
             call.metrics.note_recall(result.recall, query.purpose)
             return history_view(result)
-        result, activation = await history_with_cues(*parts, **options)
+        result, activation = await history_with_cues(*parts, **options, chat=services.chat)
         call.metrics.note_recall(result.recall, query.purpose)
         return replace(
             history_view(result),

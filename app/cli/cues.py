@@ -197,6 +197,7 @@ def activate(
                 as_of=in_utc(as_of),
             ),
             mask=services.settings.mask_secrets,
+            chat=services.chat,
         )
 
     found = in_workspace(workspace, work)

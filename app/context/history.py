@@ -29,6 +29,7 @@ from app.cues.cue import PROPOSED
 from app.db.database import Database
 from app.errors import InvalidInput
 from app.memories.memory import Memory
+from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.retrieval.candidates import standing
 from app.retrieval.log import Finding, RunSection, latest_section, log, log_section
@@ -120,6 +121,7 @@ async def history_with_cues(
     stable: bool = False,
     mask: bool = True,
     reranker: Reranker | None = None,
+    chat: Chat | None = None,
 ) -> tuple[History, Activation]:
     """Returns the history for a query, and the cues that it fires as a plan, both within one budget.
 
@@ -136,9 +138,8 @@ async def history_with_cues(
     finding = await find(
         database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
     )
-    activation = await activate(
-        database, provider, counter, workspace=workspace, asked=replace(asked, vector=finding.vector), mask=mask
-    )
+    asked = replace(asked, vector=finding.vector)
+    activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
     finding = await _without_cues(database, finding, [cue.cue_id for cue in activation.cues])
     room = max(1, budget_tokens - activation.tokens)
     return await _shown(database, counter, finding, budget_tokens=room, stable=stable), activation

@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from app.cues import log, say, store
-from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, ranked
+from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, judged, ranked
 from app.cues.cue import ACTIVE, CUE_KINDS, RETIRED, SUPERSEDED, Cue
 from app.cues.index import index_of
+from app.cues.judging import verdicts
 from app.cues.known import CueIndex
 from app.cues.match import Match, Plan, matched
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.memories.gate import unstorable
 from app.memories.memory import in_utc, new_id
+from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
@@ -104,7 +106,7 @@ class Activation:
     action_types: tuple[str, ...]
     """Action types of the plan."""
     degraded: str
-    """The reason why meaning was not compared; empty if it was."""
+    """The reason why meaning was not compared, or severe cues were not judged; empty if all was done."""
     took_ms: float
 
 
@@ -116,8 +118,11 @@ async def activate(
     workspace: Workspace,
     asked: PlanAsked,
     mask: bool = True,
+    chat: Chat | None = None,
 ) -> Activation:
     """Returns what was learnt about a plan, as a section of at most `budget_tokens` model tokens, and logs it.
+
+    A language model, if there is one, judges the severe cues among the best.
 
     Raises:
         InvalidInput: the plan, a slot or the budget is not valid.
@@ -132,8 +137,12 @@ async def activate(
     plan = Plan(asked.plan, asked.files, vector)
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
     cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
+    fired = ranked(matches, cues, now=moment)
+    plain = masked_values(replace(asked, vector=None)) if mask else asked
+    found, unjudged = ({}, "") if chat is None else await verdicts(chat, plain.plan, fired)
+    degraded = "; ".join(filter(None, (degraded, unjudged)))
     told, withheld = chosen(
-        ranked(matches, cues, now=moment),
+        judged(fired, found),
         plan=asked.plan,
         budget=asked.budget_tokens,
         counter=counter,
@@ -143,7 +152,6 @@ async def activate(
     tokens = counter.count(markdown)
     activation_id, took = None if asked.trial else new_id(), (time.perf_counter() - started) * 1_000
     if workspace.workspace_id and activation_id is not None:
-        plain = masked_values(replace(asked, vector=None)) if mask else asked
         async with database.session(workspace, transaction=False) as session:
             values = {"activation_id": activation_id, "plan": plain.plan, "files": list(plain.files)}
             values |= {name: getattr(plain, name) for name in ("agent", "run_id", "budget_tokens")}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import MappingProxyType
@@ -38,6 +38,9 @@ OUTCOMES, DOUBTED = 0.5, 4
 """Added if the cue was always heeded, taken if always ignored; and the outcomes that count as much as the prior."""
 RATED = 0.15
 """Added for each point of the ratings."""
+JUDGED = 3.0
+"""Added if a language model says that a severe cue applies to the plan, taken if it says that it does not. It moves a
+cue past most others and removes none: a missed one costs the mistake."""
 LEAST, BREADTH = 0.5, 0.5
 """Relevance from which a cue fires, and by how much it is lower for a severe cue of a rare act. Low, because a wrong
 cue costs tokens and a missed one the mistake: nine in ten right cues lie above 0.2, half of all others above -0.1."""
@@ -135,6 +138,21 @@ def _fired(match: Match, cue: Cue, now: datetime, rarity: Mapping[str, float]) -
     return Fired(cue=cue, rank=rank, score=round(score, 6), explain=explain, vectors=match.vectors)
 
 
+def judged(fired: Sequence[Fired], verdicts: Mapping[UUID, bool]) -> list[Fired]:
+    """Returns fired cues, best first, after a language model has judged some: true if it applies."""
+    found = [
+        item if item.cue.cue_id not in verdicts else _moved(item, JUDGED if verdicts[item.cue.cue_id] else -JUDGED)
+        for item in fired
+    ]
+    return sorted(found, key=lambda item: (-item.rank, item.cue.cue_id))
+
+
+def _moved(item: Fired, added: float) -> Fired:
+    odds = item.score / max(1e-6, 1 - item.score) * math.exp(added)
+    score = round(odds / (1 + odds), 6)
+    return replace(item, rank=item.rank + added, score=score, explain={**item.explain, "judged": added})
+
+
 def chosen(
     fired: Sequence[Fired], *, plan: str, budget: int, counter: TokenCounter, slots: Mapping[str, int] = SLOTS
 ) -> tuple[list[Told], list[Withheld]]:
@@ -143,8 +161,8 @@ def chosen(
     The best cue has its place first. Then each kind fills its own places, so that none crowds the others out, and the
     best of the others follow. Of cues that say the same, one is told.
     """
-    withheld = [Withheld(fired=item, reason=reason) for item in fired if (reason := _barred(item.cue))]
-    standing = [item for item in fired if not _barred(item.cue)]
+    withheld = [Withheld(fired=item, reason=reason) for item in fired if (reason := barred(item.cue))]
+    standing = [item for item in fired if not barred(item.cue)]
     room = budget - counter.count(say.HEADING)
     told: dict[UUID, Told] = {}
     for item in [*standing[:1], *_reserved(standing, slots), *standing]:
@@ -165,7 +183,7 @@ def chosen(
     return kept, withheld
 
 
-def _barred(cue: Cue) -> str:
+def barred(cue: Cue) -> str:
     """Returns the reason why a cue may not stand in the section; empty if it may."""
     if cue.suspect:
         return "suspect"

@@ -14,6 +14,7 @@ const LABELS: Readonly<Record<string, string>> = {
   two_dates: "Seen on two dates",
   outcomes: "Heeded or ignored before",
   rated: "Ratings",
+  judged: "Judged by the language model",
 };
 const HEIGHT = 8;
 const LEAST = 0.0005;
