@@ -107,20 +107,12 @@ class Withheld:
 
 def ranked(matches: Iterable[Match], cues: Mapping[UUID, Cue], *, now: datetime) -> list[Fired]:
     """Returns the matched cues that fire, best first."""
-    rarity = _rarity(cues.values())
-    found = [_fired(match, cues[match.cue_id], now, rarity) for match in matches if match.cue_id in cues]
+    found = [_fired(match, cues[match.cue_id], now) for match in matches if match.cue_id in cues]
     return sorted((item for item in found if item is not None), key=lambda item: (-item.rank, item.cue.cue_id))
 
 
-def _rarity(cues: Iterable[Cue]) -> Mapping[str, float]:
-    """Returns how rare each act is among these cues, 0 to 1."""
-    acts = [name for cue in cues for name in cue.action_types[:1]]
-    return {name: 1 - acts.count(name) / len(acts) for name in set(acts)}
-
-
-def _fired(match: Match, cue: Cue, now: datetime, rarity: Mapping[str, float]) -> Fired | None:
-    breadth = BREADTH * cue.consequence * rarity.get(cue.action_types[0] if cue.action_types else "", 0.5)
-    if match.relevance < LEAST - breadth:
+def _fired(match: Match, cue: Cue, now: datetime) -> Fired | None:
+    if match.relevance < LEAST - BREADTH * cue.consequence * match.rarity:
         return None
     age = max(timedelta(), now - cue.valid_from) / timedelta(days=1)
     settled = cue.heeded + cue.ignored

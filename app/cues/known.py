@@ -5,6 +5,7 @@ somebody still matches with stays as it is while the next one is made.
 """
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -240,6 +241,13 @@ class CueIndex:
             for path in item.files:
                 found.setdefault(file_name(path), []).append(place)
         return found
+
+    @cached_property
+    def rarity(self) -> Mapping[str, float]:
+        """How rare each act is among the cues, 0 to 1."""
+        first = [self.known[at].action_types[:1] for at in np.flatnonzero(self.current).tolist()]
+        acts = Counter(name for names in first for name in names)
+        return {name: 1 - count / acts.total() for name, count in acts.items()}
 
     @cached_property
     def bare(self) -> Places:

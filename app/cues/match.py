@@ -30,6 +30,8 @@ WORDS_ALONE, ACTS_ALONE = 12.0, 1.5
 SHORTLIST = 300
 """Cues whose words are compared."""
 MOST_FILES = 100
+UNKNOWN_RARITY = 0.5
+"""Rarity of the act of a cue without an action type."""
 
 
 class Plan(NamedTuple):
@@ -49,6 +51,8 @@ class Match:
     """The sum by which cues are ranked, on the scale of a log-odds."""
     parts: Mapping[str, float]
     """Contribution of each part to the relevance."""
+    rarity: float
+    """How rare its act is in the store, 0 to 1."""
     same_words: float
     """Contribution of the words in common to the score: they lower it, and do not change the rank. A near miss has
     the words of a cue, but not its act."""
@@ -165,6 +169,7 @@ def _matches(index: CueIndex, scored: _Scored, of_file: Mapping[int, str], most:
                 cue_id=index.known[place].cue_id,
                 relevance=float(relevance[at]),
                 parts=parts,
+                rarity=index.rarity.get("".join(index.known[place].action_types[:1]), UNKNOWN_RARITY),
                 same_words=float(scored.same_words[at]),
                 vectors=vectors,
             )
