@@ -1,6 +1,7 @@
 """The verb that tells an agent, before it acts, what was learnt about what it is about to do."""
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,14 +9,14 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from app.cues import log, say, store
-from app.cues.arbitrate import CONSIDERED, SLOTS, Told, Withheld, chosen, judged, ranked
+from app.cues.arbitrate import CONSIDERED, SLOTS, Fired, Told, Withheld, chosen, judged, ranked
 from app.cues.cue import ACTIVE, CUE_KINDS, RETIRED, SUPERSEDED, Cue
 from app.cues.index import index_of
-from app.cues.judging import verdicts
+from app.cues.judging import prompt_of, severe_among, verdicts_in
 from app.cues.known import CueIndex
-from app.cues.match import Match, Plan, matched
+from app.cues.match import MOST_FILES, Match, Plan, matched
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, InvalidInput, check
+from app.errors import EmbeddingUnavailable, InvalidInput, LLMUnavailable, check
 from app.memories.gate import unstorable
 from app.memories.memory import in_utc, new_id
 from app.models.chat import Chat
@@ -29,6 +30,12 @@ DEFAULT_BUDGET = 400
 """Model tokens of the section."""
 LEAST_BUDGET, LARGEST_BUDGET = 1, 100_000
 """Limits of the budget, in tokens."""
+PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\()")
+"""A file in a text: a name with an extension, with its folders if they are given."""
+MOST_TOUCHING = 200
+"""Most cues of the sessions that touched the files of a plan."""
+JUDGING_SECONDS = 5.0
+"""Longest time that a plan waits for a language model's verdict."""
 MOST_SHOWN = 20
 """Most cues that are named as nearly told."""
 
@@ -134,12 +141,13 @@ async def activate(
     degraded = degraded or _lacking(index)
     now = datetime.now(UTC)
     moment = now if asked.as_of is None else in_utc(asked.as_of)
-    plan = Plan(asked.plan, asked.files, vector)
+    files = files_of(asked)
+    plan = Plan(asked.plan, files, vector, await _touching(database, workspace, files))
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
     cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
     fired = ranked(matches, cues, now=moment)
     plain = masked_values(replace(asked, vector=None)) if mask else asked
-    found, unjudged = ({}, "") if chat is None else await verdicts(chat, plain.plan, fired)
+    found, unjudged = ({}, "") if chat is None else await _verdicts(chat, plain.plan, fired)
     degraded = "; ".join(filter(None, (degraded, unjudged)))
     told, withheld = chosen(
         judged(fired, found),
@@ -168,6 +176,38 @@ async def activate(
         degraded=degraded,
         took_ms=round(took, 3),
     )
+
+
+async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:
+    """Returns which severe cues a language model says apply, and the reason if it has not told."""
+    severe = severe_among(fired)
+    if not severe:
+        return {}, ""
+    try:
+        async with asyncio.timeout(JUDGING_SECONDS):
+            found = verdicts_in(await chat.complete(prompt_of(plan, severe)), severe)
+    except TimeoutError:
+        return {}, f"the language model did not judge severe cues within {JUDGING_SECONDS:g} seconds"
+    except LLMUnavailable as error:
+        return {}, f"severe cues were not judged: {error}"
+    if found is None:
+        return {}, "severe cues were not judged: the language model's reply has no list of numbers"
+    return found, ""
+
+
+def files_of(asked: PlanAsked) -> tuple[str, ...]:
+    """Returns the files that a plan is given with, and those that its text names."""
+    named = [found.lstrip("./") for found in PATH.findall(asked.plan)]
+    return tuple(dict.fromkeys([*asked.files, *named]))[:MOST_FILES]
+
+
+async def _touching(database: Database, workspace: Workspace, files: Sequence[str]) -> frozenset[UUID]:
+    """Returns the cues of the sessions that touched these files."""
+    paths = [path.replace("\\", "/").lstrip("./") for path in files]
+    if not paths:
+        return frozenset()
+    async with database.session(workspace, transaction=False) as session:
+        return frozenset(await log.touching(session, paths, limit=MOST_TOUCHING))
 
 
 def check_plan(asked: PlanAsked) -> None:

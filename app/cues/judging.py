@@ -1,6 +1,5 @@
-"""Asks a language model which severe cues apply to a plan. Without an answer, the rules alone decide."""
+"""Asks a language model which severe cues apply to a plan, and reads its reply. Pure."""
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -9,13 +8,9 @@ from uuid import UUID
 from app.cues.arbitrate import Fired, barred
 from app.cues.cue import SEVERE
 from app.cues.say import in_one_line
-from app.errors import LLMUnavailable
-from app.models.chat import Chat
 
 JUDGED = 20
 """Best cues among which the severe ones are judged."""
-SECONDS = 5.0
-"""Longest time that a plan waits for the model's answer, in seconds."""
 PLAN_CHARACTERS, CUE_CHARACTERS = 2_000, 300
 LARGEST_REPLY = 20_000
 NUMBERS = re.compile(r"\[\s*(?:\"?\d{1,4}\"?\s*(?:,\s*\"?\d{1,4}\"?\s*)*)?\]")
@@ -30,25 +25,21 @@ Plan: {plan}
 """
 
 
-async def verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:
-    """Returns which of the severe cues among the best apply, and the reason if the model has not told."""
-    severe = [item for item in fired[:JUDGED] if item.cue.consequence >= SEVERE and not barred(item.cue)]
-    if not severe:
-        return {}, ""
-    try:
-        async with asyncio.timeout(SECONDS):
-            reply = await chat.complete(_prompt(plan, severe))
-    except TimeoutError:
-        return {}, f"the language model did not judge severe cues within {SECONDS:g} seconds"
-    except LLMUnavailable as error:
-        return {}, f"severe cues were not judged: {error}"
+def severe_among(fired: Sequence[Fired]) -> list[Fired]:
+    """Returns the severe cues among the best that may be told."""
+    return [item for item in fired[:JUDGED] if item.cue.consequence >= SEVERE and not barred(item.cue)]
+
+
+def verdicts_in(reply: str, severe: Sequence[Fired]) -> Mapping[UUID, bool] | None:
+    """Returns which of the severe cues apply, as a reply tells it; None if it does not."""
     chosen = numbers_in(reply)
     if chosen is None:
-        return {}, "severe cues were not judged: the language model's reply has no list of numbers"
-    return {item.cue.cue_id: number in chosen for number, item in enumerate(severe, start=1)}, ""
+        return None
+    return {item.cue.cue_id: number in chosen for number, item in enumerate(severe, start=1)}
 
 
-def _prompt(plan: str, severe: Sequence[Fired]) -> str:
+def prompt_of(plan: str, severe: Sequence[Fired]) -> str:
+    """Returns the prompt that asks which severe cues apply."""
     lessons = "\n".join(
         f"{number}. {in_one_line(f'{item.cue.trigger}: {item.cue.lesson}')[:CUE_CHARACTERS]}"
         for number, item in enumerate(severe, start=1)

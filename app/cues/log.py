@@ -29,6 +29,17 @@ SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
     FROM activation_cues h WHERE h.workspace_id = a.workspace_id AND h.activation_id = a.activation_id) AS cues
 FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.activation_id
 """
+TOUCHING = """
+SELECT DISTINCT e.memory_id
+FROM unnest(%(paths)s::text[]) AS given(path)
+JOIN artifacts a ON a.workspace_id = %(workspace_id)s
+    AND (a.path = given.path OR right(a.path, length(given.path) + 1) = '/' || given.path)
+JOIN artifact_touches t ON t.workspace_id = a.workspace_id AND t.artifact_id = a.artifact_id
+JOIN memories m ON m.workspace_id = t.workspace_id AND m.memory_id = t.memory_id AND m.valid_until IS NULL
+JOIN cue_evidence e ON e.workspace_id = m.workspace_id AND e.source_id = m.source_id
+LIMIT %(limit)s
+"""
+"""Cues of the sessions that touched a file: the backlinks of a plan that names it."""
 FORGET_RUN = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
 SETTLE = """
 WITH given AS (
@@ -64,6 +75,11 @@ class LoggedActivation:
     """The moment at which its outcome was told or inferred."""
     outcomes: Mapping[UUID, str | None]
     """The cues that were told, best first, each with `heeded`, `ignored` or None."""
+
+
+async def touching(session: Session, paths: Sequence[str], *, limit: int) -> list[UUID]:
+    """Returns the cues of the sessions that touched these files."""
+    return await session.column(TOUCHING, {"paths": list(paths), "limit": limit})
 
 
 async def add(session: Session, activation: Mapping[str, Any], cues: Sequence[Mapping[str, Any]]) -> None:

@@ -25,6 +25,8 @@ OWN_WORDS, OWN_FROM = 20.0, 0.6
 comes first. The plans of the benchmark fire as before."""
 FILES = 2.0
 """Added for a file that the plan names and the cue is about."""
+TOUCHED = 1.0
+"""Added for a cue of a session that touched a file that the plan names. Smaller, because a session touches many."""
 WORDS_ALONE, ACTS_ALONE = 12.0, 1.5
 """Weights of the words, and of an action type in common, of a cue without vectors; the words then count for it."""
 SHORTLIST = 300
@@ -40,6 +42,8 @@ class Plan(NamedTuple):
     text: str
     files: tuple[str, ...] = ()
     vector: Vector | None = None
+    touched: frozenset[UUID] = frozenset()
+    """Cues of the sessions that touched the files that it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ def matched(index: CueIndex, plan: Plan, *, moment: datetime, past: bool = False
     Of a `past` moment, those that were taken away since are among them.
     """
     allowed = index.standing(moment, past=past)
-    of_file = {place: path for place, path in _of_files(index, plan).items() if allowed[place]}
+    of_file = {place: added for place, added in _of_files(index, plan).items() if allowed[place]}
     asked = [index.numbers.get(word) for word in content_words(plan.text)]
     query = _query(index, plan)
     scored = [_by_words(index, plan, asked, allowed if query is None else allowed & ~index.embedded, of_file)]
@@ -92,13 +96,13 @@ def _query(index: CueIndex, plan: Plan) -> Vector | None:
     return index.scale.query(plan.vector)
 
 
-def _of_files(index: CueIndex, plan: Plan) -> Mapping[int, str]:
-    """Returns the rows of the cues about the files that the plan names, each with the file."""
-    found = {}
+def _of_files(index: CueIndex, plan: Plan) -> Mapping[int, float]:
+    """Returns the rows of the cues that the files of a plan bring up, each with what that adds."""
+    found = {index.places[cue_id]: TOUCHED for cue_id in plan.touched if cue_id in index.places}
     for path in plan.files[:MOST_FILES]:
         for place in index.of_files.get(file_name(path), ()):
             if any(_same_file(path, other) for other in index.known[place].files):
-                found[place] = path
+                found[place] = FILES
     return found
 
 
@@ -117,7 +121,7 @@ def _best(scores: Numbers, rows: Places, named: Sequence[int], least: float) -> 
 
 
 def _by_meaning(
-    index: CueIndex, query: Vector, asked: Sequence[int | None], allowed: Flags, of_file: Mapping[int, str]
+    index: CueIndex, query: Vector, asked: Sequence[int | None], allowed: Flags, of_file: Mapping[int, float]
 ) -> _Scored:
     """Returns the cues with vectors that are nearest to a plan."""
     assert index.scale is not None, "there is no query without it"  # noqa: S101
@@ -139,7 +143,7 @@ def _by_meaning(
 
 
 def _by_words(
-    index: CueIndex, plan: Plan, asked: Sequence[int | None], allowed: Flags, of_file: Mapping[int, str]
+    index: CueIndex, plan: Plan, asked: Sequence[int | None], allowed: Flags, of_file: Mapping[int, float]
 ) -> _Scored:
     """Returns the cues without vectors that share words or an action type with a plan."""
     rows = np.flatnonzero(allowed)
@@ -153,16 +157,16 @@ def _by_words(
     return _Scored(rows[best], ("words", "acts"), parts[best], np.zeros(len(best)))
 
 
-def _matches(index: CueIndex, scored: _Scored, of_file: Mapping[int, str], most: int) -> list[Match]:
+def _matches(index: CueIndex, scored: _Scored, of_file: Mapping[int, float], most: int) -> list[Match]:
     """Returns the most relevant of scored rows."""
-    files = np.array([FILES if place in of_file else 0.0 for place in scored.rows.tolist()])
+    files = np.array([of_file.get(place, 0.0) for place in scored.rows.tolist()])
     relevance = scored.parts.sum(axis=1) + files
     found = []
     for at in np.argsort(-relevance, kind="stable")[:most].tolist():
         place = int(scored.rows[at])
         parts = dict(zip(scored.names, scored.parts[at].tolist(), strict=True))
         if place in of_file:
-            parts["file"] = FILES
+            parts["file"] = of_file[place]
         vectors = index.vectors[place] if index.embedded[place] else None
         found.append(
             Match(

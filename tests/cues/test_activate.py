@@ -383,3 +383,17 @@ async def test_shared_words_lower_the_score_and_not_the_rank(client: httpx.Async
     first = found["cues"][0]
     assert first["lesson"] == "Rename the table first."
     assert first["explain"]["same_words"] < 0
+
+
+async def test_a_file_in_a_plan_brings_up_the_cues_of_the_session_that_touched_it(client: httpx.AsyncClient) -> None:
+    diff = "```diff\n--- a/src/optics/beam.py\n+++ b/src/optics/beam.py\n@@ -1 +1 @@\n-a\n+b\n```"
+    turns = [{"role": "assistant", "text": diff}, {"role": "user", "text": "Warm up the laser first."}]
+    sent = await client.post("/api/sessions", json={"id": "optics", "messages": turns})
+    assert sent.status_code < 300, sent.text
+    cue = {"kind": "correction", "trigger": "tuning the optics", "lesson": "Warm up first."}
+    (linked,) = await stored(client, {**cue, "evidence": [{"session": "optics", "message": 1}]})
+    (other,) = await stored(client, {**cue, "lesson": "Measure twice."})
+    found = await fired(client, "Rewrite optics/beam.py for the new lens.")
+    parts = {item["id"]: item["explain"] for item in found["cues"]}
+    assert parts[linked]["file"] == 1.0
+    assert "file" not in parts.get(other, {})

@@ -6,7 +6,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.cues import judging
+from app.cues import activate as activating
 from app.cues.activate import Activation, PlanAsked, activate
 from app.cues.judging import numbers_in
 from app.models.chat import OpenAIChat
@@ -85,7 +85,7 @@ async def test_a_slow_model_is_not_waited_for(
     chat: OpenAIChat,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(judging, "SECONDS", 0.01)
+    monkeypatch.setattr(activating, "JUDGING_SECONDS", 0.01)
     endpoint.answers = [(500, b"busy")]
     await stored(client, DROP)
     found = await asked(client, services, chat)
