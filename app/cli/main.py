@@ -15,6 +15,7 @@ from app.cli import (
     ingestion,
     learning,
     recalls,
+    remote,
     serving,
     sessions,
     tending,
@@ -49,12 +50,16 @@ def _show_version(*, wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    call: typer.Context,
     *,
+    url: Annotated[str, typer.Option("--url", help="Ask the service there: history, search.")] = "",
+    key: Annotated[str, typer.Option("--key", help="Its API key; default PRIORS_API_KEY.")] = "",
     _version: Annotated[
         bool, typer.Option("--version", callback=lambda value: _show_version(wanted=value), is_eager=True)
     ] = False,
 ) -> None:
     """The memory service for agent pipelines."""
+    remote.given(call, url, key)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -10,12 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli.remote import Remote, remote
 from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
+from app.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
+    from priors_client.models import HistoryView as HistoryAnswer
+    from priors_client.models import HitView as ClientHit
+    from priors_client.models import SearchView as SearchAnswer
+
+    from app.api.schemas import HitView, MemoryView
     from app.memories.memory import Memory
     from app.retrieval.recall import Hit, Query, Recall, Reuse
     from app.wiring import Services
@@ -40,6 +48,8 @@ SHOWN = {
 NARROW = frozenset({"similarity", "bm25", "relevance", "qual_weight", "recency"})
 """The components that a narrow terminal shows."""
 NOTHING_BESIDE: "Mapping[UUID, Sequence[Memory]]" = MappingProxyType({})
+REUSE = ("reused_tokens", "reused_share", "kept", "broken")
+"""The fields of a stable history in the order in which they are printed."""
 PIPED_WIDTH = 140
 TITLE_WIDTH, PART_WIDTH = 32, 6
 """Least width of a title, and width of a component, in characters."""
@@ -83,6 +93,27 @@ class Choice:
     ] = None
     language: LanguageOption = None
 
+    def fields(self, asker: Asker) -> dict[str, Any]:
+        """Returns what a service elsewhere is asked, without what is not given."""
+        conditions = {
+            "kinds": self.kind,
+            "source": self.source,
+            "tags": self.tag,
+            "since": in_utc(self.since),
+            "until": in_utc(self.until),
+        }
+        asked = {
+            "agent": asker.agent,
+            "run_id": asker.run_id,
+            "filters": {name: value for name, value in conditions.items() if value},
+            "now": in_utc(self.now),
+            "preset": self.preset,
+            "semantic_threshold": self.semantic_threshold,
+            "half_life_days": self.half_life,
+            "language": self.language,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
     def query(self, text: str, k: int, asker: Asker, purpose: str) -> "Query":
         """Returns the value that the verbs take."""
         # It is loaded with the verbs: see `app.cli`.
@@ -114,6 +145,7 @@ class Choice:
 @commands.command()
 @expanded
 def history(
+    call: typer.Context,
     query: QueryArgument,
     *,
     asker: Asker,
@@ -130,6 +162,10 @@ def history(
 
     Changes: nothing but the log of recalls.
     """
+    if (service := remote(call)) is not None:
+        asked = {**choice.fields(asker), "k": k, "budget_tokens": budget, "stable": stable}
+        _remote_history(service, workspace, query, asked, as_json=as_json)
+        return
 
     async def work(services: "Services", target: "Workspace") -> None:
         from app.context.history import history as recall_history  # noqa: PLC0415 - SQLAlchemy and numpy: see `app.cli`
@@ -147,7 +183,7 @@ def history(
         )
         if as_json:
             parts = {"markdown": result.markdown, "tokens": result.tokens, **_reuse(result.reuse)}
-            _print({**parts, **_recall(result.recall, result.recall.hits)})
+            _print({**parts, **_recall(result.recall, _views(result.recall.hits))})
         else:
             typer.echo(result.markdown, nl=False)
             _warn(result.recall)
@@ -158,6 +194,7 @@ def history(
 @commands.command()
 @expanded
 def search(
+    call: typer.Context,
     query: QueryArgument,
     *,
     asker: Asker,
@@ -174,6 +211,12 @@ def search(
 
     Changes: nothing but the log of recalls.
     """
+    if (service := remote(call)) is not None:
+        if budget is not None:
+            raise InvalidInput("--budget", "cannot be had with --url")
+        asked = {**choice.fields(asker), "k": k, "around": around}
+        _remote_search(service, workspace, query, asked, as_json=as_json)
+        return
 
     async def work(services: "Services", target: "Workspace") -> None:
         # SQLAlchemy and numpy: see `app.cli`.
@@ -191,10 +234,11 @@ def search(
         hits = _within(recall.hits, budget)
         ids = [hit.memory.memory_id for hit in hits]
         beside = await surroundings(services.database, workspace=target, ids=ids, distance=around) if around else {}
+        views = _views(hits, beside)
         if as_json:
-            _print(_recall(recall, hits, beside))
+            _print(_recall(recall, views))
         else:
-            _table(hits, beside)
+            _table(views)
             _warn(recall)
 
     in_workspace(workspace, work)
@@ -211,7 +255,7 @@ def _within(hits: "tuple[Hit, ...]", budget: int | None) -> "list[Hit]":
     return kept
 
 
-def _warn(recall: "Recall") -> None:
+def _warn(recall: "Recall | HistoryAnswer | SearchAnswer") -> None:
     for item in recall.degraded:
         typer.echo(f"mode {recall.mode}, {item.arm} arm: {item.reason}", err=True)
 
@@ -228,14 +272,17 @@ def _print(value: dict[str, Any]) -> None:
     typer.echo(json.dumps(msgspec.to_builtins(value)))
 
 
-def _recall(
-    recall: "Recall", hits: "Sequence[Hit]", beside: "Mapping[UUID, Sequence[Memory]]" = NOTHING_BESIDE
-) -> dict[str, Any]:
-    # It is loaded with the verbs: see `app.cli`.
-    from app.api.schemas import DegradedView, converted, hit_view  # noqa: PLC0415
+def _views(hits: "Sequence[Hit]", beside: "Mapping[UUID, Sequence[Memory]]" = NOTHING_BESIDE) -> "list[HitView]":
+    from app.api.schemas import hit_view  # noqa: PLC0415 - it is loaded with the verbs: see `app.cli`
+
+    return [hit_view(hit, beside.get(hit.memory.memory_id)) for hit in hits]
+
+
+def _recall(recall: "Recall | HistoryAnswer | SearchAnswer", hits: "Sequence[HitView]") -> dict[str, Any]:
+    from app.api.schemas import DegradedView, converted  # noqa: PLC0415 - it is loaded with the verbs: see `app.cli`
 
     return {
-        "hits": [hit_view(hit, beside.get(hit.memory.memory_id)) for hit in hits],
+        "hits": hits,
         "mode": recall.mode,
         "degraded": converted(recall.degraded, list[DegradedView]),
         "recall_id": recall.recall_id,
@@ -243,13 +290,51 @@ def _recall(
     }
 
 
-def _parts(hits: "list[Hit]", room: int) -> list[str]:
+def _remote_history(
+    service: Remote, workspace: str | None, query: str, asked: Mapping[str, Any], *, as_json: bool
+) -> None:
+    from msgspec import UNSET  # noqa: PLC0415 - see `app.cli`
+
+    with service.client(workspace) as client:
+        answer = client.history(query, **asked)
+    if not as_json:
+        typer.echo(answer.markdown, nl=False)
+        _warn(answer)
+        return
+    parts = {name: getattr(answer, name) for name in ("markdown", "tokens", *REUSE)}
+    given = {name: value for name, value in parts.items() if value is not UNSET}
+    _print({**given, **_recall(answer, _own_views(answer.hits))})
+
+
+def _remote_search(
+    service: Remote, workspace: str | None, query: str, asked: Mapping[str, Any], *, as_json: bool
+) -> None:
+    with service.client(workspace) as client:
+        answer = client.search(query, **asked)
+    hits = _own_views(answer.hits)
+    if as_json:
+        _print(_recall(answer, hits))
+    else:
+        _table(hits)
+        _warn(answer)
+
+
+def _own_views(hits: "Sequence[ClientHit]") -> "list[HitView]":
+    """Returns the client's hits as this door prints them."""
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    from app.api.schemas import HitView  # noqa: PLC0415 - the same
+
+    return [msgspec.convert(msgspec.to_builtins(hit), HitView, strict=False) for hit in hits]
+
+
+def _parts(hits: "Sequence[HitView]", room: int) -> list[str]:
     """Returns the components of the score that differ from 0 for these hits, as many as fit beside the titles."""
     telling = [part for part in SHOWN if any(hit.explain[part] for hit in hits)]
     return telling if len(telling) <= room else [part for part in telling if part in NARROW][: max(0, room)]
 
 
-def _table(hits: "list[Hit]", beside: "Mapping[UUID, Sequence[Memory]]") -> None:
+def _table(hits: "Sequence[HitView]") -> None:
     # rich: see `app.cli`.
     from rich import box  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -266,16 +351,16 @@ def _table(hits: "list[Hit]", beside: "Mapping[UUID, Sequence[Memory]]") -> None
     for hit in hits:
         values = [hit.explain[part] for part in parts]
         numbers = ["-" if value is None else f"{value:.2f}" for value in values]
-        source = hit.memory.source_title or hit.memory.source_uri or hit.memory.kind
+        source = (hit.source and (hit.source.source_title or hit.source.source_uri)) or hit.kind
         # Stored text is not markup: its brackets are shown as they are.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
-        for memory in _in_order(hit.memory, beside.get(hit.memory.memory_id, ())):
+        for memory in _in_order(hit):
             said = " ".join((memory.title or memory.body)[:200].split())
-            mark = ">" if memory.memory_id == hit.memory.memory_id else " "
+            mark = ">" if memory.memory_id == hit.memory_id else " "
             table.add_row("", *("" for _ in parts), Text(f"  {mark} {memory.metadata.get('role', '')} {said}"))
     console.print(table if hits else "Nothing in the store is relevant to that.")
 
 
-def _in_order(memory: "Memory", beside: "Sequence[Memory]") -> "list[Memory]":
-    """Returns a memory among those around it; nothing where there are none."""
-    return sorted([memory, *beside], key=lambda item: item.ordinal or 0) if beside else []
+def _in_order(hit: "HitView") -> "list[HitView | MemoryView]":
+    """Returns a hit among the memories around it; nothing where there are none."""
+    return sorted([hit, *hit.around], key=lambda item: item.ordinal or 0) if hit.around else []

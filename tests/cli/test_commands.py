@@ -292,6 +292,10 @@ def test_migrations_are_told_and_applied(tmp_path: Path, empty_database_url: str
         (["search", " "], {}, "query: is empty"),
         (["history", "x", "--budget", "0"], {}, "budget_tokens"),
         (["history", "x", "--stable"], {}, "run_id"),
+        (["--url", "http://127.0.0.1:9", "history", "x"], {}, "no answer came from http://127.0.0.1:9"),
+        (["--url", "http://127.0.0.1:9", "ingest", "x"], {}, "--url: is for history and search"),
+        (["--url", "127.0.0.1:9", "history", "x"], {}, "does not begin with http"),
+        (["--key", "x", "history", "x"], {}, "--key: goes with --url"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(
@@ -357,6 +361,13 @@ def test_the_service_starts_answers_and_stops_cleanly(served_folder: Path, numbe
     assert service.ready()
     beside = call(served_folder, "history", "scout found no actors")
     assert beside.stdout.startswith("## Relevant History")
+    remote = ("--url", f"http://127.0.0.1:{service.port}")
+    assert call(served_folder, *remote, "history", "scout found no actors").stdout == beside.stdout
+    query = ("search", "scout found no actors", "--kind", "chunk", "--around", "1", "--now", "2026-11-01")
+    assert call(served_folder, *remote, *query).stdout == call(served_folder, *query).stdout
+    answers = [json.loads(call(served_folder, *words, *query, "--json").stdout) for words in ((), remote)]
+    assert all(answer.pop("recall_id") and answer.pop("took_ms") for answer in answers)
+    assert answers[0] == answers[1]
     taken = call(served_folder, "run", PORT=service.port)
     assert (taken.returncode, "in use" in taken.stderr) == (2, True)
     assert service.end(number) == 0
