@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import numpy as np
 
 from app.cues.cue import Cue, Evidence
-from app.cues.why.threads import likeness, threads
+from app.cues.why.threads import likeness, named_in, threads
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 LIKE = np.array([[1, 0.7, 0.1], [0.7, 1, 0.1], [0.1, 0.1, 1]], dtype=np.float32)
@@ -55,3 +55,12 @@ def test_what_failed_on_the_subject_stands_in_its_thread_and_other_things_do_not
     (thread,) = threads([decided, failed, cue("correction", subject="tabs")], LIKE)
     assert thread.around == (failed,)
     assert thread.sessions == ("s0", "s1")
+
+
+def test_an_alternative_that_mentions_a_subject_is_not_about_it() -> None:
+    decision = cue(
+        details={"choice": "the path", "alternatives": ["a query parameter", "errors for backends of tasks"]}
+    )
+    assert named_in(decision, ["query", "paramet"]) == 1
+    assert named_in(decision, ["tasks"]) < 0.45
+    assert named_in(decision, ["tasks", "cache"]) == 0

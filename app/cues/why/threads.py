@@ -42,6 +42,17 @@ def subject_of(cue: Cue) -> str:
     return str(cue.details.get("subject") or cue.trigger)
 
 
+def named_in(cue: Cue, stems: Sequence[str]) -> float:
+    """Returns the greatest share that these words have in the words of one field, 0 to 1, of those that have them all.
+
+    An alternative that mentions the subject among other things is not about it.
+    """
+    texts = [text for value in cue.details.values() for text in ([value] if isinstance(value, str) else value)]
+    fields = [words for text in texts if (words := content_words(str(text)))]
+    whole = [words for words in fields if all(any(word.startswith(stem) for word in words) for stem in stems)]
+    return max((min(1.0, len(stems) / len(words)) for words in whole), default=0.0)
+
+
 def moment_of(cue: Cue) -> datetime:
     """Returns the moment of the first turn that says so; without one, that from which the cue holds."""
     return min((in_utc(item.at) for item in cue.evidence if item.at is not None), default=in_utc(cue.valid_from))

@@ -9,7 +9,7 @@ from app.cues import store
 from app.cues.cue import Cue
 from app.cues.why import backlinks
 from app.cues.why.backlinks import Touch
-from app.cues.why.threads import Thread, likeness, moment_of, subject_of, threads
+from app.cues.why.threads import Thread, likeness, moment_of, named_in, subject_of, threads
 from app.cues.why.told import lines, sentence
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput
@@ -79,10 +79,13 @@ async def _why_subject(database: Database, provider: EmbeddingProvider, workspac
     finding = await find(database, provider, workspace=workspace, query=query)
     near = {hit.memory.memory_id: hit.explain.get("vector") or 0.0 for hit in finding.hits}
     async with database.session(workspace, transaction=False) as session:
-        near |= dict.fromkeys(await backlinks.naming(session, stems, limit=CUES_READ), 1.0)
+        named = await backlinks.naming(session, stems, limit=CUES_READ)
+        cues = await store.read(session, list({*near, *named}))
+        near |= {cue_id: max(near.get(cue_id, 0.0), named_in(cues[cue_id], stems)) for cue_id in named}
         meant = [cue_id for cue_id, likely in near.items() if likely >= ABOUT]
-        near |= dict.fromkeys(await backlinks.predecessors(session, meant), 1.0)
-        cues = await store.read(session, list(near))
+        earlier = [cue_id for cue_id in await backlinks.predecessors(session, meant) if cue_id not in cues]
+        near |= dict.fromkeys(earlier, 1.0)
+        cues |= await store.read(session, earlier)
     about, alike = await _about(provider, asked, sorted(cues.values(), key=lambda cue: -near[cue.cue_id]), near)
     return await asyncio.to_thread(_answered, asked, about, alike, ())
 
