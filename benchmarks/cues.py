@@ -19,12 +19,11 @@ from app.cues.cue import CUE_KINDS
 from app.cues.extraction import model
 from app.cues.extraction.extract import extract
 from app.cues.extraction.features import ANSWERED, PLACED, heard, names, numbers
-from app.cues.extraction.records import quote_in
-from app.cues.extraction.sections import ALTERNATIVES, DECIDED, META, STATUS, blocks_of, by_wording
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 from app.models.providers import provider_from
 from app.settings import Settings
 from benchmarks.figures import Figure, report
+from benchmarks.records import without_headings
 from benchmarks.stage import SHARED_DATA
 
 ROOT = Path(__file__).parents[1]
@@ -307,6 +306,17 @@ def figures(told: Data, own: Data) -> Iterator[Figure]:
     yield Figure(name="quotes that stand in their turns", value=quoted(told.items), at_least=1.0)
 
 
+def by_language(told: Data, own: Data) -> Iterator[Figure]:
+    """Measures the examples of each language but English by a fit without them."""
+    spoken = np.array([row["language"] for row in _rows(EXAMPLES)])
+    for language in sorted({*spoken} - {"en"}):
+        rest = own[spoken == language]
+        probabilities, kinds = applied(fitted(told, own[spoken != language], ""), rest)
+        found = Told(wanted=rest.cues, probabilities=probabilities, kinds=kinds, items=rest.items)
+        yield Figure(name=f"examples in {language}, fitted without them: F1", value=found.f1())
+        yield Figure(name="… kind accuracy", value=found.kind_accuracy())
+
+
 def unseen(folder: Path, told: Data) -> Iterator[Figure]:
     """Measures the weights in use on labelled sessions of other people."""
     items = sessions(folder)
@@ -319,32 +329,6 @@ def unseen(folder: Path, told: Data) -> Iterator[Figure]:
     yield Figure(name="… kind accuracy", value=found.kind_accuracy(), at_least=0.6)
     yield Figure(name="… were everything a cue", value=f1(data.cues, np.ones(len(items), bool)))
     yield Figure(name="… were cues as frequent as there", value=found.f1_at(float(data.cues.mean()), CUES_THERE))
-
-
-def without_headings(folders: Sequence[Path]) -> Iterator[Figure]:
-    """Measures the wording alone on decision records: their headings are taken away and tell what is right."""
-    records = [path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.md"))]
-    read = [
-        (title, [block for block in blocks if block.role not in {STATUS, META}])
-        for title, blocks in map(blocks_of, records)
-    ]
-    told = [
-        (blocks, by_wording(title, blocks)) for title, blocks in read if DECIDED in {block.role for block in blocks}
-    ]
-    pairs = [pair for blocks, called in told for pair in zip(blocks, called, strict=True)]
-    yield Figure(name="decision records without their headings", value=len(told))
-    for role in (DECIDED, ALTERNATIVES):
-        wanted = np.array([block.role == role for block, _ in pairs])
-        called = np.array([block.role == role for _, block in pairs])
-        if not wanted.any():
-            continue
-        yield Figure(name=f"… paragraphs of the {role}", value=int(wanted.sum()))
-        yield Figure(name="… … precision", value=float(wanted[called].mean()))
-        yield Figure(name="… … recall", value=float(called[wanted].mean()))
-        yield Figure(name="… … precision, were every paragraph called so", value=float(wanted.mean()))
-    quotes = [(quote_in(called), blocks) for blocks, called in told]
-    stands = [any(quote in block.text for block in blocks if block.role == DECIDED) for quote, blocks in quotes]
-    yield Figure(name="… records whose quoted sentence stands under Decision", value=float(np.mean(stands)))
 
 
 def quoted(items: Sequence[Labelled]) -> float:
@@ -400,7 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told, own, model_id = read(given.data)
     if given.write:
         write(fitted(told, own, model_id))
-    found = [*figures(told, own), *(unseen(given.unseen, told) if given.unseen else ())]
+    found = [*figures(told, own), *by_language(told, own), *(unseen(given.unseen, told) if given.unseen else ())]
     report("cues", [*found, *without_headings([RECORDS, *given.records])])
 
 
