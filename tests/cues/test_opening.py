@@ -15,6 +15,7 @@ from app.cues.opening import opening
         ("We need to estimate the market", "BEFORE you estimate the market"),
         ("about to answer with advice", "BEFORE you answer with advice"),
         ("setting up a database", "BEFORE setting up a database"),
+        ("building screens for daily staff", "BEFORE building screens for daily staff"),
         ("test the parser", "BEFORE you test the parser"),
         ("once it is gone", "ONCE it is gone"),
         ("when the tests fail", "WHEN the tests fail"),
