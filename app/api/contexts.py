@@ -7,11 +7,12 @@ from uuid import UUID
 
 from litestar import Controller, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from app.api.context import ThisCall
+from app.api.context_inputs import CompileInput, ContextInput, TemplateInput
 from app.api.problems import PROBLEMS
-from app.api.schemas import Name, converted, view_of
+from app.api.schemas import converted, view_of
 from app.context.compile import Format, Message, Prefix
 from app.context.compose import Change, Difference
 from app.context.contexts import (
@@ -26,217 +27,15 @@ from app.context.contexts import (
     save_template,
 )
 from app.context.representation import (
-    Allocation,
     Budget,
     Cut,
-    Mode,
-    Priority,
     Provenance,
-    Representation,
     Section,
     ToolDefinition,
-)
-from app.context.request import (
-    EMBEDDING_LIMIT,
-    LABEL_LIMIT,
-    LARGEST_BUDGET,
-    LARGEST_LIMIT,
-    LARGEST_WINDOW,
-    MOST_SECTIONS,
-    MOST_TEMPLATES,
-    MOST_TOOLS,
-    ContextRequest,
-    GivenSection,
-    GivenTool,
-    State,
-    Strategy,
 )
 from app.context.sources import SourceTrace
 from app.context.store import ContextSummary, Template
 from app.memories.browse import LARGEST_PAGE
-from app.memories.gate import BODY_LIMIT
-
-Text = Annotated[str, Meta(max_length=BODY_LIMIT)]
-Label = Annotated[str, Meta(max_length=LABEL_LIMIT)]
-Id = Annotated[str, Meta(min_length=1, max_length=LABEL_LIMIT)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Tokens = Annotated[int, Meta(ge=0, le=LARGEST_BUDGET)]
-Model = Annotated[
-    Label,
-    Meta(description="the model that reads the context: tokens are counted as it does; empty: as the embedding model"),
-]
-Shape = Annotated[
-    Format | None, Meta(description="the form of the compiled context; null: messages as the model's API takes them")
-]
-
-
-class StrategyInput(Struct, forbid_unknown_fields=True):
-    """The choice of what a context is hydrated with."""
-
-    temporal_window: Annotated[int, Meta(ge=0, le=LARGEST_WINDOW, description="latest turns of the session")] = 10
-    semantic_limit: Annotated[
-        int, Meta(ge=0, le=LARGEST_LIMIT, description="related turns and chunks, and as many observations and notes")
-    ] = 8
-    semantic_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
-    recency_decay: Annotated[float, Meta(ge=0, lt=1, description="share of its recency that a memory loses a day")] = (
-        0.002
-    )
-    include_knowledge: bool = True
-    include_cues: bool = True
-
-
-class AllocationInput(Struct, forbid_unknown_fields=True):
-    """Largest shares of the budget; their sum is at most 1."""
-
-    system: Share = 0.25
-    context: Share = 0.55
-    observation: Share = 0.2
-
-
-class BudgetInput(Struct, forbid_unknown_fields=True):
-    """The tokens that the final bytes may have."""
-
-    total: Annotated[int, Meta(ge=1, le=LARGEST_BUDGET)] = 4_000
-    reserve_ratio: Annotated[float, Meta(ge=0, lt=1, description="share that stays free for the answer")] = 0.15
-    allocation: Annotated[
-        AllocationInput | Literal["information", "relevance"],
-        Meta(
-            description="shares for instructions, for what is hydrated, and for the observation; or one room for all:"
-            " by relevance, or by relevance and what a section alone says"
-        ),
-    ] = "relevance"
-
-
-class SectionInput(Struct, forbid_unknown_fields=True):
-    """A section that the caller gives."""
-
-    id: Id
-    content: Text
-    label: Label = ""
-    priority: Priority = "high"
-    mode: Mode = "additive"
-    relevance: Share = 1.0
-    recency: Share = 1.0
-    min_tokens: Tokens = 0
-    reference: Annotated[bool, Meta(description="true: material to read, not to obey; it stands in a fence")] = False
-
-
-class ToolInput(Struct, forbid_unknown_fields=True):
-    """A tool that the caller gives."""
-
-    name: Annotated[Name, Meta(min_length=1)]
-    description: Text = ""
-    schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    priority: Priority = "high"
-
-
-class StateInput(Struct, forbid_unknown_fields=True):
-    """The circumstances of a call."""
-
-    project: Annotated[Label, Meta(description="without it the workspace")] = ""
-    user: Label = ""
-    now: Annotated[datetime | None, Meta(description="without it the present")] = None
-
-
-class ContextInput(Struct, forbid_unknown_fields=True):
-    """A request for a context."""
-
-    observation: Annotated[Text, Meta(min_length=1, description="what the agent is asked, or has just seen")]
-    goal: Text = ""
-    strategy: StrategyInput = field(default_factory=StrategyInput)
-    budget: BudgetInput = field(default_factory=BudgetInput)
-    sections: Annotated[list[SectionInput], Meta(max_length=MOST_SECTIONS)] = []
-    templates: Annotated[
-        list[Name], Meta(max_length=MOST_TEMPLATES, description="names of the workspace's templates")
-    ] = []
-    tools: Annotated[list[ToolInput], Meta(max_length=MOST_TOOLS)] = []
-    state: StateInput | None = field(default_factory=StateInput)
-    session: Annotated[Label, Meta(description="the id of the session whose latest turns are shown")] = ""
-    run_id: Name | None = None
-    agent: Name | None = None
-    model: Model = ""
-    format: Shape = None
-
-    def request(self) -> ContextRequest:
-        """Returns the value that the verb takes."""
-        return converted(
-            self,
-            ContextRequest,
-            strategy=converted(self.strategy, Strategy),
-            budget=budget_of(self.budget),
-            sections=[converted(item, GivenSection) for item in self.sections],
-            tools=[converted(item, GivenTool) for item in self.tools],
-            state=None if self.state is None else converted(self.state, State),
-        )
-
-
-def budget_of(given: BudgetInput) -> Budget:
-    """Returns the budget as the verbs take it."""
-    allocation = given.allocation
-    if not isinstance(allocation, str):
-        return converted(given, Budget, allocation=converted(allocation, Allocation))
-    return converted(given, Budget)
-
-
-class ProvenanceInput(Struct, forbid_unknown_fields=True):
-    """The origin of a section."""
-
-    memory_ids: Annotated[list[UUID], Meta(max_length=1_000)] = []
-    recall_id: UUID | None = None
-    activation_id: UUID | None = None
-    session: Label = ""
-    template: Label = ""
-
-
-class MadeSectionInput(Struct, forbid_unknown_fields=True):
-    """A section of a representation that was made elsewhere; its tokens and its hash are computed anew."""
-
-    id: Id
-    content: Text
-    label: Label = ""
-    source: Name = "given"
-    provenance: ProvenanceInput = field(default_factory=ProvenanceInput)
-    tokens: Tokens = 0
-    min_tokens: Tokens = 0
-    priority: Priority = "medium"
-    relevance: Share = 1.0
-    recency: Share = 1.0
-    mode: Mode = "additive"
-    reference: bool = False
-    embedding: Annotated[list[float], Meta(max_length=EMBEDDING_LIMIT)] | None = None
-    content_hash: Label = ""
-
-
-class MadeToolInput(ToolInput):
-    """A tool of a representation that was made elsewhere; its tokens are counted anew."""
-
-    tokens: Tokens = 0
-
-
-class CompileInput(Struct, forbid_unknown_fields=True):
-    """A representation that was made elsewhere."""
-
-    sections: Annotated[list[MadeSectionInput], Meta(max_length=MOST_SECTIONS)] = []
-    tools: Annotated[list[MadeToolInput], Meta(max_length=MOST_TOOLS)] = []
-    budget: Annotated[BudgetInput | None, Meta(description="without it nothing is cut")] = None
-    model: Model = ""
-    format: Shape = None
-
-    def representation(self) -> Representation:
-        """Returns the representation as the verb takes it."""
-        return Representation(
-            sections=tuple(converted(item, Section) for item in self.sections),
-            tools=tuple(converted(item, ToolDefinition) for item in self.tools),
-        )
-
-    def asked(self) -> dict[str, Any]:
-        """Returns the arguments that the verb takes."""
-        return {
-            "representation": self.representation(),
-            "budget": None if self.budget is None else budget_of(self.budget),
-            "model": self.model,
-            "form": ContextRequest(observation="", model=self.model, format=self.format).form,
-        }
 
 
 @view_of(Provenance)
@@ -374,15 +173,6 @@ class DifferenceView(Struct):
     """The way from one context to another."""
 
     changes: Sequence[ChangeView]
-
-
-class TemplateInput(Struct, forbid_unknown_fields=True):
-    """A text that contexts name: instructions, or rules that always hold."""
-
-    content: Annotated[Text, Meta(min_length=1)]
-    label: Annotated[Label, Meta(description="the heading above it; empty: none")] = ""
-    mode: Literal["hierarchical", "constraint"] = "hierarchical"
-    priority: Priority = "critical"
 
 
 @view_of(Template)

@@ -75,7 +75,7 @@ def make(
 
     Changes: the stored contexts, and the logs of recalls and activations.
     """
-    from app.api.contexts import ContextInput  # noqa: PLC0415 - see `app.cli`
+    from app.api.context_inputs import ContextInput  # noqa: PLC0415 - see `app.cli`
 
     if (observation is None) == (from_file is None):
         raise typer.BadParameter("give OBSERVATION, or --from FILE", param_hint="OBSERVATION")
@@ -102,7 +102,7 @@ def compile_(
 
     Changes nothing.
     """
-    from app.api.contexts import CompileInput  # noqa: PLC0415 - see `app.cli`
+    from app.api.context_inputs import CompileInput  # noqa: PLC0415 - see `app.cli`
 
     given = _read(file, CompileInput)
 
@@ -228,7 +228,7 @@ def template(
 
     Changes: the templates of the workspace.
     """
-    from app.api.contexts import TemplateInput  # noqa: PLC0415 - see `app.cli`
+    from app.api.context_inputs import TemplateInput  # noqa: PLC0415 - see `app.cli`
     from app.api.schemas import converted  # noqa: PLC0415 - the same
 
     given = _checked({"content": _text(file), "label": label, "mode": mode, "priority": priority}, TemplateInput)

@@ -12,7 +12,7 @@ from mcp_types import Tool, ToolAnnotations
 from msgspec import Meta, Struct
 
 from app.api.context import Call
-from app.api.contexts import BudgetInput, ContextInput, Id, Text
+from app.api.context_inputs import BudgetInput, ContextInput, Id, Text
 from app.api.cues import Path, activation_of
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed

@@ -191,7 +191,7 @@ class ContextInput(Struct, frozen=True, kw_only=True):
     strategy: StrategyInput | UnsetType = UNSET
     templates: Sequence[str] | UnsetType = UNSET
     """Names of the workspace's templates."""
-    tools: Sequence[ContextsToolInput] | UnsetType = UNSET
+    tools: Sequence[ContextToolInput] | UnsetType = UNSET
 
 
 class ContextMeta(Struct, frozen=True, kw_only=True):
@@ -221,6 +221,13 @@ class ContextSummaryView(Struct, frozen=True, kw_only=True):
     session: str | None
     tokens: int
     took_ms: float
+
+
+class ContextToolInput(Struct, frozen=True, kw_only=True):
+    description: str | UnsetType = UNSET
+    name: str
+    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
+    schema: Mapping[str, Any] | UnsetType = UNSET
 
 
 class ContextTrace(Struct, frozen=True, kw_only=True):
@@ -724,7 +731,7 @@ class MessageInput(Struct, frozen=True, kw_only=True):
     at: datetime | None | UnsetType = UNSET
     role: Literal['user', 'assistant', 'tool', 'system']
     text: str
-    tools: Sequence[SessionsToolInput] | UnsetType = UNSET
+    tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
 class NearestView(Struct, frozen=True, kw_only=True):
@@ -1456,6 +1463,12 @@ class ToldCueView(Struct, frozen=True, kw_only=True):
     trigger: str
 
 
+class ToolInput(Struct, frozen=True, kw_only=True):
+    input: Mapping[str, Any] | UnsetType = UNSET
+    name: str
+    result: str | UnsetType = UNSET
+
+
 class TouchView(Struct, frozen=True, kw_only=True):
     action: str
     at: datetime
@@ -1502,13 +1515,6 @@ class ContextsMessageView(Struct, frozen=True, kw_only=True):
     role: str
 
 
-class ContextsToolInput(Struct, frozen=True, kw_only=True):
-    description: str | UnsetType = UNSET
-    name: str
-    priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET
-    schema: Mapping[str, Any] | UnsetType = UNSET
-
-
 class ContextsToolView(Struct, frozen=True, kw_only=True):
     description: str
     name: str
@@ -1551,12 +1557,6 @@ class SessionsMessageView(Struct, frozen=True, kw_only=True):
     tags: list[str]
     text: str
     tools: list[SessionsToolView]
-
-
-class SessionsToolInput(Struct, frozen=True, kw_only=True):
-    input: Mapping[str, Any] | UnsetType = UNSET
-    name: str
-    result: str | UnsetType = UNSET
 
 
 class SessionsToolView(Struct, frozen=True, kw_only=True):
