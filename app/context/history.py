@@ -24,7 +24,7 @@ from app.context.section import (
     shown_as,
 )
 from app.cues import store as stored_cues
-from app.cues.activate import Activation, PlanAsked, activate, check_plan
+from app.cues.activate import PLAN_LIMIT, Activation, PlanAsked, activate, check_plan
 from app.cues.cue import PROPOSED
 from app.db.database import Database
 from app.errors import InvalidInput
@@ -132,6 +132,8 @@ async def history_with_cues(
         DatabaseUnavailable: the database does not answer.
     """
     _check(query, budget_tokens, stable=stable)
+    if len(query.text) > PLAN_LIMIT:
+        raise InvalidInput("query", f"has {len(query.text):,} characters; at most {PLAN_LIMIT:,} fire cues")
     share = max(1, int(budget_tokens * CUES_SHARE))
     asked = PlanAsked(plan=query.text, agent=query.agent, run_id=query.run_id, budget_tokens=share)
     check_plan(asked)

@@ -17,7 +17,7 @@ from app.cues.known import CueIndex
 from app.cues.match import MOST_FILES, Match, Plan, matched
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, InvalidInput, LLMUnavailable, check
-from app.memories.gate import unstorable
+from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import in_utc, new_id
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
@@ -221,6 +221,8 @@ def check_plan(asked: PlanAsked) -> None:
     if len(asked.plan) > PLAN_LIMIT:
         raise InvalidInput("plan", f"has {len(asked.plan):,} characters; at most {PLAN_LIMIT:,} are taken")
     check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id")}))
+    if asked.as_of is not None and not in_calendar(asked.as_of):
+        raise InvalidInput("as_of", "is outside the years 1 to 9999")
     if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     for kind, places in asked.slots.items():

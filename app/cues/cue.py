@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from app.memories.gate import in_calendar
 from app.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
@@ -162,8 +163,7 @@ def reasons(cue: NewCue) -> Iterator[str]:
         value = getattr(cue, name)
         if value != 0 and not SMALLEST_SHARE <= value <= 1:
             yield f"{name}: must be 0, or from {SMALLEST_SHARE:f} to 1"
-    if cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
-        yield "valid_until: must be after valid_from"
+    yield from _time_reasons(cue)
     yield from _detail_reasons(cue)
 
 
@@ -177,6 +177,15 @@ def _text_reasons(cue: NewCue) -> Iterator[str]:
     for name in ("evidence", "files", "action_types"):
         if len(getattr(cue, name)) > LIST_LIMIT:
             yield f"{name}: at most {LIST_LIMIT} are taken"
+
+
+def _time_reasons(cue: NewCue) -> Iterator[str]:
+    moments = [("valid_from", cue.valid_from), ("valid_until", cue.valid_until)]
+    moments += [("evidence.at", item.at) for item in cue.evidence]
+    outside = [name for name, moment in moments if moment is not None and not in_calendar(moment)]
+    yield from (f"{name}: is outside the years 1 to 9999" for name in outside)
+    if not outside and cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
+        yield "valid_until: must be after valid_from"
 
 
 def _detail_reasons(cue: NewCue) -> Iterator[str]:

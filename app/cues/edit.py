@@ -8,8 +8,8 @@ from uuid import UUID
 
 from app.cues import store
 from app.cues.conflicts import supersede
-from app.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue, reasons
-from app.cues.keep import Vectors, as_bytes, embedded, found, given_of, memory_of
+from app.cues.cue import ACTIVE, RETIRED, Cue, Evidence, NewCue
+from app.cues.keep import Vectors, as_bytes, embedded, found, given_of, memory_of, objections
 from app.cues.store import CueRow
 from app.db.database import Database
 from app.db.session import EMBED_CUES, Session
@@ -56,7 +56,7 @@ async def edit_cue(door: Door, cue_id: UUID, changed: Mapping[str, Any], *, by_p
 async def _edit(door: Door, before: Cue, changed: Mapping[str, Any], *, by_person: bool) -> Cue | None:
     """Returns the cue with new values; None if somebody has changed it since it was read."""
     new = _edited(before, changed)
-    check(reasons(new))
+    check(objections(new))
     clean = masked_values(new) if door.mask else new
     same = all(getattr(clean, name) == getattr(before, name) for name in EMBEDDED)
     vectors = Vectors("", [None]) if same else await embedded(door, [clean])

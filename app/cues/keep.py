@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ from app.cues.taxonomy import types_of
 from app.cues.vectors import LackingCue
 from app.db.database import Database, again_after_deadlock
 from app.db.session import EMBED_CUES, Across, Session
-from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, told_apart
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound, check, told_apart
 from app.index.backfill import serving_model
 from app.index.reembed import pinned
 from app.index.vectors import embedded_text
 from app.intake.sessions import store as sessions
 from app.memories.browse import LARGEST_PAGE
-from app.memories.gate import screened
+from app.memories.gate import screened, unstorable
 from app.memories.memory import NewMemory, Rejection, Screened, as_bytea, content_hash
 from app.memories.remember import Door
 from app.memories.write import write
@@ -113,7 +113,7 @@ def _checked(door: Door, cues: Sequence[NewCue]) -> list[_Ready | Rejection]:
 
 
 def _check(door: Door, index: int, cue: NewCue) -> _Ready | Rejection:
-    reason = next(reasons(cue), None)
+    reason = next(objections(cue), None)
     if reason is not None:
         return Rejection(index=index, reason=reason)
     clean = masked_values(cue) if door.mask else cue
@@ -125,6 +125,12 @@ def _check(door: Door, index: int, cue: NewCue) -> _Ready | Rejection:
     text = embedded_text(passed.memory.title, passed.memory.body)
     plain = replace(passed.memory, metadata={"cue": cue.kind})
     return _Ready(clean, replace(passed, memory=plain, tokens=door.counter.count(text)))
+
+
+def objections(cue: NewCue) -> Iterator[str]:
+    """Yields the reasons why a cue cannot be stored, each with its field and the remedy."""
+    yield from reasons(cue)
+    yield from unstorable({name: getattr(cue, name) for name in EDITABLE})
 
 
 def memory_of(cue: NewCue) -> NewMemory:
@@ -319,6 +325,7 @@ async def list_cues(
     """Returns the cues that meet every condition, the newest first; `after` is the last one of the page before."""
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
+    check(unstorable(asdict(asked)))
     async with database.session(workspace, transaction=False) as session:
         return await store.page(session, asked, after=after, limit=limit)
 

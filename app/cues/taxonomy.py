@@ -7,6 +7,7 @@ from app.cues import store, vectors
 from app.cues.actions import ActionType, ActionTypes, built_in, type_reasons
 from app.db.database import Database
 from app.errors import EmbeddingUnavailable, NotFound, check
+from app.memories.gate import unstorable
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
@@ -50,7 +51,7 @@ async def save_type(database: Database, *, workspace: Workspace, name: str, exam
     Raises:
         InvalidInput: the name or an example is not valid.
     """
-    check(type_reasons(name, examples))
+    check([*type_reasons(name, examples), *unstorable({"examples": list(examples)})])
     async with database.session(await made(database, workspace)) as session:
         await vectors.save_type(session, name, examples)
         await store.revised(session)
@@ -63,6 +64,7 @@ async def remove_type(database: Database, *, workspace: Workspace, name: str) ->
     Raises:
         NotFound: the workspace has no own type of this name.
     """
+    check(unstorable({"name": name}))
     async with database.session(workspace) as session:
         if not await vectors.remove_type(session, name):
             raise NotFound(f"workspace {workspace.name} has no action type {name!r} of its own")

@@ -98,12 +98,22 @@ async def test_a_newer_cue_makes_an_older_one_stale_once_a_person_agrees(
 async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    lessons = ("Write the tests first.", "Ask before pushing to main.", "Name the branch after its task.")
+    lessons = (
+        "Name the branch after its task.",
+        "Give each branch the name of the task that it is for.",
+        "The branch must say which task it is for.",
+    )
     cues = [
-        {**COLUMN, "trigger": f"starting on task {number}", "lesson": lesson, "action_types": ["version-control:push"],
+        {**COLUMN, "trigger": "starting on a task", "lesson": lesson, "action_types": ["version-control:push"],
          "evidence": [{"session": f"s{number}", "message": 1, "at": f"2026-05-0{number}T10:00:00Z"}]}
         for number, lesson in enumerate(lessons, 1)
     ]  # fmt: skip
+    unlike = ("Write the tests first.", "Ask before pushing.", "Rest.")
+    apart = [
+        {**cue, "trigger": f"starting on task {number}", "lesson": lesson}
+        for number, (cue, lesson) in enumerate(zip(cues, unlike, strict=True))
+    ]
+    assert (await tended(client, services, *apart))["proposals"] == []
     (proposal,) = (await tended(client, services, *cues))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("broaden", "open")
     (proposed,) = await cues_of(client, state="proposed")

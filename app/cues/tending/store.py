@@ -73,6 +73,7 @@ DECIDE = """
 UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0, decided_at = now()
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s
 """
+FORGET = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s"
 SNAPSHOT = """
 SELECT c.confidence, c.consequence, c.fired, c.heeded, c.ignored, c.seen_on, c.files, (
     SELECT coalesce(max(place), 0) FROM cue_evidence e
@@ -176,6 +177,11 @@ async def locked(session: Session, proposal_id: UUID) -> StoredProposal | None:
 async def decide(session: Session, proposal_id: UUID, state: str, before: Mapping[str, Any]) -> None:
     """Notes the decision on a proposal, with what an undo needs."""
     await session.execute(DECIDE, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
+
+
+async def forget(session: Session, proposal_id: UUID) -> None:
+    """Removes a proposal that came too late, so that it can be proposed anew."""
+    await session.execute(FORGET, {"proposal_id": proposal_id})
 
 
 async def snapshot(session: Session, cue_id: UUID) -> dict[str, Any]:

@@ -104,11 +104,17 @@ async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal
     if not found:
         return ()
     async with door.database.session(door.workspace) as session:
+        # Whoever else looks through these cues, or changes them, waits here.
+        await cues.revised(session)
         ids = set(await store.add(session, found))
         for proposal_id in sorted(ids):
             item = await store.locked(session, proposal_id)
-            if item is not None and item.change == MERGE:
+            if item is None or item.change != MERGE:
+                continue
+            if await _gone(session, item) is None:
                 await store.decide(session, proposal_id, ACCEPTED, await _merge(session, item, ""))
+            else:
+                await store.forget(session, proposal_id)
         return tuple(item for item in await store.listed(session, "", len(ids)) if item.proposal_id in ids)
 
 
@@ -204,10 +210,17 @@ async def _locked(session: Session, workspace: Workspace, proposal_id: UUID, sta
 
 
 async def _check_cues(session: Session, item: StoredProposal) -> None:
-    found = await cues.read(session, item.cue_ids)
-    gone = [cue_id for cue_id in item.cue_ids if cue_id not in found or found[cue_id].state != ACTIVE]
-    if gone and item.change not in {BROADEN, REPEATED}:
-        raise InvalidInput("", f"the cue {gone[0]} is no longer active; decline the proposal")
+    if (gone := await _gone(session, item)) is not None:
+        raise InvalidInput("", f"the cue {gone} is no longer active; decline the proposal")
+
+
+async def _gone(session: Session, item: StoredProposal) -> UUID | None:
+    """Returns a cue that a proposal changes, or lets hold, and that is not active; None if all are."""
+    if item.change in {BROADEN, REPEATED}:
+        return None
+    ids = [*item.cue_ids, *([_target(item)] if item.change in {MERGE, STALE} else [])]
+    found = await cues.read(session, ids)
+    return next((cue_id for cue_id in ids if cue_id not in found or found[cue_id].state != ACTIVE), None)
 
 
 Effect = Callable[[Session, StoredProposal, str], Awaitable[Mapping[str, Any]]]

@@ -12,9 +12,10 @@ from app.cues.why.backlinks import Touch
 from app.cues.why.threads import Thread, likeness, moment_of, named_in, subject_of, threads
 from app.cues.why.told import lines, sentence
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, InvalidInput
+from app.errors import EmbeddingUnavailable, InvalidInput, check
 from app.intake.sessions import store as sessions
 from app.memories.filters import Filters
+from app.memories.gate import unstorable
 from app.models.protocols import EmbeddingProvider, Matrix
 from app.retrieval.recall import Query
 from app.retrieval.search import find
@@ -63,6 +64,7 @@ async def ask_why(
     Raises:
         InvalidInput: neither or both are asked for, or it cannot be read.
     """
+    check(unstorable({"subject": subject, "path": path, "symbol": symbol}))
     subject, path, symbol = subject.strip(), path.strip(), symbol.strip()
     if bool(subject) == bool(path or symbol):
         raise InvalidInput("subject", "give a subject, or a path and a symbol, or one of these two; not both kinds")
