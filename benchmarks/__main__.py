@@ -2,6 +2,7 @@
 
 from benchmarks import (
     activation,
+    client,
     compression,
     context,
     cues,
@@ -36,5 +37,6 @@ if __name__ == "__main__":
     ingestion.main([])
     history.main([])
     mcp.main([])
+    client.main([])
     graph.main([])
     panel.main([])
