@@ -11,6 +11,9 @@ from tests.api.calls import embed
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
+from tests.panel.test_safety import axe, violations
+
+__all__ = ["axe"]
 
 
 async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:
@@ -191,7 +194,7 @@ async def proposed(api: httpx.AsyncClient, services: Services) -> None:
 
 
 async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
-    open_panel: Open, api: httpx.AsyncClient, services: Services
+    open_panel: Open, api: httpx.AsyncClient, services: Services, axe: str
 ) -> None:
     await proposed(api, services)
     page = await open_panel("/review")
@@ -201,6 +204,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     await expect(pushing.get_by_role("link")).to_have_count(4)
     await expect(pushing.get_by_role("link", name="Ask before a forced push.", exact=True)).to_be_visible()
     await expect(pushing.get_by_role("listitem").last).to_contain_text("Proposed: ")
+    assert await violations(page, axe) == []
     for key, place in (("j", 0), ("j", 1), ("j", 1), ("k", 0)):
         await page.keyboard.press(key)
         await expect(proposals.nth(place).get_by_role("link").first).to_be_focused()

@@ -2,6 +2,7 @@ import { sum } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import { component, DEFAULT_WEIGHTS, type Explain, PARTS, partsOf, type Weights } from "./components";
 import { decimal } from "./format";
+import { Legend } from "./Legend";
 
 interface Props {
   readonly explain: Explain;
@@ -51,18 +52,7 @@ export function ScoreBar({ explain, weights = DEFAULT_WEIGHTS, most }: Props) {
 }
 
 export function ScoreLegend() {
-  return (
-    <ul className="legend" aria-label="Score components">
-      {PARTS.map(({ name, label }) => (
-        <li key={name}>
-          <svg className="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden>
-            <rect className={`part-${name}`} width="10" height="10" rx="2" />
-          </svg>
-          {label}
-        </li>
-      ))}
-    </ul>
-  );
+  return <Legend label="Score components" entries={PARTS.map(({ name, label }) => ({ colour: `part-${name}`, label }))} />;
 }
 
 const NUMBERS = [

@@ -20,7 +20,7 @@ export function Activation() {
     <>
       <PlanForm asked={asked} />
       {asked.plan === "" ? (
-        <Empty title="See what comes back before a mistake is made again">
+        <Empty title="See which cues a plan fires">
           <p>Type what an agent is about to do. You see which cues fire, why each of them fires, and which nearly fired.</p>
         </Empty>
       ) : answer.isError ? (
@@ -52,10 +52,10 @@ function Given({ answer }: { readonly answer: Answer }) {
           <p className="row-facts">
             <span>{whole(answer.tokens)} tokens</span>
             <span>{milliseconds(answer.took_ms)}</span>
-            {answer.action_types.length > 0 && <span>read as {answer.action_types.join(", ")}</span>}
+            {answer.action_types.length > 0 && <span>action types: {answer.action_types.join(", ")}</span>}
           </p>
         </header>
-        {cues.length === 0 && <p className="muted">No cue that may be told is about this plan. The agent gets no section.</p>}
+        {cues.length === 0 && <p className="muted">No cue fires for this plan. The agent gets no section.</p>}
         <ol className="hits">
           {cues.map((cue) => (
             <Fired key={cue.id} cue={cue} />

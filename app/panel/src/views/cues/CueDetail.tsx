@@ -65,6 +65,7 @@ function Whole({ cue }: { readonly cue: Cue }) {
         facts={[
           ["Valid from", exactMoment(cue.valid_from)],
           ["Valid until", cue.valid_until && exactMoment(cue.valid_until)],
+          ["Edited by a person", cue.edited.map(heading).join(", ")],
           ["Origin", ORIGINS[cue.origin] ?? cue.origin],
           ["Stored", exactMoment(cue.created_at)],
           ["Changed", exactMoment(cue.updated_at)],
@@ -95,7 +96,7 @@ const ORIGINS: Readonly<Record<string, string>> = {
 const STANDINGS: Readonly<Record<string, string>> = {
   proposed: "This cue is proposed. It does not fire until somebody accepts it.",
   retired: "This cue is retired. It does not fire.",
-  superseded: "Another cue holds in its place. This one does not fire.",
+  superseded: "Another cue replaced this one. It does not fire.",
 };
 
 /** Says why the cue does not fire, or which cues contradict it. */
@@ -110,7 +111,7 @@ function Standing({ cue }: { readonly cue: Cue }) {
           </span>
         </p>
       )}
-      {cue.suspect && <p className="retired">The injection scan suspects an instruction in it. It stands in no answer until somebody releases it.</p>}
+      {cue.suspect && <p className="retired">The injection scan suspects an instruction in it. No answer shows it until somebody releases it.</p>}
       {cue.disputed_by.map((other) => (
         <p key={other} className="retired">
           <span>

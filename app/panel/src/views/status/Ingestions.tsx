@@ -94,7 +94,12 @@ function Files({ ingestion: { files } }: { readonly ingestion: Ingestion }) {
               <td>{file.path}</td>
               <td>
                 <span className={`outcome ${file.status}`}>{file.status}</span>
-                {file.reason && <span className="muted"> {file.reason}</span>}
+                {[file.reason, ...file.notes].filter(Boolean).map((said) => (
+                  <span key={said} className="muted">
+                    {" "}
+                    {said}
+                  </span>
+                ))}
               </td>
               <td className="number">{whole(file.chunks)}</td>
               <td className="number">{whole(file.stored)}</td>

@@ -1,5 +1,6 @@
 import { scaleLinear } from "d3-scale";
 import { whole } from "../../../parts/format";
+import { Legend } from "../../../parts/Legend";
 import { type Part, SOURCES, sourceLabel } from "./parts";
 
 const HEIGHT = 14;
@@ -35,16 +36,6 @@ export function TokenBar({ label, parts, most }: Props) {
 /** The colours of the sources that gave these parts. */
 export function SourceLegend({ parts }: { readonly parts: readonly Part[] }) {
   const given = new Set(parts.map(({ source }) => source));
-  return (
-    <ul className="legend" aria-label="Sources">
-      {SOURCES.filter(({ name }) => given.has(name)).map(({ name, label }) => (
-        <li key={name}>
-          <svg className="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden>
-            <rect className={`source-${name}`} width="10" height="10" rx="2" />
-          </svg>
-          {label}
-        </li>
-      ))}
-    </ul>
-  );
+  const entries = SOURCES.filter(({ name }) => given.has(name)).map(({ name, label }) => ({ colour: `source-${name}`, label }));
+  return <Legend label="Sources" entries={entries} />;
 }

@@ -1,6 +1,7 @@
 /** The context in the address. */
 
 import type { Changes } from "../../../state/address";
+import { budgetChange, readBudget } from "../budget";
 
 export interface Asked {
   readonly observation: string;
@@ -18,17 +19,15 @@ export interface Shown {
 }
 
 const BUDGET = 4_000;
-const MOST = 100_000;
 /** Tokens. */
 
 export function readShown(params: URLSearchParams): Shown {
-  const budget = Number(params.get("budget") ?? Number.NaN);
   return {
     asked: {
       observation: params.get("q") ?? "",
       session: params.get("session") ?? "",
       agent: params.get("agent") ?? "",
-      budget: budget >= 1 && budget <= MOST ? Math.round(budget) : BUDGET,
+      budget: readBudget(params, BUDGET),
     },
     context: params.get("context") ?? "",
     other: params.get("other") ?? "",
@@ -37,5 +36,5 @@ export function readShown(params: URLSearchParams): Shown {
 
 /** The address without what is standard anyway. */
 export function askedChanges({ observation, session, agent, budget }: Asked): Changes {
-  return { q: observation.trim(), session: session.trim() || null, agent: agent || null, budget: budget === BUDGET ? null : String(budget) };
+  return { q: observation.trim(), session: session.trim() || null, agent: agent || null, budget: budgetChange(budget, BUDGET) };
 }
