@@ -16,7 +16,7 @@ from app.models.protocols import EmbeddingProvider
 from app.workspaces.workspace import Workspace
 
 MOST_BYTES = 600_000_000
-"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 190 MB, that of 270 1 MB.
+"""Memory that a process gives to the indexes of its workspaces; that of 50,000 cues takes 230 MB, that of 270 1 MB.
 The workspaces that nobody has asked for longest lose theirs; the one that is asked for now stays, however large."""
 
 Key = tuple[int, str]
