@@ -88,15 +88,10 @@ def _inputs(document: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def class_name(schema: str) -> str:
-    """Returns the class of a schema: two of one name have the name of their module before it (`cues_OutcomeInput`)."""
-    return "".join(part[:1].upper() + part[1:] for part in schema.split("_"))
-
-
 def type_of(schema: Mapping[str, Any], *, strict: bool) -> str:
     """Returns the Python type of a schema. An answer (not `strict`) may have values that this client does not know."""
     if "$ref" in schema:
-        return class_name(schema["$ref"].rpartition("/")[2])
+        return str(schema["$ref"]).rpartition("/")[2]
     if strict and "enum" in schema:
         return f"Literal[{', '.join(map(repr, schema['enum']))}]"
     kinds = schema.get("type")
@@ -119,7 +114,7 @@ def _plain_type(schema: Mapping[str, Any], *, strict: bool) -> str:
 def _struct(name: str, schema: Mapping[str, Any], *, strict: bool) -> str:
     """Returns the class of a schema. A field that may be left out is UNSET, so that the service's own default holds."""
     required = set(schema.get("required", ()))
-    parts = [f"class {class_name(name)}(Struct, frozen=True, kw_only=True):"]
+    parts = [f"class {name}(Struct, frozen=True, kw_only=True):"]
     if about := _about(schema):
         parts += [f'    """{about}"""', ""]
     for key, value in schema.get("properties", {}).items():
@@ -148,7 +143,7 @@ def _identifier(name: str) -> str:
 
 
 def _operations_header(schemas: Mapping[str, Any], text: str) -> str:
-    models = sorted(class_name(name) for name in schemas if re.search(rf"\b{class_name(name)}\b", text))
+    models = sorted(name for name in schemas if re.search(rf"\b{name}\b", text))
     paging = sorted(name for name in ("by_cursor", "by_last", "by_offset", "segment") if f"{name}" in text)
     return (
         HEADER.format(about="A method for each route of the service.")

@@ -53,7 +53,7 @@ class SectionView(Struct):
 
 
 @view_of(ToolDefinition)
-class ToolView(Struct):
+class ToolDefinitionView(Struct):
     """A tool that the model may call."""
 
 
@@ -63,7 +63,7 @@ class CutView(Struct):
 
 
 @view_of(Message)
-class MessageView(Struct):
+class PromptMessageView(Struct):
     """A message of a chat API."""
 
 
@@ -125,9 +125,9 @@ class ContextView(Struct, frozen=True):
     id: UUID | None
     """Null for one that is not stored."""
     sections: Sequence[SectionView]
-    tools: Sequence[ToolView]
+    tools: Sequence[ToolDefinitionView]
     meta: ContextMeta
-    messages: Sequence[MessageView]
+    messages: Sequence[PromptMessageView]
     """Empty for Markdown."""
     system: Annotated[str | None, Meta(description="the system prompt where the API takes it beside the messages")]
     markdown: Annotated[str | None, Meta(description="the whole text, for Markdown")]

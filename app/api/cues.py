@@ -214,7 +214,7 @@ class ActivationView(Struct):
     nearly: Sequence[NearlyView]
 
 
-class OutcomeInput(Struct, forbid_unknown_fields=True):
+class ActivationOutcomeInput(Struct, forbid_unknown_fields=True):
     """The cues of an activation that were heeded, and those that were ignored."""
 
     heeded: Annotated[list[UUID], Meta(max_length=1_000)] = []
@@ -347,7 +347,7 @@ class CuesController(Controller):
 
     @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
     async def outcome(
-        self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[OutcomeInput]
+        self, activation_id: FromPath[UUID], call: ThisCall, data: JSONBody[ActivationOutcomeInput]
     ) -> LoggedActivationView:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
         found = await note_outcome(

@@ -36,6 +36,11 @@ class ActivateInput(Struct, frozen=True, kw_only=True):
     """A person's trial: it is not logged, and counts for no cue."""
 
 
+class ActivationOutcomeInput(Struct, frozen=True, kw_only=True):
+    heeded: Sequence[UUID] | UnsetType = UNSET
+    ignored: Sequence[UUID] | UnsetType = UNSET
+
+
 class ActivationView(Struct, frozen=True, kw_only=True):
     action_types: list[str]
     activation_id: UUID | None
@@ -245,13 +250,13 @@ class ContextView(Struct, frozen=True, kw_only=True):
     id: UUID | None
     markdown: str | None
     """The whole text, for Markdown."""
-    messages: list[ContextsMessageView]
+    messages: list[PromptMessageView]
     meta: ContextMeta
     sections: list[SectionView]
     system: str | None
     """The system prompt where the API takes it beside the messages."""
     tool_definitions: list[dict[str, Any]]
-    tools: list[ContextsToolView]
+    tools: list[ToolDefinitionView]
     trace: ContextTrace
 
 
@@ -734,6 +739,18 @@ class MessageInput(Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolInput] | UnsetType = UNSET
 
 
+class MessageView(Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    id: UUID
+    ordinal: int
+    quality: int
+    role: str
+    suspect: bool
+    tags: list[str]
+    text: str
+    tools: list[ToolView]
+
+
 class NearestView(Struct, frozen=True, kw_only=True):
     id: UUID
     similarity: float
@@ -819,6 +836,25 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     version: str
 
 
+class OutcomeInput(Struct, frozen=True, kw_only=True):
+    bytes: int | None | UnsetType = UNSET
+    final_score: float | None | UnsetType = UNSET
+    """The evaluator's score."""
+    issues: Sequence[str] | UnsetType = UNSET
+    language: str | None | UnsetType = UNSET
+    lines: int | None | UnsetType = UNSET
+    occurred_at: datetime | None | UnsetType = UNSET
+    output: str | UnsetType = UNSET
+    """May be left out with the `run_id` of a stored run that has one."""
+    output_path: str | None | UnsetType = UNSET
+    queries: Sequence[str] | UnsetType = UNSET
+    run_id: str | None | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    task: str | UnsetType = UNSET
+    task_type: str | UnsetType = UNSET
+    verdict: str | UnsetType = UNSET
+
+
 class OutcomeView(Struct, frozen=True, kw_only=True):
     chunks: int
     left_out: int
@@ -883,6 +919,11 @@ class Problem(Struct, frozen=True, kw_only=True):
     status: int
     title: str
     type: str = 'about:blank'
+
+
+class PromptMessageView(Struct, frozen=True, kw_only=True):
+    content: str
+    role: str
 
 
 class ProposalView(Struct, frozen=True, kw_only=True):
@@ -1246,7 +1287,7 @@ class SessionDetailView(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     format: str
     id: str
-    messages: list[SessionsMessageView]
+    messages: list[MessageView]
     path: str
     source_id: UUID
     started_at: datetime | None
@@ -1463,10 +1504,24 @@ class ToldCueView(Struct, frozen=True, kw_only=True):
     trigger: str
 
 
+class ToolDefinitionView(Struct, frozen=True, kw_only=True):
+    description: str
+    name: str
+    priority: str
+    schema: dict[str, Any]
+    tokens: int
+
+
 class ToolInput(Struct, frozen=True, kw_only=True):
     input: Mapping[str, Any] | UnsetType = UNSET
     name: str
     result: str | UnsetType = UNSET
+
+
+class ToolView(Struct, frozen=True, kw_only=True):
+    input: dict[str, Any]
+    name: str
+    result: str
 
 
 class TouchView(Struct, frozen=True, kw_only=True):
@@ -1508,59 +1563,4 @@ class WhyView(Struct, frozen=True, kw_only=True):
     others: list[CueView]
     shaped_by: list[TouchView]
     threads: list[ThreadView]
-
-
-class ContextsMessageView(Struct, frozen=True, kw_only=True):
-    content: str
-    role: str
-
-
-class ContextsToolView(Struct, frozen=True, kw_only=True):
-    description: str
-    name: str
-    priority: str
-    schema: dict[str, Any]
-    tokens: int
-
-
-class CuesOutcomeInput(Struct, frozen=True, kw_only=True):
-    heeded: Sequence[UUID] | UnsetType = UNSET
-    ignored: Sequence[UUID] | UnsetType = UNSET
-
-
-class RunsOutcomeInput(Struct, frozen=True, kw_only=True):
-    bytes: int | None | UnsetType = UNSET
-    final_score: float | None | UnsetType = UNSET
-    """The evaluator's score."""
-    issues: Sequence[str] | UnsetType = UNSET
-    language: str | None | UnsetType = UNSET
-    lines: int | None | UnsetType = UNSET
-    occurred_at: datetime | None | UnsetType = UNSET
-    output: str | UnsetType = UNSET
-    """May be left out with the `run_id` of a stored run that has one."""
-    output_path: str | None | UnsetType = UNSET
-    queries: Sequence[str] | UnsetType = UNSET
-    run_id: str | None | UnsetType = UNSET
-    tags: Sequence[str] | UnsetType = UNSET
-    task: str | UnsetType = UNSET
-    task_type: str | UnsetType = UNSET
-    verdict: str | UnsetType = UNSET
-
-
-class SessionsMessageView(Struct, frozen=True, kw_only=True):
-    at: datetime | None
-    id: UUID
-    ordinal: int
-    quality: int
-    role: str
-    suspect: bool
-    tags: list[str]
-    text: str
-    tools: list[SessionsToolView]
-
-
-class SessionsToolView(Struct, frozen=True, kw_only=True):
-    input: dict[str, Any]
-    name: str
-    result: str
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationView, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, CuesOutcomeInput, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, RunsOutcomeInput, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Operations:
 
     def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
-        return self._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=CuesOutcomeInput(heeded=heeded, ignored=ignored)))
+        return self._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
 
     def cases(self, *, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
         """The test cases that were judged, the latest judged first."""
@@ -267,7 +267,7 @@ class Operations:
 
     def observe(self, *, wait: bool | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
         """Compress a finished run, stored or sent here. 202 at once, or 200 once it is made with `?wait=true`."""
-        return self._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=RunsOutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, verdict=verdict)))
+        return self._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, verdict=verdict)))
 
     def observation(self, observation_id: UUID) -> ObservationState:
         """Show the state of an observation that was asked for."""
