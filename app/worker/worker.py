@@ -28,7 +28,7 @@ from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
 from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
-from app.intake.sessions.store import extraction_lock
+from app.intake.sessions.cue_making import extraction_lock
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
 from app.operations.maintenance import drop_retired, empty_trash

@@ -8,7 +8,7 @@ import pytest
 
 from app.cues.extraction.extracting import extract_session
 from app.db.database import Database
-from app.intake.sessions import store as sessions
+from app.intake.sessions import cue_making
 from app.memories.remember import Door
 from app.models.tokenizer import BundledTokenCounter
 from app.workspaces.workspace import Workspace
@@ -188,14 +188,14 @@ async def test_of_two_who_make_cues_of_a_session_one_waits_for_the_other(
 ) -> None:
     await post(client, "/api/sessions", session(*CHART))
     door, chat = Door(database, BundledTokenCounter(), workspace), SlowChat()
-    refused, take_lease = asyncio.Event(), sessions.take_lease
+    refused, take_lease = asyncio.Event(), cue_making.take_lease
 
     async def observed(*given: Any) -> bool:
         if not (taken := await take_lease(*given)):
             refused.set()
         return taken
 
-    monkeypatch.setattr(sessions, "take_lease", observed)
+    monkeypatch.setattr(cue_making, "take_lease", observed)
     both = [asyncio.create_task(extract_session(door, "s1", chat)) for _ in range(2)]
     await refused.wait()
     chat.others.set()

@@ -20,6 +20,7 @@ from app.cues.keep import MOST_AT_ONCE, add_cues, given_of
 from app.db.leases import LEASE_SECONDS, leased
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable
+from app.intake.sessions import cue_making
 from app.intake.sessions import store as sessions
 from app.intake.sessions.store import StoredMessage
 from app.intake.sessions.transcript import Turn
@@ -89,11 +90,11 @@ async def _leased(door: Door, source_id: UUID) -> AsyncIterator[bool]:
 
     async def take(maker: UUID, seconds: float) -> bool:
         async with door.database.session(door.workspace, transaction=False) as session:
-            return await sessions.take_lease(session, source_id, maker, seconds)
+            return await cue_making.take_lease(session, source_id, maker, seconds)
 
     async def end(maker: UUID) -> None:
         async with door.database.session(door.workspace, transaction=False) as session:
-            await sessions.end_lease(session, source_id, maker)
+            await cue_making.end_lease(session, source_id, maker)
 
     async with leased(take, end, LEASE_SECONDS) as is_ours:
         yield is_ours
@@ -134,10 +135,10 @@ async def _finished(
     await sessions.lock(session, reading.source_id)
     now = await _read(session, session_id)
     if now is None or now.digest != reading.digest:
-        await sessions.note_extracted(session, reading.source_id, b"")
+        await cue_making.note_extracted(session, reading.source_id, b"")
         return None
     retired = await drop_stale(session, reading.source_id, supported)
-    await sessions.note_extracted(session, reading.source_id, reading.digest)
+    await cue_making.note_extracted(session, reading.source_id, reading.digest)
     return retired
 
 
@@ -151,7 +152,7 @@ async def _read(session: Session, session_id: str) -> _Reading | None:
         source_id=known.source_id,
         messages=messages,
         digest=_digest(messages),
-        read_last=await sessions.extracted(session, known.source_id),
+        read_last=await cue_making.extracted(session, known.source_id),
         cues=await store.of_source(session, known.source_id),
     )
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.database import Database
 from app.db.session import Session
 from app.errors import InvalidInput, NotFound
-from app.intake.sessions import store
+from app.intake.sessions import cue_making, store
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
 from app.intake.sessions.take_in import stored_id
 from app.memories import store as memories
@@ -110,7 +110,7 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
         await store.lock(session, found.source_id)
         await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
         await store.note_deleted(session, found.source_id)
-        await store.ask_for_cues(session, found.session_id)
+        await cue_making.ask_for_cues(session, found.session_id)
     return found.source_id
 
 

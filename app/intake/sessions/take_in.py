@@ -11,7 +11,7 @@ from app.db.database import again_after_deadlock
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
-from app.intake.sessions import store
+from app.intake.sessions import cue_making, store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import Preparation, PreparedTurn, body_of, dated, digest_of, prepared, storable
 from app.intake.sessions.store import KnownSession
@@ -223,7 +223,7 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
-            await store.ask_for_cues(session, change.session_id)
+            await cue_making.ask_for_cues(session, change.session_id)
     return TakenIn(
         session_id=change.session_id,
         source_id=source_id,
