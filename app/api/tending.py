@@ -91,7 +91,7 @@ class TendingController(Controller):
 
     @post("/proposals/{proposal_id:uuid}/undo", status_code=200, responses=PROBLEMS)
     async def undo(self, proposal_id: FromPath[UUID], call: ThisCall) -> ProposalView:
-        """Take back what an accepted proposal has changed."""
+        """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
         found = await tend.undo(call.database, workspace=await call.tenant(), proposal_id=proposal_id)
         return converted(found, ProposalView)
 

@@ -112,7 +112,7 @@ def decide(
 
 @cues_commands.command()
 def undo(proposal_id: ProposalArgument, *, workspace: WorkspaceOption = None) -> None:
-    """Take back what an accepted proposal has changed.
+    """Take back a decision: an accepted proposal's changes are undone, a declined one is open again.
 
     Changes: the cues that it names become what they were.
     """

@@ -286,7 +286,7 @@ class Operations:
         return self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/decision", ProposalView, body=DecisionInput(accept=accept, artifact=artifact)))
 
     def undo_proposal(self, proposal_id: UUID) -> ProposalView:
-        """Take back what an accepted proposal has changed."""
+        """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
         return self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
 
     def recalls(self, *, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:

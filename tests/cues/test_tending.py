@@ -1,6 +1,7 @@
 """What keeps a store of cues sound, over HTTP: merges, proposals, decisions, and taking them back."""
 
 from typing import Any
+from unittest.mock import ANY
 from uuid import UUID
 
 import httpx
@@ -117,6 +118,11 @@ async def test_corrections_of_one_kind_from_three_sessions_propose_a_broader_cue
     (proposal,) = (await tended(client, services, *cues))["proposals"]
     assert (proposal["change"], proposal["state"]) == ("broaden", "open")
     (proposed,) = await cues_of(client, state="proposed")
+    await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
+    assert (await get(client, f"/api/cues/{proposed['id']}"))["state"] == "retired"
+    again = await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert (again["state"], again["decided_at"]) == ("open", None)
+    assert await cues_of(client, state="proposed") == [proposed | {"updated_at": ANY}]
     assert all(lesson in proposed["lesson"] for lesson in lessons)
     assert {item["session"] for item in proposed["evidence"]} == {"s1", "s2", "s3"}
     await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": True})
@@ -227,7 +233,9 @@ async def test_a_model_judges_how_a_cue_touches_a_note_and_the_rules_where_it_do
     assert f" {relation} " in proposal.reason
 
 
-async def test_a_declined_proposal_is_not_made_again(client: httpx.AsyncClient, services: Services) -> None:
+async def test_a_declined_proposal_is_not_made_again_but_can_be_opened_again(
+    client: httpx.AsyncClient, services: Services
+) -> None:
     note = {"kind": "note", "title": "Dropping a column in production", "occurred_at": "2026-01-01T00:00:00Z",
             "body": "Never drop a column directly; a column is dropped in the release after."}  # fmt: skip
     await post(client, "/api/memories", note)
@@ -235,6 +243,10 @@ async def test_a_declined_proposal_is_not_made_again(client: httpx.AsyncClient, 
     await post(client, f"/api/proposals/{proposal['id']}/decision", {"accept": False})
     assert (await tended(client, services))["proposals"] == []
     assert [item["id"] for item in await get(client, "/api/proposals?state=declined")] == [proposal["id"]]
+    await post(client, f"/api/proposals/{proposal['id']}/undo", None)
+    assert [item["id"] for item in await get(client, "/api/proposals")] == [proposal["id"]]
+    again = await client.post(f"/api/proposals/{proposal['id']}/undo")
+    assert (again.status_code, "is open" in again.text) == (400, True)
 
 
 async def test_probes_tell_the_cues_that_fire_from_those_that_do_not(

@@ -70,7 +70,8 @@ SELECT {COLUMNS} FROM cue_proposals
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s FOR UPDATE
 """  # noqa: S608 - constants
 DECIDE = """
-UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0, decided_at = now()
+UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0,
+    decided_at = CASE WHEN %(state)s <> 'open' THEN now() END
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s
 """
 FORGET = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s"

@@ -12,7 +12,7 @@ import structlog
 
 from app.cues import conflicts, edit, keep
 from app.cues import store as cues
-from app.cues.cue import ACTIVE, AGENT, PERSON, RETIRED
+from app.cues.cue import ACTIVE, AGENT, PERSON, PROPOSED, RETIRED
 from app.cues.tending import store
 from app.cues.tending.judging import prompt, with_judgement
 from app.cues.tending.proposals import (
@@ -44,6 +44,8 @@ OPEN, ACCEPTED, DECLINED, UNDONE = DECISIONS = ("open", "accepted", "declined", 
 MOST_JUDGED = 20
 """Most notes of one look for which a language model is asked; the rules decide on the others."""
 COUNTS = ("fired", "heeded", "ignored")
+BY_TARGET = frozenset({BROADEN, REPEATED})
+"""Changes that propose a new cue, their target."""
 PATH_LIMIT = 1_000
 """Most characters of the path of a convention."""
 
@@ -180,32 +182,36 @@ async def decide(
         if accept:
             await _check_cues(session, item)
             before = await ACCEPT[item.change](session, item, artifact)
-        elif item.change in {BROADEN, REPEATED} and item.target_id is not None:
-            await _retire(session, [item.target_id])
+        elif item.change in BY_TARGET:
+            await _retire(session, [_target(item)])
         await store.decide(session, proposal_id, ACCEPTED if accept else DECLINED, before)
         return await _locked(session, workspace, proposal_id)
 
 
 async def undo(database: Database, *, workspace: Workspace, proposal_id: UUID) -> StoredProposal:
-    """Takes back what accepting a proposal changed.
+    """Takes back the decision on a proposal: what accepting it changed is as before, a declined one is open again.
 
     Raises:
         NotFound: the workspace has no such proposal.
-        InvalidInput: it was not accepted.
+        InvalidInput: nobody has decided on it, or its decision was taken back already.
     """
     async with database.session(workspace) as session:
-        item = await _locked(session, workspace, proposal_id, ACCEPTED)
-        await UNDO[item.change](session, workspace, item)
-        await store.decide(session, proposal_id, UNDONE, item.before)
+        item = await _locked(session, workspace, proposal_id, ACCEPTED, DECLINED)
+        if item.state == ACCEPTED:
+            await UNDO[item.change](session, workspace, item)
+        elif item.change in BY_TARGET:
+            await edit.restored(session, workspace, _target(item))
+            await cues.set_state(session, [_target(item)], PROPOSED, await cues.revised(session))
+        await store.decide(session, proposal_id, UNDONE if item.state == ACCEPTED else OPEN, item.before)
         return await _locked(session, workspace, proposal_id)
 
 
-async def _locked(session: Session, workspace: Workspace, proposal_id: UUID, state: str = "") -> StoredProposal:
+async def _locked(session: Session, workspace: Workspace, proposal_id: UUID, *states: str) -> StoredProposal:
     item = await store.locked(session, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in workspace {workspace.name}")
-    if state and item.state != state:
-        raise InvalidInput("", f"the proposal is {item.state}, and not {state}")
+    if states and item.state not in states:
+        raise InvalidInput("", f"the proposal is {item.state}, and not {' or '.join(states)}")
     return item
 
 
@@ -216,7 +222,7 @@ async def _check_cues(session: Session, item: StoredProposal) -> None:
 
 async def _gone(session: Session, item: StoredProposal) -> UUID | None:
     """Returns a cue that a proposal changes, or lets hold, and that is not active; None if all are."""
-    if item.change in {BROADEN, REPEATED}:
+    if item.change in BY_TARGET:
         return None
     ids = [*item.cue_ids, *([_target(item)] if item.change in {MERGE, STALE} else [])]
     found = await cues.read(session, ids)

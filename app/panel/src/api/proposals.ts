@@ -22,7 +22,7 @@ interface Decision {
   readonly artifact: string;
 }
 
-/** Accepts a proposal or declines it; what an acceptance changed can be taken back. */
+/** Accepts a proposal or declines it; either can be taken back. */
 export function useDecision() {
   const client = useQueryClient();
   const within = workspace();
@@ -37,9 +37,9 @@ export function useDecision() {
       const undo = async () => {
         await call<Proposal>(`${path}/undo`, { method: "POST", within: kept.within });
         await refreshAll(kept);
-        notify("The cues are as they were");
+        notify(accept ? "The cues are as they were" : "The proposal is open again");
       };
-      notify(accept ? "Proposal accepted" : "Proposal declined", accept ? undo : undefined);
+      notify(accept ? "Proposal accepted" : "Proposal declined", undo);
       return refreshAll(kept);
     },
     onError: (error) => {

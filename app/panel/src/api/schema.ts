@@ -1032,7 +1032,7 @@ export interface paths {
         readonly put?: never;
         /**
          * Undo
-         * @description Take back what an accepted proposal has changed.
+         * @description Take back a decision: what an accepted proposal has changed is as before, a declined one is open again.
          */
         readonly post: operations["ApiProposalsProposalIdUndoUndo"];
         readonly delete?: never;

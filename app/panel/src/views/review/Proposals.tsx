@@ -39,7 +39,7 @@ export function Proposals() {
   }
   return (
     <>
-      <p className="explanation">Rules found these. Nothing changes before you accept it. You can undo what you accept.</p>
+      <p className="explanation">Rules found these. Nothing changes before you accept it. You can undo each decision.</p>
       <Listed proposals={found.data.slice(0, shown)} />
       {shown < found.data.length && (
         <button type="button" className="quiet more" onClick={() => setShown(shown + AT_FIRST)}>
