@@ -51,7 +51,7 @@ $(PANEL): $(PANEL_SOURCES) | $(READY)
 panel: $(PANEL)  ## Build the web panel
 
 .PHONY: panel-types
-panel-types: $(READY)  ## Write the panel's types and the clients from the OpenAPI document
+panel-types: $(READY)  ## Write the panel's types and the client from the OpenAPI document
 	@$(BIN)/python -m app.api.serving.application > app/panel/openapi.json
 	sh app/panel/build.sh types
 	$(BIN)/python client/generate.py < app/panel/openapi.json

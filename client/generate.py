@@ -31,7 +31,7 @@ SYNC = (
     ("__aexit__", "__exit__"),
     ("aclose", "close"),
     ("aread", "read"),
-    ("aiter_lines", "iter_lines"),
+    ("aiter_bytes", "iter_bytes"),
     ("async def", "def"),
     ("async with", "with"),
     ("async for", "for"),

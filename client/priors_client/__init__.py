@@ -12,6 +12,7 @@ from priors_client.errors import (
     Refused,
     ServiceFailed,
     Unauthorized,
+    UnreadableAnswer,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "Refused",
     "ServiceFailed",
     "Unauthorized",
+    "UnreadableAnswer",
 ]

@@ -6,13 +6,12 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 import httpx
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from priors_client.operations import Operations
 from priors_client.errors import ConnectionFailed, error_of
 from priors_client.models import MemoryInput, StoredView
-from priors_client.requests import Paging, Request, following, lines, pause_after, pause_without_answer
+from priors_client.requests import Paging, Request, decoded, following, lines, pause_after, pause_without_answer
 
 T = TypeVar("T")
 
@@ -35,9 +34,8 @@ class Client(Operations):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """`timeout` holds for each step of an attempt, in seconds; `retries` are the attempts after the first."""
-        headers = {name: value for name, value in {"X-Workspace": workspace}.items() if value}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
+        given = {"X-Workspace": workspace, "Authorization": f"Bearer {key}" if key else ""}
+        headers = httpx.Headers({name: value for name, value in given.items() if value}, encoding="utf-8")
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
         self._retries = retries
 
@@ -116,8 +114,14 @@ class Client(Operations):
             with self._http.stream(request.method, request.path, params=request.parameters()) as response:
                 if not response.is_success:
                     raise error_of(response.status_code, response.read())
-                for line in response.iter_lines():
-                    yield msgspec.json.decode(line)
+                # httpx also ends a line at U+2028 and U+0085, which texts may have.
+                rest = b""
+                for piece in response.iter_bytes():
+                    *whole, rest = (rest + piece).split(b"\n")
+                    for line in whole:
+                        yield decoded(line, Any)
+                if rest:
+                    yield decoded(rest, Any)
         except httpx.TransportError as error:
             raise ConnectionFailed(_said(self._http, error)) from error
 

@@ -2,6 +2,7 @@
 
 PriorsError
 ├── ConnectionFailed     no answer came
+├── UnreadableAnswer     the answer is not one of Priors; the URL may be that of another service
 └── ProblemError         the service refused; `problem` is the document that says why
     ├── InvalidRequest   400, 405, 413: the request cannot be taken
     ├── Unauthorized     401, 403: the key is missing or wrong, or a person must do this
@@ -44,6 +45,10 @@ class PriorsError(Exception):
 
 class ConnectionFailed(PriorsError):
     """No answer came: the service cannot be reached, or took longer than the timeout."""
+
+
+class UnreadableAnswer(PriorsError):
+    """The answer is not one of Priors; the URL may be that of another service, or of a page before it."""
 
 
 class ProblemError(PriorsError):

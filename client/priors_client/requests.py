@@ -14,7 +14,7 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
-from priors_client.errors import error_of
+from priors_client.errors import UnreadableAnswer, error_of
 
 T = TypeVar("T")
 
@@ -64,6 +64,7 @@ class Request(Generic[T]):
 
         Raises:
             ProblemError: the answer is an error.
+            UnreadableAnswer: it has another form than those of the route.
         """
         if not response.is_success:
             raise error_of(response.status_code, response.content)
@@ -71,13 +72,25 @@ class Request(Generic[T]):
             return None  # type: ignore[return-value]  # T is None
         if self.returns is str:
             return response.text  # type: ignore[return-value]  # T is str
-        answer: T = _decoder(self.returns).decode(response.content)
+        answer: T = decoded(response.content, self.returns)
         return answer
 
 
 @cache
 def _decoder(kind: Any) -> "msgspec.json.Decoder[Any]":  # noqa: ANN401 - a type
     return msgspec.json.Decoder(kind)
+
+
+def decoded(content: bytes, kind: Any) -> Any:  # noqa: ANN401 - a value of the type `kind`
+    """Reads JSON as a value of this type.
+
+    Raises:
+        UnreadableAnswer: it is not JSON, or of another form.
+    """
+    try:
+        return _decoder(kind).decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableAnswer(f"the answer is not one of Priors, check the URL: {error}") from error
 
 
 def _each(value: object) -> Iterable[object]:

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
-import msgspec
 import pytest
-from priors_client import AsyncClient, Client, ConnectionFailed, ServiceFailed
+from priors_client import AsyncClient, Client, ConnectionFailed, ServiceFailed, UnreadableAnswer
 from priors_client import requests as rules
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
@@ -65,7 +64,7 @@ async def test_a_run_that_may_have_been_recorded_is_not_sent_again(failure: byte
 
 async def test_what_was_not_taken_is_always_sent_again() -> None:
     async with answering(failing(429), SAVED) as (url, heads), AsyncClient(url) as priors:
-        with pytest.raises(msgspec.ValidationError):
+        with pytest.raises(UnreadableAnswer):
             await priors.record_run("r", task="twice")
         assert len(heads) == 2
 
@@ -94,6 +93,14 @@ async def test_the_blocking_client_retries_too() -> None:
 
         assert await asyncio.to_thread(work) == "ok"
         assert len(heads) == 3
+
+
+async def test_the_answer_of_another_program_is_told() -> None:
+    async with answering(OK % (6, b"<html>")) as (url, _), AsyncClient(url) as priors:
+        with pytest.raises(UnreadableAnswer, match="check the URL"):
+            await priors.search("x")
+        with pytest.raises(UnreadableAnswer):
+            _ = [line async for line in priors.export_feedback()]
 
 
 @pytest.mark.parametrize(
