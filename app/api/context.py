@@ -12,6 +12,7 @@ from litestar.params import HeaderParameter
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from app.db.database import Database
+from app.errors import InvalidInput
 from app.index.models import Move
 from app.memories.memory import Remembered
 from app.operations.status import Gauges
@@ -176,7 +177,17 @@ ThisCall = NamedDependency[Call]
 
 
 def name_in_path(request: Request[Any, Any, Any], route: bytes, name: str) -> str:
-    """Returns the name after a route as it was sent: the router joins consecutive slashes into one."""
+    """Returns the name after a route as it was sent: the router joins consecutive slashes into one.
+
+    Raises:
+        InvalidInput: the name is not UTF-8.
+    """
     raw = request.scope.get("raw_path")
     _, found, sent = (raw or b"").partition(route)
-    return unquote_to_bytes(sent).decode(errors="surrogateescape") if found else name.removeprefix("/")
+    if not found:
+        return name.removeprefix("/")
+    try:
+        return unquote_to_bytes(sent).decode()
+    except UnicodeDecodeError:
+        message = "its last part is not UTF-8: percent-encode the UTF-8 bytes of the name"
+        raise InvalidInput("path", message) from None

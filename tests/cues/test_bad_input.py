@@ -44,6 +44,9 @@ async def test_a_cue_that_cannot_be_stored_says_why(
         ("GET", "/api/why?symbol=%00", None),
         ("PUT", "/api/action-types/a:b", {"examples": [NUL]}),
         ("DELETE", "/api/action-types/%00", None),
+        ("GET", "/api/sessions/%FF", None),
+        ("DELETE", "/api/sessions/%ED%A0%80", None),
+        ("GET", "/api/runs/%FF", None),
         ("POST", "/api/activate", {"plan": "x", "as_of": EARLY}),
         ("POST", "/api/cues", {**DROP, "evidence": [{"session": "s", "at": EARLY}]}),
         ("POST", "/api/history", {"query": "x" * 20_001, "activate": True, "budget_tokens": 300}),
@@ -53,7 +56,7 @@ async def test_a_question_that_cannot_be_asked_is_a_bad_request(
     client: httpx.AsyncClient, method: str, path: str, sent: Any
 ) -> None:
     answer = await client.request(method, path, content=None if sent is None else json.dumps(sent))
-    assert answer.status_code == 400, answer.text
+    assert (answer.status_code, answer.json()["status"]) == (400, 400), answer.text
     if path == "/api/history":
         assert "query" in answer.text
         assert "plan" not in answer.text
