@@ -12,12 +12,14 @@ from app.cues import say, store
 from app.cues.cue import ACTIVE, DECISION, PREFERENCE, SUPERSEDED, TRUSTS, Cue
 from app.cues.index import index_of
 from app.cues.known import CueIndex
+from app.cues.vocabulary import Places
 from app.db.session import Session
 from app.links import store as links
 from app.links.relations import Link
 from app.memories import store as memories
 from app.memories.memory import SUPERSEDED as REPLACED
 from app.memories.remember import Door
+from app.models.protocols import Vector
 from app.text.words import content_words
 
 ALIKE = 0.7
@@ -82,20 +84,31 @@ def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     places = [place for cue_id in dict.fromkeys(ids) if holds[place := index.places[cue_id]]]
     if not places:
         return []
-    found: dict[int, list[tuple[float, int]]] = {place: [] for place in places}
     mine = index.vectors[places, 0].astype(np.float32)
     standing = np.flatnonzero(holds)
+    rows, others, likeness = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32)
     for first in range(0, len(standing), AT_ONCE):
         part = standing[first : first + AT_ONCE]
-        likeness = mine @ index.vectors[part, 0].astype(np.float32).T
-        for at, other in np.argwhere(likeness >= ALIKE).tolist():
-            if places[at] != part[other]:
-                found[places[at]].append((-float(likeness[at, other]), int(part[other])))
+        found = mine @ index.vectors[part, 0].astype(np.float32).T
+        row, column = np.nonzero(found >= ALIKE)
+        rows, others = np.concatenate([rows, row]), np.concatenate([others, part[column]])
+        likeness = np.concatenate([likeness, found[row, column]])
+        kept = _nearest(rows, others, likeness, places)
+        rows, others, likeness = rows[kept], others[kept], likeness[kept]
     return [
-        (index.known[place].cue_id, index.known[other].cue_id)
-        for place, near in found.items()
-        for _, other in sorted(near)[:COMPARED]
+        (index.known[places[row]].cue_id, index.known[other].cue_id)
+        for row, other in zip(rows.tolist(), others.tolist(), strict=True)
     ]
+
+
+def _nearest(rows: Places, others: Places, likeness: Vector, places: Sequence[int]) -> Places:
+    """Returns which pairs are kept: the COMPARED nearest others of each row, the nearest first."""
+    order = np.lexsort((others, -likeness, rows))
+    order = order[np.asarray(places)[rows[order]] != others[order]]
+    sorted_rows = rows[order]
+    rank = np.arange(len(order)) - np.searchsorted(sorted_rows, sorted_rows)
+    found: Places = order[rank < COMPARED]
+    return found
 
 
 def conflicts(near: Sequence[tuple[UUID, UUID]], cues: Mapping[UUID, Cue]) -> list[Conflict]:
@@ -124,9 +137,10 @@ def contradict(one: Cue, other: Cue) -> bool:
 def _rejects(one: Cue, other: Cue) -> bool:
     if say.contradiction(one, other.lesson) is not None:
         return True
+    if one.kind not in {DECISION, PREFERENCE}:
+        return False
     # A choice may be a single word ("tabs"), which no plan could be told by.
     chosen = content_words(str(other.details.get("choice") or ""))
     given = one.details.get("alternatives") or one.details.get("preferred_over") or ()
     rejected = [given] if isinstance(given, str) else list(given)
-    alternatives = one.kind in {DECISION, PREFERENCE} and bool(chosen)
-    return alternatives and any(chosen == content_words(text) for text in rejected)
+    return bool(chosen) and any(chosen == content_words(text) for text in rejected)

@@ -103,10 +103,9 @@ def contradiction(cue: Cue, plan: str) -> Contradiction | None:
 
     What the plan itself rules out ("do not …", "instead of …") it does not contain.
     """
-    words = _meant(plan)
     for rejected in _rejected(cue):
         wanted = content_words(rejected)
-        if len(wanted & words) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
+        if len(wanted & _meant(plan)) >= max(LEAST_WORDS, LEAST_SHARED * len(wanted)):
             return Contradiction(rejected=rejected, statement=_statement(cue, rejected))
     return None
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from app.cues import known
+from app.cues import conflicts, known
 from app.cues.actions import ActionType, ActionTypes
 from app.cues.cue import ACTIVE, FORMS
 from app.cues.index import _Cached, _forget_beyond, _Indexes
@@ -123,3 +123,19 @@ def test_the_index_that_was_asked_for_longest_ago_is_forgotten_first() -> None:
     assert list(indexes.kept) == [(2, "m"), (3, "m")]
     _forget_beyond(indexes, 1)
     assert list(indexes.kept) == [(3, "m")]
+
+
+def test_a_new_cue_is_compared_with_the_nearest_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "ALIKE", 0.1)
+    whole = batch(*map(cue, range(100)))
+    index = indexed(whole, TYPES)
+    ids = [UUID(int=number) for number in (3, 50)]
+    expected = []
+    for new in ids:
+        likeness = whole.vectors[:, 0].astype(np.float32) @ whole.vectors[new.int, 0].astype(np.float32)
+        order = [place for place in np.argsort(-likeness).tolist() if place != new.int and likeness[place] >= 0.1]
+        expected += [(new, UUID(int=place)) for place in order[: conflicts.COMPARED]]
+    assert len(expected) == 2 * conflicts.COMPARED
+    for at_once in (1_000, 7):
+        monkeypatch.setattr(conflicts, "AT_ONCE", at_once)
+        assert conflicts.neighbours(index, ids) == expected
