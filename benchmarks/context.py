@@ -110,9 +110,9 @@ async def requested(services: Services, rounds: int) -> list[Figure]:
     hydrate, beyond = list[float](), list[float]()
     for number in range(rounds):
         request = ContextRequest(observation=f"Derive the market of producers in the retail audit {number}.")
-        trace = (await make_context(services.context_parts, workspace=workspace, request=request)).trace
-        hydrate.append(trace.hydrate_ms)
-        beyond.append(trace.compile_ms)
+        context, _ = await make_context(services.context_parts, workspace=workspace, request=request)
+        hydrate.append(context.trace.hydrate_ms)
+        beyond.append(context.trace.compile_ms)
     return [
         Figure(name="a request: its sources, side by side, p50", value=statistics.median(hydrate), unit="ms"),
         Figure(name="a request: composed and compiled, p50", value=statistics.median(beyond), unit="ms"),

@@ -9,7 +9,7 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall
+from app.api.context import Call, ThisCall
 from app.api.context_inputs import CompileInput, ContextInput, TemplateInput
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
@@ -33,7 +33,7 @@ from app.context.representation import (
     Section,
     ToolDefinition,
 )
-from app.context.sources import SourceTrace
+from app.context.sources import PURPOSE, SourceTrace
 from app.context.store import ContextSummary, Template
 from app.memories.browse import LARGEST_PAGE
 
@@ -180,6 +180,15 @@ class TemplateView(Struct):
     """A stored template."""
 
 
+async def context_of(call: Call, asked: ContextInput) -> Context:
+    """Returns the context that a request asks for, and counts the recalls behind it."""
+    parts, request = call.services.context_parts, asked.request()
+    found, recalls = await make_context(parts, workspace=await call.tenant(), request=request)
+    for recall in recalls:
+        call.metrics.note_recall(recall, PURPOSE)
+    return found
+
+
 class ContextsController(Controller):
     """Makes, compiles, shows and compares contexts."""
 
@@ -189,8 +198,7 @@ class ContextsController(Controller):
     @post("/contexts", status_code=200, responses=PROBLEMS)
     async def make(self, call: ThisCall, data: JSONBody[ContextInput]) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
-        parts, tenant = call.services.context_parts, await call.tenant()
-        return context_view(await make_context(parts, workspace=tenant, request=data.request()))
+        return context_view(await context_of(call, data))
 
     @post("/contexts:compile", status_code=200, responses=PROBLEMS)
     async def compile(self, call: ThisCall, data: JSONBody[CompileInput]) -> ContextView:

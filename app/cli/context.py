@@ -85,7 +85,7 @@ def make(
     async def work(services: "Services", target: "Workspace") -> "Context":
         from app.context.contexts import make_context  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return await make_context(services.context_parts, workspace=target, request=given.request())
+        return (await make_context(services.context_parts, workspace=target, request=given.request()))[0]
 
     _show(in_workspace(workspace, work), as_json=as_json)
 

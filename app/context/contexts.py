@@ -30,6 +30,7 @@ from app.memories.memory import in_utc, new_id
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
 from app.models.tokens import Counting
 from app.retrieval.log import log
+from app.retrieval.recall import Recall
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
@@ -86,8 +87,8 @@ async def make_context(
     request: ContextRequest,
     sources: Sequence[Source] = SOURCES,
     seconds: float = SECONDS,
-) -> Context:
-    """Returns the context for a request, within its budget, and stores it.
+) -> tuple[Context, Sequence[Recall]]:
+    """Returns the context for a request, within its budget, and the recalls behind it; stores both.
 
     Raises:
         InvalidInput: the request is not valid, or its budget is less than what may not be cut.
@@ -111,7 +112,7 @@ async def make_context(
     hydrate_ms = (time.perf_counter() - started) * 1_000
     compile_started = time.perf_counter()
     work = partial(_made, request, [item for item, _ in found], counter, call.now)
-    representation, result, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
+    representation, result, bits, notes = await asyncio.to_thread(work) if _is_long(request, found) else work()
     now = time.perf_counter()
     trace = Trace(
         sources=tuple(item for _, item in found),
@@ -127,7 +128,7 @@ async def make_context(
         model=request.model,
         representation=representation,
         compiled=result,
-        entropy=entropy(representation),
+        entropy=bits,
         trace=trace,
     )
     return await _stored(call, context, found)
@@ -149,11 +150,12 @@ async def compile_given(
     counter = await counting.of(model)
     started = time.perf_counter()
 
-    def work() -> tuple[Representation, Compiled]:
+    def work() -> tuple[Representation, Compiled, float]:
         whole = _counted(representation, form, counter)
-        return _fitted(whole, budget, form, counter)
+        found, result = _fitted(whole, budget, form, counter)
+        return found, result, entropy(found)
 
-    found, result = await asyncio.to_thread(work)
+    found, result, bits = await asyncio.to_thread(work)
     took = round((time.perf_counter() - started) * 1_000, 3)
     trace = Trace(counter=counter.name, exact=counter.exact, compile_ms=took, took_ms=took)
     return Context(
@@ -161,7 +163,7 @@ async def compile_given(
         model=model,
         representation=found,
         compiled=result,
-        entropy=entropy(found),
+        entropy=bits,
         trace=trace,
     )
 
@@ -267,11 +269,12 @@ async def _plain(request: ContextRequest, *, mask: bool) -> ContextRequest:
 
 def _made(
     request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter, now: datetime
-) -> tuple[Representation, Compiled, tuple[str, ...]]:
-    """Returns the context of a request within its budget, and what it is compiled to, with remarks."""
+) -> tuple[Representation, Compiled, float, tuple[str, ...]]:
+    """Returns the context of a request within its budget, what it is compiled to, its entropy, and remarks."""
     whole = _whole(request, found, counter)
     whole = replace(whole, meta=replace(whole.meta, created_at=now))
-    return _fitted_with_cues(whole, request.budget, request.form, counter)
+    fitting, result, notes = _fitted_with_cues(whole, request.budget, request.form, counter)
+    return fitting, result, entropy(fitting), notes
 
 
 def _whole(request: ContextRequest, found: Sequence[Hydrated], counter: TokenCounter) -> Representation:
@@ -345,26 +348,33 @@ def _fitted(
 
 def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrace]]) -> bool:
     """Returns True if the parts are so long that a thread compiles them."""
-    lengths = [len(part.content) for part in request.sections]
+    lengths = [len(request.observation), len(request.goal), *(len(part.content) for part in request.sections)]
+    lengths += [len(tool.description) for tool in request.tools]
     lengths += [len(part.content) for hydrated_by, _ in found for part in hydrated_by.sections]
-    return len(request.observation) + sum(lengths) > COMPILED_AT_ONCE
+    return sum(lengths) > COMPILED_AT_ONCE
 
 
-async def _stored(call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]) -> Context:
-    """Logs the recalls with the hits that the context shows, stores the context, and returns it.
+async def _stored(
+    call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]
+) -> tuple[Context, Sequence[Recall]]:
+    """Logs the recalls with the hits that the context shows, stores the context, and returns it with them.
 
+    The first context of a workspace makes it, so that it can be shown again.
     If the disk is full, the context is answered and not stored, as recalls are.
     """
     kept, request = context.representation.sections, call.request
     shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
-    prefix, traces = context.compiled.prefix.digest, list[SourceTrace]()
-    async with call.database.session(await made(call.database, call.workspace), transaction=False) as session:
+    prefix, traces, recalls = context.compiled.prefix.digest, list[SourceTrace](), list[Recall]()
+    target = await made(call.database, call.workspace)
+    async with call.database.session(target, transaction=False) as session:
         for hydrated_by, trace in found:
             recall_id = None
             if hydrated_by.finding is not None:
                 hits = [hit for hit in hydrated_by.finding.hits if hit.memory.memory_id in shown]
                 tokens = sum(shown[hit.memory.memory_id] for hit in hits)
-                recall_id = (await log(session, hydrated_by.finding, hits=hits, tokens=tokens)).recall_id
+                finding = dataclasses.replace(hydrated_by.finding, workspace=target)
+                recalls.append(await log(session, finding, hits=hits, tokens=tokens))
+                recall_id = recalls[-1].recall_id
             traces.append(replace(trace, recall_id=recall_id))
         before = await store.latest_prefix(session, request.run_id) if request.run_id else ""
         context = _completed(context, traces, cache_hit=bool(prefix) and prefix == before)
@@ -373,7 +383,7 @@ async def _stored(call: Hydration, context: Context, found: Sequence[tuple[Hydra
         values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens, "prefix": prefix}
         values |= {"document": msgspec.json.encode(context).decode(), "took_ms": context.trace.took_ms}
         await store.add(session, values)
-    return context
+    return context, recalls
 
 
 def _completed(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool) -> Context:

@@ -44,6 +44,8 @@ from app.workspaces.workspace import Workspace
 
 SECONDS = 5.0
 """Time that a source may take. A recall takes 10 to 20 ms; a slow database must not hold the whole context up."""
+PURPOSE = "context"
+"""The purpose of the recalls of contexts, in the log and in the metrics."""
 CUES_SHARE = 0.25
 """Most of a budget that cues take: they are never cut."""
 
@@ -178,7 +180,7 @@ class Related:
             filters=Filters(kinds=self.kinds),
             agent=call.request.agent,
             run_id=call.request.run_id,
-            purpose="context",
+            purpose=PURPOSE,
             semantic_threshold=strategy.semantic_threshold,
             now=call.now,
         )
@@ -288,10 +290,17 @@ async def hydrated(
 ) -> list[tuple[Hydrated, SourceTrace]]:
     """Asks all sources side by side. One that fails or takes longer than `seconds` gives nothing, and says why.
 
+    A mistake of the caller ends the others too, so that nothing is logged for a context that is not made.
+
     Raises:
         InvalidInput: the request names something that is not there.
     """
-    return list(await asyncio.gather(*(_guarded(call, source, seconds) for source in sources)))
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_guarded(call, source, seconds)) for source in sources]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def _guarded(call: Hydration, source: Source, seconds: float) -> tuple[Hydrated, SourceTrace]:

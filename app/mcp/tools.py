@@ -1,9 +1,10 @@
 """The tools: each is a verb of the house, takes a few fields and answers with text within a budget of tokens."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal, get_type_hints
 from uuid import UUID
 
@@ -13,15 +14,15 @@ from msgspec import Meta, Struct
 
 from app.api.context import Call
 from app.api.context_inputs import BudgetInput, ContextInput, Id, Text
+from app.api.contexts import context_of
 from app.api.cues import Path, activation_of
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed
 from app.api.retrieval import QueryText
 from app.api.schemas import Kind, MemoryInput, Name, Tags
 from app.context.compile import MARKDOWN
-from app.context.contexts import make_context
 from app.context.history import history
-from app.context.section import section
+from app.context.section import is_long, section
 from app.cues.activate import PLAN_LIMIT, PlanAsked
 from app.cues.why.why import ask_why
 from app.errors import InvalidInput, NotFound
@@ -307,7 +308,7 @@ async def context(call: Call, given: ContextAsked) -> str:
         budget=BudgetInput(total=given.budget_tokens - _room_for_ids(call, 1), reserve_ratio=0),
         format=MARKDOWN,
     )
-    found = await make_context(call.services.context_parts, workspace=await call.tenant(), request=asked.request())
+    found = await context_of(call, asked)
     return _joined(found.compiled.markdown or "", f"Context: {found.context_id}")
 
 
@@ -334,7 +335,8 @@ async def _texts(call: Call, ids: Sequence[UUID], budget: int) -> str:
     left = "No room for these of the ids, counted from 1: {}. Ask for them alone, or with a larger budget_tokens."
     hits = [Hit(memory=item, score=0, explain={}) for item in found]
     room = budget - counter.count(left.format(list(range(1, len(ids) + 1))))
-    markdown, _, shown = section(hits, budget=room, counter=counter)
+    make = partial(section, hits, budget=room, counter=counter)
+    markdown, _, shown = await asyncio.to_thread(make) if is_long(hits) else make()
     given = {hit.memory.memory_id for hit in shown}
     missing = [place for place, memory_id in enumerate(ids, 1) if memory_id not in given]
     return _joined(markdown, left.format(", ".join(map(str, missing))) if missing else "")

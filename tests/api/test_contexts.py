@@ -87,6 +87,21 @@ async def test_a_context_has_what_the_sources_know(client: httpx.AsyncClient, se
     assert (recall["purpose"], [hit["title"] for hit in recall["hits"]]) == ("context", ["Market size"])
 
 
+async def test_the_recalls_of_the_first_context_of_a_workspace_are_logged_and_counted(
+    client: httpx.AsyncClient,
+) -> None:
+    async def counted() -> float:
+        lines = (await client.get("/metrics")).text.splitlines()
+        named = 'priors_recalls_total{mode="lexical",purpose="context"}'
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(named))
+
+    before = await counted()
+    context = await post(client, "/api/contexts", {"observation": "Derive the market."})
+    logged = [source["recall_id"] for source in context["trace"]["sources"] if source["recall_id"]]
+    assert [(await get(client, f"/api/recalls/{recall_id}"))["purpose"] for recall_id in logged] == ["context"] * 2
+    assert await counted() == before + 2
+
+
 async def test_a_context_is_replayed_listed_and_compared(client: httpx.AsyncClient, services: Services) -> None:
     await filled(client, services)
     first = await post(client, "/api/contexts", ASKED)

@@ -51,7 +51,7 @@ def found(name: str, **given: Any) -> Section:
 
 
 async def made(services: Services, workspace: Workspace, request: ContextRequest = ASKED, **given: Any) -> Context:
-    return await make_context(services.context_parts, workspace=workspace, request=request, **given)
+    return (await make_context(services.context_parts, workspace=workspace, request=request, **given))[0]
 
 
 def failures(context: Context) -> dict[str, str]:
@@ -96,6 +96,26 @@ async def test_a_mistake_of_the_caller_is_an_error(services: Services, workspace
         await made(services, workspace, replace(ASKED, budget=Budget(total=11, reserve_ratio=0)))
     context = await made(services, workspace, replace(ASKED, session="unknown"))
     assert failures(context) == {"temporal": f"there is no session unknown in workspace {workspace.name}"}
+
+
+async def test_a_mistake_of_the_caller_ends_the_other_sources(services: Services, workspace: Workspace) -> None:
+    """None of them goes on to log something for a context that is not made."""
+    ended = asyncio.Event()
+
+    class Endless:
+        name = "endless"
+
+        async def hydrate(self, _call: Hydration) -> Hydrated:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return Hydrated()
+
+    wrong = Double("wrong", error=InvalidInput("templates", "has none called nobody"))
+    with pytest.raises(InvalidInput, match="none called nobody"):
+        await made(services, workspace, sources=[Endless(), wrong], seconds=60)
+    assert ended.is_set()
 
 
 async def test_cues_give_way_to_what_the_caller_may_not_lose(services: Services, workspace: Workspace) -> None:
