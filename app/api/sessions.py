@@ -20,6 +20,7 @@ from app.cues.cue import Cue
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import cues_of_source
 from app.cues.mining.choices import unite_choices
+from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
 from app.errors import check
 from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
@@ -208,6 +209,7 @@ class SessionsController(Controller):
         made = await extract_session(door, taken.session_id, call.services.chat)
         mined = await mine_procedures(door, taken.session_id)
         await unite_choices(door, taken.session_id)
+        await judge_precedents(door, taken.session_id)
         return replace(view, cues=made.cues + mined.supports + len(mined.proposed))
 
     @get("/sessions", responses=PROBLEMS)

@@ -12,6 +12,7 @@ from app.api.context import ThisCall
 from app.api.intake import door_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
+from app.cues.mining.precedents import judge_precedents
 from app.cues.tending import tend
 from app.cues.tending.probe import MOST_PROBED, run_probes
 from app.cues.tending.probes import ProbedCue, ProbeReport
@@ -61,7 +62,9 @@ class TendingController(Controller):
     @post("/cues:tend", status_code=200, responses=PROBLEMS)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        return converted(await tend.tend(await door_of(call), call.services.chat), TendedView)
+        door = await door_of(call)
+        await judge_precedents(door)
+        return converted(await tend.tend(door, call.services.chat), TendedView)
 
     @get("/proposals", responses=PROBLEMS)
     async def proposals(

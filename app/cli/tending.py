@@ -52,8 +52,10 @@ def tend(*, workspace: WorkspaceOption = None) -> None:
     """
 
     async def work(services: "Services", target: "Workspace") -> "Tended":
-        from app.cues.tending.tend import tend as look  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.cues.mining.precedents import judge_precedents  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.cues.tending.tend import tend as look  # noqa: PLC0415 - as above
 
+        await judge_precedents(_door(services, target))
         return await look(_door(services, target), services.chat)
 
     found = in_workspace(workspace, work)

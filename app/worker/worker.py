@@ -18,6 +18,7 @@ from app.cues.extraction.deciding import extract_decision
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import embed_cues
 from app.cues.mining.choices import unite_choices
+from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
 from app.cues.tending.tend import tend, workspaces_with_cues
 from app.db.database import libpq_url
@@ -201,6 +202,7 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
         await extract_session(_door(services, workspace), session_id, services.chat)
         await mine_procedures(_door(services, workspace), session_id)
         await unite_choices(_door(services, workspace), session_id)
+        await judge_precedents(_door(services, workspace), session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")
@@ -280,11 +282,12 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
 @tasks.periodic(cron="17 3 * * *")
 @tasks.task(name="tend_cues", pass_context=True, queueing_lock="tend_cues", queue="default")
 async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate passes it
-    """Looks through the cues of each workspace: merges near-duplicates, and proposes other changes."""
+    """Looks through the cues of each workspace: judges precedents, merges near-duplicates, proposes other changes."""
     services = _services(context)
     database = services.database
     for workspace_id in await workspaces_with_cues(database.across):
         workspace = await resolve_id(database, workspace_id)
+        await judge_precedents(_door(services, workspace))
         await tend(_door(services, workspace), services.chat)
 
 

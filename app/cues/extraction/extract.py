@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cues.cue import AGENT, DISCOVERY, NEGATIVE_RESULT, PERSON, PROJECT
-from app.cues.extraction.details import details_of
+from app.cues.cue import AGENT, DISCOVERY, NEGATIVE_RESULT, PERSON, PRECEDENT, PROCEDURE, PROJECT
+from app.cues.extraction.details import details_of, goal_of, stated_kind
 from app.cues.extraction.features import Heard, heard, numbers
 from app.cues.extraction.model import kinds, probability, weights, words_weigh
 from app.cues.extraction.signs import signs_of
@@ -22,6 +22,8 @@ AGENT_CONFIDENCE = 0.5
 """Confidence of what an agent concluded: nobody confirmed it."""
 FEWEST_WORDS = 6
 """Words of a sentence in which an agent states a conclusion."""
+STATED_CONFIDENCE = 0.5
+"""Least confidence of a precedent that a turn states outright ("as we did with X")."""
 MARKUP = "*#`_ "
 LASTING = frozenset({"lasting", "record"})
 FURTHER = 0.4
@@ -77,9 +79,15 @@ class Candidates(NamedTuple):
 def candidates(turns: Sequence[Turn]) -> Candidates:
     """Returns the turns of a session that hold cues."""
     items = heard(turns)
-    found = [Holding(place, described := numbers(item), probability(described)) for place, item in enumerate(items)]
+    found = [Holding(place, described := numbers(item), _likely(item, described)) for place, item in enumerate(items)]
     threshold = weights().threshold
     return Candidates(items, [item for item in found if item.likely >= threshold], _concluded(turns))
+
+
+def _likely(item: Heard, described: NDArray[np.float64]) -> float:
+    """Returns the probability that a turn holds a cue; one that states a precedent holds one."""
+    is_stated = stated_kind(item, quote_of(item)) == PRECEDENT
+    return max(probability(described), STATED_CONFIDENCE if is_stated else 0.0)
 
 
 def cues_of(found: Candidates, vectors: Vectors) -> list[Extracted]:
@@ -116,8 +124,10 @@ def _cue(items: Sequence[Heard], holding: Holding, quote: str, vector: NDArray[n
     by_kind = kinds(holding.described, vector)
     if quote != quote_of(item):
         by_kind = kinds(numbers(replace(item, speech=speech_of(quote), signs=signs_of(quote))), None)
-    kind = max(by_kind, key=by_kind.__getitem__)
+    kind = stated_kind(item, quote) or max(by_kind, key=by_kind.__getitem__)
     trigger = trigger_of(item, quote)
+    if kind == PROCEDURE:
+        trigger = goal_of(item.speech.text) or trigger
     return Extracted(
         kind=kind,
         ordinal=item.turn.ordinal,

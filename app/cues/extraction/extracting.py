@@ -28,7 +28,7 @@ from app.memories.remember import Door
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider
 
-RULES = 2
+RULES = 3
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
 ATTEMPTS = 3
 """Attempts to make the cues of a session that others change at the same moment."""
