@@ -226,6 +226,32 @@ def test_a_decision_is_asked_why_and_cues_are_tended(folder: Path) -> None:
     assert probed["cues"] == 3
 
 
+def test_contexts_are_made_shown_and_compared(folder: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.md"
+    rules.write_text("Answer in German.")
+    kept = ("context", "template", "rules", str(rules), "--mode", "constraint", "-w", "contexts")
+    assert call(folder, *kept).returncode == 0
+    assert call(folder, "context", "templates", "-w", "contexts").stdout.startswith("rules (constraint, critical)\n")
+    words = ("context", "make", "Derive the market.", "--template", "rules", "--run-id", "r", "-w", "contexts")
+    made = json.loads(call(folder, *words, "--json").stdout)
+    shown = call(folder, "context", "show", made["id"], "-w", "contexts")
+    assert shown.stdout.startswith("Answer in German.\n\n## State")
+    assert f"priors: {made['id']}: {made['meta']['total_tokens']} tokens, counted by embedding" in shown.stderr
+    assert json.loads(call(folder, "context", "show", made["id"], "-w", "contexts", "--json").stdout) == made
+    small = call(folder, *words[:2], "Derive the market.", "--budget", "60", "-w", "contexts", "--json")
+    other = json.loads(small.stdout)["id"]
+    compared = call(folder, "context", "diff", made["id"], other, "-w", "contexts").stdout
+    assert compared.startswith("removed ")
+    assert "parts are the same; -" in compared
+    listed = call(folder, "context", "list", "--run-id", "r", "-w", "contexts").stdout
+    assert (made["id"] in listed, other in listed) == (True, False)
+    assert call(folder, "context", "forget-template", "rules", "-w", "contexts").returncode == 0
+    again = call(folder, "context", "forget-template", "rules", "-w", "contexts")
+    assert (again.returncode, "no template called 'rules'" in again.stderr) == (2, True)
+    unknown = call(folder, "context", "show", str(UUID(int=1)), "-w", "contexts")
+    assert (unknown.returncode, "there is no context" in unknown.stderr) == (2, True)
+
+
 def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs.jsonl"
     runs.write_text('{"run_id": "r1", "task": "t", "final_score": 7}\n{"task": "no id"}\n')
