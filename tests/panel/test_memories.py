@@ -359,15 +359,20 @@ async def test_the_keyboard_selects_a_range(open_panel: Open, api: httpx.AsyncCl
 async def test_a_note_is_written(open_panel: Open, api: httpx.AsyncClient) -> None:
     await stored(api, *NOTES)
     page = await open_panel()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     await expect(page.locator(".row")).to_have_count(3)
     await page.keyboard.press("n")
     await expect(page.get_by_role("heading", name="New note")).to_be_focused()
     await page.get_by_label("Title").fill("Pumps")
+    await page.get_by_label("Text (Markdown)").fill("  ")
+    await page.keyboard.press("Control+Enter")
     await page.get_by_label("Text (Markdown)").fill("The pump wants a **new** seal in spring.")
     await page.get_by_label("Tags, separated by commas").fill("mill, spring , mill")
     await page.keyboard.press("Control+Enter")
     await expect(page.locator(".pane-detail h2")).to_have_text("Pumps")
     await expect(page.locator(".row")).to_have_count(4)
+    assert len(sent) == 1
     (note,) = (await api.get("/api/memories", params={"tag": "mill"})).json()["memories"]
     assert asked(page) == {"memory": [note["id"]]}
     assert (note["kind"], note["title"], note["tags"]) == ("note", "Pumps", ["mill", "spring"])

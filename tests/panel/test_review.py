@@ -6,6 +6,7 @@ import re
 import httpx
 from playwright.async_api import Route, expect
 
+from app.links.linking import link_pending
 from app.wiring import Services
 from tests.api.calls import embed
 from tests.panel.conftest import Open
@@ -173,15 +174,26 @@ async def test_the_trash_says_when_a_memory_was_deleted(open_panel: Open, api: h
     )
 
 
+TRIGGERS = {"test:weaken": "a test fails", "version-control:push": "starting on a task"}
+
+
 async def proposed(api: httpx.AsyncClient, services: Services) -> None:
-    """Stores three corrections of each of two action types, so that a broader cue is proposed for both."""
+    """Stores three corrections alike of each of two action types, so that a broader cue is proposed for both."""
     lessons = {
-        "test:weaken": ("Mend the code.", "Keep the assertion.", "Never skip a failing test."),
-        "version-control:push": ("Push to a branch.", "Ask before a forced push.", "Pull with rebase first."),
+        "test:weaken": (
+            "Mend the code and leave the test as it is.",
+            "A failing test is a fault of the code: do not weaken the test.",
+            "Do not change the assertion of a failing test, mend the code.",
+        ),
+        "version-control:push": (
+            "Name the branch after its task.",
+            "Give each branch the name of the task that it is for.",
+            "The branch must say which task it is for.",
+        ),
     }
     cues = [
         {
-            "kind": "correction", "trigger": f"{action_type} {place}", "lesson": lesson, "action_types": [action_type],
+            "kind": "correction", "trigger": TRIGGERS[action_type], "lesson": lesson, "action_types": [action_type],
             "evidence": [{"session": f"{action_type}-{place}", "message": 1, "quote": lesson}],
         }
         for action_type, told in lessons.items()
@@ -189,6 +201,7 @@ async def proposed(api: httpx.AsyncClient, services: Services) -> None:
     ]  # fmt: skip
     (await api.post("/api/cues", json=cues)).raise_for_status()
     await embed(api, services)
+    await link_pending(services.database, across=services.database.across)
     tended = (await api.post("/api/cues:tend")).raise_for_status().json()
     assert tended["proposed"] == {"broaden": 2}
 
@@ -202,7 +215,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     proposals = page.locator(".proposal")
     pushing = proposals.filter(has_text="3 corrections of version-control:push from 3 sessions")
     await expect(pushing.get_by_role("link")).to_have_count(4)
-    await expect(pushing.get_by_role("link", name="Ask before a forced push.", exact=True)).to_be_visible()
+    await expect(pushing.get_by_role("link", name="Name the branch after its task.", exact=True)).to_be_visible()
     await expect(pushing.get_by_role("listitem").last).to_contain_text("Proposed: ")
     assert await violations(page, axe) == []
     for key, place in (("j", 0), ("j", 1), ("j", 1), ("k", 0)):
@@ -222,6 +235,7 @@ async def test_a_proposed_change_of_cues_is_accepted_and_taken_back(
     await expect(proposals).to_have_count(1)
     await proposals.get_by_role("button", name="Decline").click()
     await expect(page.get_by_role("heading", name="Nothing is proposed")).to_be_visible()
+    await expect(page.locator(".review")).to_be_focused()
     assert {cue["state"] for cue in (await api.get("/api/cues")).json()["cues"]} == {"active", "retired"}
 
 

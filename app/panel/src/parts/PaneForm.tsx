@@ -18,7 +18,8 @@ interface Props {
 export function PaneForm({ title, action = "Save", ready, saving, submit, onClose, children }: Props) {
   const submitted = (event: FormEvent) => {
     event.preventDefault();
-    submit();
+    // Keys send a form whose button is disabled, too.
+    if (ready && !saving) submit();
   };
   const keyed = (event: KeyboardEvent<HTMLFormElement>) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
