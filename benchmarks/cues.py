@@ -181,8 +181,8 @@ def _grave(told: Data) -> Ridge:
     return Ridge(alpha=GRAVITY_STRENGTH).fit(rows, [item.gravity for item in data.items])
 
 
-def fitted(told: Data, own: Data, model_id: str) -> model.Weights:
-    """Fits both heads to sessions and examples."""
+def fitted(told: Data, own: Data, model_id: str, *, graves: Data | None = None) -> model.Weights:
+    """Fits all heads to sessions and examples; that of consequences to `graves`, if what is told grades none."""
     both = Data(
         items=[*told.items, *own.items],
         features=np.vstack([told.features, supposed(own, told)]),
@@ -200,7 +200,7 @@ def fitted(told: Data, own: Data, model_id: str) -> model.Weights:
         sample_weight=(counts[wanted] / counts.max()) ** -RARITY,
     )
     signs = len(names())
-    weight = _grave(told)
+    weight = _grave(graves or told)
     return model.Weights(
         bias=float(cue.intercept_[0]) - TOO_SURE, cue=cue.coef_[0], threshold=THRESHOLD,
         weight_bias=float(weight.intercept_),
@@ -298,7 +298,7 @@ def figures(told: Data, own: Data) -> Iterator[Figure]:
     yield Figure(name="baseline: trigger words, F1 (as the issue states it)", value=TRIGGER_WORDS)
     share = max(map(firsts.count, CUE_KINDS)) / len(firsts)
     yield Figure(name="baseline: most frequent kind", value=share)
-    alone = applied(fitted(own, own, ""), told)
+    alone = applied(fitted(own, own, "", graves=told), told)
     called = Told(wanted=told.cues, probabilities=alone[0], kinds=alone[1], items=told.items)
     yield Figure(name="fitted to the examples alone: F1", value=called.f1())
     yield Figure(name="… kind accuracy", value=called.kind_accuracy())
