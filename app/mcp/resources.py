@@ -9,7 +9,7 @@ from app.api.context import Call
 from app.context.history import history_with_cues
 from app.context.section import block_text
 from app.errors import InvalidInput
-from app.intake.sessions.browse import get_session, list_sessions
+from app.intake.sessions.browse import list_sessions, session_from
 from app.mcp.told import (
     MEMORY,
     SESSION,
@@ -22,6 +22,7 @@ from app.mcp.told import (
 )
 from app.mcp.tools import readable
 from app.memories.browse import get_memory, list_memories
+from app.memories.gate import NAME_LIMIT
 from app.retrieval.recall import Query
 from app.text.pieces import FRAME
 
@@ -30,6 +31,10 @@ LISTED = 50
 """Most memories, and most sessions, in the list of resources: the latest. The templates reach the others."""
 SESSION_TOKENS = 2_000
 """Most tokens of a page of a session's turns."""
+SESSION_TURNS = 80
+"""Turns that are read for a page: the id in each line has 26 tokens or more, so that fewer fit."""
+MOST_DIGITS = 9
+"""Digits of a turn's number, which the database keeps in 32 bits."""
 PROMPT_TOKENS = 900
 """Most tokens of the history and the lessons in a prompt."""
 START = "start_with_history"
@@ -116,16 +121,20 @@ async def _memory(call: Call, name: str) -> str:
 
 
 async def _session(call: Call, name: str, given: str) -> str:
-    if not given.isdecimal():
-        raise InvalidInput("uri", f"`from` is the number of a turn, and not {given!r}")
-    start, counter = int(given), call.services.counter
-    found = await get_session(
-        call.database, workspace=await call.tenant(), session_id=name, masked=call.settings.mask_secrets
+    if not given.isdecimal() or len(given) > MOST_DIGITS:
+        raise InvalidInput("uri", f"`from` is the number of a turn, and not {given[:NAME_LIMIT]!r}")
+    counter = call.services.counter
+    session, turns = await session_from(
+        call.database,
+        workspace=await call.tenant(),
+        session_id=name,
+        start=int(given),
+        count=SESSION_TURNS,
+        masked=call.settings.mask_secrets,
     )
-    turns = [message for message in found.messages if message.ordinal >= start]
     costs = counter.count_many([turn.text for turn in turns])
     lines = [turn_line(turn, cost) for turn, cost in zip(turns, costs, strict=True)]
-    heading = f"# Session {' '.join(found.session.title.split())}"
+    heading = f"# Session {' '.join(session.title.split())}"
     kept = max(1, within(lines, SESSION_TOKENS - fenced_tokens(heading, counter), counter))
     page = fenced(heading, lines[:kept])
     if kept >= len(turns):

@@ -179,12 +179,12 @@ async def test_workspaces_see_nothing_of_each_other(server: str, new: Client, wo
 async def test_a_session_is_listed_and_read_page_by_page(
     new: Client, client: httpx.AsyncClient, counter: TokenCounter
 ) -> None:
-    turns = [{"role": "user", "text": f"Turn {number}: {STAGING}"} for number in range(60)]
+    turns = [{"role": "user", "text": f"Turn {number}: {STAGING}"} for number in range(90)]
     turns[7]["text"] = INJECTION
     session = {"id": "work/2026 a?b", "title": "Restoring", "messages": turns}
     await post(client, "/api/sessions", session)
     named = [item for item in (await new.list_resources()).resources if "sessions" in item.uri]
-    assert [(item.name, item.description) for item in named] == [("Restoring", "session of 60 turns")]
+    assert [(item.name, item.description) for item in named] == [("Restoring", "session of 90 turns")]
     pages, address = [], named[0].uri
     while address:
         (content,) = (await new.read_resource(address)).contents
@@ -193,12 +193,15 @@ async def test_a_session_is_listed_and_read_page_by_page(
         address = pages[-1].partition("\n\nThe next turns: ")[2]
     lines = [line for page in pages for line in page.splitlines() if line.startswith("- ")]
     assert len(pages) > 1
-    assert [line.split()[1] for line in lines] == [str(number) for number in range(60)]
+    assert [line.split()[1] for line in lines] == [str(number) for number in range(90)]
     assert "held back until a person releases it" in lines[7]
     assert "password" not in "".join(pages)
     (first, *_), held = ids_in(lines[0]), ids_in(lines[7])
     assert STAGING in str((await new.read_resource(f"priors://memories/{first}")).contents[0])
     assert "held back" in (await called(new, "recall", ids=held))[1]
+    for start in ("first", "9" * 5_000):
+        with pytest.raises(MCPError, match="`from` is the number of a turn"):
+            await new.read_resource(f"{named[0].uri}?from={start}")
 
 
 async def test_the_prompt_starts_with_history(new: Client, client: httpx.AsyncClient) -> None:

@@ -99,6 +99,19 @@ async def latest_turns(
         return await store.messages(session, found.source_id, latest=count)
 
 
+async def session_from(
+    database: Database, *, workspace: Workspace, session_id: str, start: int, count: int, masked: bool = True
+) -> tuple[StoredSession, Sequence[StoredMessage]]:
+    """Returns a session, and at most `count` of its live turns from the place `start` on.
+
+    Raises:
+        NotFound: the workspace has no such session.
+    """
+    async with database.session(workspace, transaction=False) as session:
+        found = await _found(session, workspace, session_id, masked=masked)
+        return found, await store.messages_from(session, found.source_id, start, limit=count)
+
+
 async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> UUID:
     """Moves all turns of a session to the trash, and forgets its file; returns its source. A job retires its cues.
 

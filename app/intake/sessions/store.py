@@ -143,6 +143,7 @@ LATEST = f"""
 SELECT * FROM ({MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
 ORDER BY ordinal
 """  # noqa: S608 - constants
+FROM = MESSAGES.replace("ORDER BY m.ordinal", "AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s")
 TOUCHED = """
 SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
     array_agg(DISTINCT m.ordinal ORDER BY m.ordinal) AS messages
@@ -332,12 +333,18 @@ def _session_of(row: Row) -> StoredSession:
 async def messages(session: Session, source_id: UUID, *, latest: int | None = None) -> list[StoredMessage]:
     """Returns the live turns of a session in their order; with `latest` so many at its end."""
     statement, values = (MESSAGES, {}) if latest is None else (LATEST, {"limit": latest})
-    return [
-        StoredMessage(
-            **{**row._asdict(), "tools": tuple(ToolUse(**tool) for tool in row.tools), "tags": tuple(row.tags)}
-        )
-        for row in await session.rows(statement, {"source_id": source_id, **values})
-    ]
+    return [_message_of(row) for row in await session.rows(statement, {"source_id": source_id, **values})]
+
+
+async def messages_from(session: Session, source_id: UUID, start: int, *, limit: int) -> list[StoredMessage]:
+    """Returns at most `limit` live turns of a session in their order, from the place `start` on."""
+    values = {"source_id": source_id, "start": start, "limit": limit}
+    return [_message_of(row) for row in await session.rows(FROM, values)]
+
+
+def _message_of(row: Row) -> StoredMessage:
+    tools = tuple(ToolUse(**tool) for tool in row.tools)
+    return StoredMessage(**{**row._asdict(), "tools": tools, "tags": tuple(row.tags)})
 
 
 async def touched(session: Session, source_id: UUID) -> list[TouchedArtifact]:
