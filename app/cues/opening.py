@@ -22,7 +22,9 @@ REQUEST = re.compile(
 )
 """Words around the act that somebody asks for, or announces."""
 ASKED = re.compile(
-    r"^(?:what|why|how|who|which|where|do(?:es)?|did|is|are|was|were|ha(?:s|ve)|should)\b.*\?$", re.IGNORECASE
+    r"^(?:(?:what|why|how|who|which|where|do(?:es)?|did|is|are|was|were|ha(?:s|ve)|should)\b.*\?"
+    r"|why (?:do|did|is|are|was|were|ha[sd]|have)\w*\b.*)$",
+    re.IGNORECASE,
 )
 NO_REFERENT = re.compile(r"^(?:it|its|this|that|these|those|they|them|he|she|there)(?:['’]s)?\s", re.IGNORECASE)
 
@@ -39,6 +41,7 @@ class Words(msgspec.Struct, frozen=True):
     prepositions: frozenset[str]
     particles: frozenset[str]
     relative: frozenset[str]
+    leading: frozenset[str]
 
 
 @cache
@@ -68,14 +71,15 @@ def _act(text: str) -> str:
         return f"BEFORE {small(act)}"
     others = known().determiners | known().auxiliaries
     announced = act != text and len(words) > 1 and words[0] not in others
-    return f"BEFORE you {small(act)}" if announced or _is_act(words) else ""
+    return f"BEFORE you {small(act)}" if announced or is_act(act) else ""
 
 
 def _situation(text: str) -> str:
     words = text.lower().split()
     if not text.isascii() or _is_clause(words):
         return f"WHEN {small(text)}"
-    return f"FOR {small(text)}" if words[0] in known().determiners else f"FOR any {small(text)}"
+    named = words[0] in known().determiners or not words[0][:1].isalpha()
+    return f"FOR {small(text)}" if named else f"FOR any {small(text)}"
 
 
 def _is_gerund(words: Sequence[str]) -> bool:
@@ -85,9 +89,10 @@ def _is_gerund(words: Sequence[str]) -> bool:
     return words[0].endswith("ing") and not noun and follows not in known().finite | known().auxiliaries
 
 
-def _is_act(words: Sequence[str]) -> bool:
+def is_act(text: str) -> bool:
     """Returns True if a text begins with a verb as one tells somebody to do it."""
-    if words[0] not in known().verbs or len(words) == 1:
+    words = text.lower().split()
+    if not words[1:] or words[0] not in known().verbs:
         return False
     return words[0] not in known().ambiguous or words[1] in known().determiners
 
@@ -109,7 +114,16 @@ def _is_verb(before: str, word: str, after: str) -> bool:
     return inflected and bool(after) and after not in known().prepositions | known().relative
 
 
+def continued(text: str) -> str:
+    """Returns a sentence as it stands after a colon: its first letter is small if its first word is no name."""
+    words = known()
+    first = text.partition(" ")[0].lower()
+    common = words.verbs | words.determiners | words.auxiliaries | words.prepositions | words.leading
+    return text[:1].lower() + text[1:] if first in common else text
+
+
 def small(text: str) -> str:
     """Returns a text whose first letter is small, unless its first word is a name or an abbreviation."""
     first = text.partition(" ")[0]
-    return text if first[1:] != first[1:].lower() or len(first) == 1 else text[:1].lower() + text[1:]
+    named = first[1:] != first[1:].lower() or (len(first) == 1 and first != "A")
+    return text if named else text[:1].lower() + text[1:]

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.cues.cue import DECISION, NEGATIVE_RESULT, PREFERENCE, SEVERE, Cue
-from app.cues.opening import opening, small
+from app.cues.opening import continued, is_act, opening, small
+from app.text.sentences import sentences_of
 from app.text.words import content_words
 
 HEADING = "## Before you act"
 REFERS_BACK = re.compile(r"^(?:\W*\w+\W+){0,3}?(?:it|its|them|they|this|that|these|those|there)\b", re.IGNORECASE)
 """A lesson that cannot be understood without its trigger."""
+CHECK = "STOP and check your plan against this first."
+"""The step that a severe cue asks for."""
 UNSETTLED = "(not settled: another lesson says otherwise)"
 QUOTED = 90
 """Most characters of a quote, or of a session's name, in a reason."""
 FORBIDDEN = re.compile(
-    r"\b(?:never|do not|don['’]t|must not|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
+    r"\b(?:(?P<act>never|do not|don['’]t|must not)|not|instead of|rather than|avoid|no)\s+(?P<what>[^.;:!?]{4,120})",
     re.IGNORECASE,
 )
 LEAST_SHARED, LEAST_WORDS = 0.6, 2
@@ -38,7 +41,7 @@ def in_one_line(text: str) -> str:
 
 def imperative(cue: Cue) -> str:
     """Returns the sentence that tells when to do what."""
-    return f"{opening(cue.trigger)}: {in_one_line(cue.lesson)}"
+    return f"{opening(cue.trigger)}: {continued(in_one_line(cue.lesson))}"
 
 
 def reason(cue: Cue) -> str:
@@ -47,9 +50,16 @@ def reason(cue: Cue) -> str:
     where = _where(cue)
     if given:
         return f"because {_told(given)}{where}"
-    if cue.quote:
-        return f"because “{_cut(in_one_line(cue.quote), QUOTED)}” was said{where}"
+    if said := _beyond(cue):
+        return f"because “{_cut(said, QUOTED)}”" + (f" (said{where})" if where else "")
     return f"learnt{where}" if where else ""
+
+
+def _beyond(cue: Cue) -> str:
+    """Returns the sentences of the quote that say more than the lesson."""
+    lesson = content_words(cue.lesson)
+    parts = sentences_of(in_one_line(cue.quote))
+    return " ".join(part for part in parts if not content_words(part) <= lesson).rstrip(".")
 
 
 def _told(detail: str | Sequence[str]) -> str:
@@ -75,22 +85,19 @@ def _cut(text: str, most: int) -> str:
 
 def checkpoint(cue: Cue) -> str:
     """Returns the step that a severe cue asks for; empty for others."""
-    if cue.consequence < SEVERE:
-        return ""
-    clause = re.split(r"(?<=[.;])\s", in_one_line(cue.lesson))[0].rstrip(".;")
-    return f"STOP and check first: {clause}."
+    return CHECK if cue.consequence >= SEVERE else ""
 
 
 def line(cue: Cue, *, detailed: bool) -> str:
-    """Returns a cue as a line of the section; a detailed one with its trigger, its reason and its checkpoint."""
+    """Returns a cue as a line of the section; a detailed one with its trigger, if it is severe as a step to check."""
     unsettled = f" {UNSETTLED}" if cue.disputed_by else ""
     if not detailed:
         return f"- {imperative(cue) if REFERS_BACK.match(cue.lesson) else in_one_line(cue.lesson)}{unsettled}"
-    because, step = reason(cue), checkpoint(cue)
-    told = f"- {imperative(cue)}{unsettled}"
-    if because and cue.consequence >= SEVERE:
-        told += f" ({because})"
-    return f"{told}\n  - [ ] {step}" if step else told
+    if not checkpoint(cue):
+        return f"- {imperative(cue)}{unsettled}"
+    because = reason(cue)
+    joined = f", {because}" if because.startswith("because") else f" ({because})" if because else ""
+    return f"- [ ] {imperative(cue).rstrip('.')}{unsettled}{joined}. {checkpoint(cue)}"
 
 
 def least_tokens(cue: Cue) -> int:
@@ -135,7 +142,10 @@ def _statement(cue: Cue, rejected: str) -> str:
     failed = cue.details.get("failure_reason")
     because = f"it failed because {_told(failed)}" if failed else f"it was rejected{_where(cue)}"
     way = _told(cue.details.get("led_to") or cue.details.get("choice") or cue.lesson)
-    return f"You are about to {small(rejected).rstrip('.')}; {because}; the established way is: {way}."
+    told = small(rejected).rstrip(".")
+    acts = [in_one_line(match["what"]) for match in FORBIDDEN.finditer(cue.lesson) if match["act"]]
+    about = told if rejected in acts or is_act(told) else f"go with {told}"
+    return f"You are about to {about}; {because}; the established way is: {way}."
 
 
 def markdown_of(warnings: Sequence[str], lines: Sequence[str]) -> str:

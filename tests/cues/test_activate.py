@@ -63,10 +63,14 @@ async def test_a_cue_fires_for_a_plan_in_other_words(client: httpx.AsyncClient) 
     first = found["cues"][0]
     assert first["id"] == drop
     assert found["markdown"].startswith("## Before you act\n")
-    assert first["imperative"].startswith("FOR any database migration that removes a column: Deprecate")
+    assert first["imperative"].startswith("FOR any database migration that removes a column: deprecate")
     assert "session-47" in first["reason"]
-    assert first["checkpoint"].startswith("STOP and check first: Deprecate the column")
-    assert first["checkpoint"] in found["markdown"]
+    assert first["checkpoint"].startswith("STOP and check your plan")
+    # A severe cue is one step: nothing in it is said twice.
+    (step,) = (line for line in found["markdown"].splitlines() if line.startswith("- [ ] "))
+    assert step.startswith(f"- [ ] {first['imperative'].rstrip('.')}")
+    assert step.endswith(first["checkpoint"])
+    assert step.lower().count("deprecate the column") == 1
     assert {"trigger", "together", "quote", "acts", "same_words", "consequence", "recency"} <= first["explain"].keys()
     assert found["tokens"] <= 400
     assert "schema-change:column-removal" in found["action_types"]
@@ -77,7 +81,7 @@ async def test_what_was_rejected_is_said_outright(client: httpx.AsyncClient) -> 
     found = await fired(client, "Speed up the nightly import: run a parallel import with eight threads.")
     (found,) = found["contradictions"]
     assert found["statement"] == (
-        "You are about to parallel import with eight threads; it failed because the lock table filled up; the"
+        "You are about to go with parallel import with eight threads; it failed because the lock table filled up; the"
         " established way is: one thread that sends batches of 500 rows."
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cues.opening import opening
+from app.cues.opening import continued, opening
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,23 @@ from app.cues.opening import opening
         ("commit messages", "FOR any commit messages"),
         ("the hover state of a card", "FOR the hover state of a card"),
         ("HTTP client without time-out", "FOR any HTTP client without time-out"),
+        ("why didnt you run the tests", "WHEN asked “why didnt you run the tests”"),
+        ("continue working on the parser", "BEFORE you continue working on the parser"),
+        ("@no-errors.mdc", "FOR @no-errors.mdc"),
         ("писать отчёт", "WHEN писать отчёт"),
     ],
 )
 def test_an_opening_is_grammatical(trigger: str, told: str) -> None:
     assert opening(trigger) == told
+
+
+@pytest.mark.parametrize(
+    ("lesson", "told"),
+    [
+        ("Never drop columns directly.", "never drop columns directly."),
+        ("Alembic writes the migration.", "Alembic writes the migration."),
+        ("ORM models come first.", "ORM models come first."),
+    ],
+)
+def test_a_lesson_goes_on_after_a_colon(lesson: str, told: str) -> None:
+    assert continued(lesson) == told

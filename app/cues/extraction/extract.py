@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cues.cue import AGENT, DISCOVERY, NEGATIVE_RESULT, PERSON, PRECEDENT, PROCEDURE, PROJECT
+from app.cues.cue import AGENT, CORRECTION, DISCOVERY, NEGATIVE_RESULT, PERSON, PRECEDENT, PROCEDURE, PROJECT
 from app.cues.extraction.details import details_of, goal_of, stated_kind
 from app.cues.extraction.features import Heard, heard, numbers
 from app.cues.extraction.model import kinds, probability, weights, words_weigh
 from app.cues.extraction.signs import signs_of
 from app.cues.extraction.speech import sentences_in, speech_of
 from app.cues.extraction.weight import BASE, consequence_of, scope_of
-from app.cues.extraction.wording import LONGEST_QUOTE, LONGEST_TRIGGER, cut, lesson_of, quote_of, trigger_of
+from app.cues.extraction.wording import LONGEST_QUOTE, cut, lesson_of, named_request, quote_of, reasoned, trigger_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 
 Vectors = Mapping[int, NDArray[np.float32]]
@@ -114,7 +114,8 @@ def _said(items: Sequence[Heard], holding: Holding, vectors: Vectors) -> list[Ex
 
 def further(item: Heard, quote: str) -> list[str]:
     """Returns the sentences of a turn, beside the one that is quoted, that state by themselves what lasts."""
-    parts = [part for part in sentences_in(item.speech.text) if not part.endswith("?") and not part.startswith(quote)]
+    told = [part for part in sentences_in(item.speech.text) if not part.startswith(quote) and part not in quote]
+    parts = [part for part in told if not part.endswith("?")]
     lasting = [part for part in parts if signs_of(part) & LASTING and len(part.split()) >= FEWEST_WORDS]
     return [cut(part, LONGEST_QUOTE) for part in lasting if words_weigh(signs_of(part)) >= FURTHER][: MOST_CUES - 1]
 
@@ -126,14 +127,14 @@ def _cue(items: Sequence[Heard], holding: Holding, quote: str, vector: NDArray[n
         by_kind = kinds(numbers(replace(item, speech=speech_of(quote), signs=signs_of(quote))), None)
     kind = stated_kind(item, quote) or max(by_kind, key=by_kind.__getitem__)
     trigger = trigger_of(item, quote)
-    if kind == PROCEDURE:
-        trigger = goal_of(item.speech.text) or trigger
+    if kind == PROCEDURE and (goal := goal_of(item.speech.text)) and not signs_of(goal) & LASTING:
+        trigger = goal
     return Extracted(
         kind=kind,
         ordinal=item.turn.ordinal,
         trigger=trigger,
         lesson=lesson_of(item, quote),
-        quote=quote,
+        quote=reasoned(item, quote) if kind == CORRECTION else quote,
         confidence=round(holding.likely, 3),
         consequence=consequence_of(items, holding.place, kind, holding.described),
         scope=scope_of(quote),
@@ -146,7 +147,7 @@ def _concluded(turns: Sequence[Turn]) -> list[Extracted]:
     found, request = [], ""
     for turn in turns:
         if turn.role == USER:
-            request = turn.text
+            request = named_request(turn.text) or request
         elif turn.role == ASSISTANT and (cue := _conclusion(turn, request)) is not None:
             found.append(cue)
     return found
@@ -157,11 +158,10 @@ def _conclusion(turn: Turn, request: str) -> Extracted | None:
         signs = signs_of(part, "replies")
         if len(part.split()) >= FEWEST_WORDS and not part.endswith(("?", ":")) and signs & {"concluded", "gave_up"}:
             quote = cut(part, LONGEST_QUOTE)
-            trigger = cut(" ".join(speech_of(request).text.split()), LONGEST_TRIGGER)
             return Extracted(
                 kind=DISCOVERY if "concluded" in signs else NEGATIVE_RESULT,
                 ordinal=turn.ordinal,
-                trigger=trigger or quote,
+                trigger=request or quote,
                 lesson=quote.strip(MARKUP),
                 quote=quote,
                 confidence=AGENT_CONFIDENCE,

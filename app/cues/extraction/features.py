@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cues.extraction.signs import patterns, signs_of
+from app.cues.extraction.situation import REQUESTS, act_in
 from app.cues.extraction.speech import Speech, sentences_in, speech_of
 from app.intake.sessions.transcript import ASSISTANT, USER, Turn
 
@@ -54,7 +55,7 @@ def heard(turns: Sequence[Turn]) -> list[Heard]:
     asked = ""
     for place, turn in enumerate(users):
         speech = speech_of(turn.text)
-        if place and "open_task" in found[-1].signs:
+        if place and ("open_task" in found[-1].signs or act_in(found[-1].speech.text, REQUESTS)):
             asked = found[-1].speech.text
         previous = users[place - 1] if place else None
         following = users[place + 1] if place + 1 < len(users) else None

@@ -13,8 +13,9 @@ from app.cues.extraction.signs import patterns
 from app.cues.extraction.speech import sentences_in
 from app.cues.tending.probes import gerund
 
-REQUESTS, REPORTS, CONDITIONS = "requests", "reports", "conditions"
-"""Leads of an act: of what a person asks for, of what an agent says that it did, and of a clause's subject."""
+REQUESTS, REPORTS, FORBIDS, CONDITIONS = "requests", "reports", "forbids", "conditions"
+"""Leads of an act: of what a person asks for, of what an agent says that it did or would do, of what is forbidden, and
+of a clause's subject."""
 LONGEST = 100
 """Characters of a situation."""
 FEWEST_WORDS = 3
@@ -37,6 +38,17 @@ BARE = re.compile(
 HANGS = re.compile(
     r"\b(?:a|an|the|of|to|in|on|for|with|and|or|that|which|i|we|you|is|are|no|my|our|your)$", re.IGNORECASE
 )
+LEANS = re.compile(
+    r"\w+(?: (?:up|out|on|with|in))? "
+    r"(?:(?:it|them)\b|(?:this|that|these|those) (?:in|into|to|on|with|for|from|by|as|at)\b)"
+)
+"""An act whose object was named before it."""
+ONE_THING = re.compile(r"\w+(?: (?:up|out|on|with|in))? \S*\w[._/]\w\S*")
+"""An act whose object is the name of one thing, such as a column, a function or a file."""
+MANNER = re.compile(
+    r"\s(?:\w+ly|in|on|to|into|for|with|without|from|by|at|as|when|before|after|unless|until|again)\b", re.IGNORECASE
+)
+"""Rest of an act after its object."""
 IRREGULAR = {
     "made": "make", "wrote": "write", "written": "write", "ran": "run", "found": "find", "built": "build",
     "took": "take", "taken": "take", "kept": "keep", "gave": "give", "given": "give", "sent": "send", "chose": "choose",
@@ -88,6 +100,17 @@ def act_after(said: str, lead: str) -> str:
         if (match := start.match(said)) and (found := _act(said[match.end() :])):
             return found
     return "" if lead == REPORTS and not DONE.match(said) else _act(said)
+
+
+def forbidden_in(text: str) -> str:
+    """Returns the act that a sentence forbids, with its object alone: "dropping columns"; "" if it forbids none."""
+    for start in _leads(FORBIDS):
+        match = start.match(text)
+        act = _act(text[match.end() :]) if match else ""
+        if act and not LEANS.match(act):
+            verb, _, told = act.partition(" ")
+            return f"{verb} {MANNER.split(told, maxsplit=1)[0]}"
+    return ""
 
 
 def _act(said: str) -> str:

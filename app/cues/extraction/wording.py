@@ -9,13 +9,13 @@ from importlib.resources import files
 from app.cues.extraction.features import Heard
 from app.cues.extraction.model import words_weigh
 from app.cues.extraction.signs import signs_of
-from app.cues.extraction.situation import REPORTS, REQUESTS, act_in, condition_in
-from app.cues.extraction.speech import sentences_in
+from app.cues.extraction.situation import LEANS, ONE_THING, REPORTS, REQUESTS, act_in, condition_in, forbidden_in
+from app.cues.extraction.speech import sentences_in, speech_of
 
 LONGEST_QUOTE = 300
 """Characters."""
 LONGEST_LESSON, LONGEST_TRIGGER = 400, 200
-POINTS = re.compile(r"^(?:this|that|it|these|those|both|das|dies|es|это|так|оно)\b", re.IGNORECASE)
+POINTS = re.compile(r"^(?:this|that|it|its|these|those|they|their|both|das|dies|es|это|так|оно)\b", re.IGNORECASE)
 """Words of a sentence that means something said before it."""
 FEWEST_WORDS = 4
 """A lesson of fewer words leans on the sentence after it."""
@@ -35,6 +35,16 @@ def cut(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     return text[:longest].rsplit(maxsplit=1)[0]
+
+
+def reasoned(item: Heard, quote: str) -> str:
+    """Returns a quote with the sentence after it, if that one tells the harm that was done."""
+    parts = sentences_in(item.speech.text)
+    place = next((number for number, part in enumerate(parts) if part.startswith(quote)), len(parts))
+    after = next(iter(parts[place + 1 :]), "")
+    whole = re.search(rf"{re.escape(quote)}\s+{re.escape(after)}", item.turn.text)
+    harm = not after.endswith("?") and "harm" in signs_of(after, "tone")
+    return whole[0] if whole and harm and len(whole[0]) <= LONGEST_QUOTE else quote
 
 
 def lesson_of(item: Heard, quote: str) -> str:
@@ -77,9 +87,26 @@ def trigger_of(item: Heard, quote: str) -> str:
     said = condition_in(quote) or condition_in(item.speech.text)
     if said:
         return cut(said, LONGEST_TRIGGER)
-    done = act_in(item.previous, REQUESTS) or act_in(item.before, REPORTS) or act_in(item.asked, REQUESTS)
-    told = done or act_in(item.speech.text, REQUESTS) or _act(item.before) or _request(item.previous)
+    told = _done(item, quote) or _act(item.before) or _request(item.previous)
     return cut(told or _plain(item.speech.text) or quote, LONGEST_TRIGGER)
+
+
+def _done(item: Heard, quote: str) -> str:
+    """Returns the act that was asked for or done before a turn; one whose object stands elsewhere only without another.
+
+    What the lesson forbids is told in place of an act on one thing: it holds for others too.
+    """
+    places = ((item.previous, REQUESTS), (item.before, REPORTS), (item.asked, REQUESTS), (item.speech.text, REQUESTS))
+    acts = [act for text, lead in places if (act := act_in(text, lead))]
+    done = next((act for act in acts if not LEANS.match(act)), next(iter(acts), ""))
+    return (ONE_THING.fullmatch(done) and forbidden_in(quote)) or done
+
+
+def named_request(text: str) -> str:
+    """Returns the act that a person asked for, or else the beginning of what they said; "" if they said little."""
+    said = speech_of(text).text
+    first = next((part for part in sentences_in(said) if len(part.split()) >= FEWEST_WORDS), "")
+    return act_in(said, REQUESTS) or cut(_plain(re.split(r"[:;]\s", first, maxsplit=1)[0]), LONGEST_TRIGGER)
 
 
 def _request(previous: str) -> str:

@@ -212,3 +212,34 @@ def test_a_rebuke_weighs_more_than_a_choice() -> None:
     choice = cue_of("how do we cache?", "1. memory 2. disk. Which one do you prefer?", "let's use the second option")
     rebuke = cue_of("fix the path", "Done.", "no, you're editing in the wrong folder again, why aren't you in src?")
     assert rebuke.consequence > choice.consequence + 0.1
+
+
+DROPPED = (
+    "Can you remove accounts.legacy_plan, now that the plans table has replaced it?",
+    "I take out the field, and drop the column in the same pull request.",
+    "No, never drop columns directly in production migrations. We did that and checkout was down for 22 minutes.",
+    "Nothing reads the column any more. Shall I wrap it in a transaction?",
+    "It takes milliseconds, but old pods run on. Their ORM selects every column, and they crash once it is gone.",
+    "I see: the column has to outlive the last release that knows of it.",
+    "Exactly. A column is always removed in two releases: the code, then the column. Write that into docs/rules.md.",
+)
+
+
+def test_a_prohibition_holds_beyond_the_one_thing_of_which_it_was_said() -> None:
+    cue = next(cue for cue in extract(session(*DROPPED)) if cue.ordinal == 2)
+    assert cue.trigger == "dropping columns"
+    assert cue.lesson == "Never drop columns directly in production migrations."
+    assert cue.quote == DROPPED[2]
+
+
+def test_what_leans_on_an_earlier_sentence_is_no_trigger_and_no_lesson_by_itself() -> None:
+    told = {cue.ordinal: cue for cue in extract(session(*DROPPED))}
+    assert told[4].lesson.startswith("It takes milliseconds, but old pods run on. Their ORM selects")
+    assert (told[4].trigger, told[6].trigger) == ("removing accounts.legacy_plan",) * 2
+
+
+def test_an_agents_conclusion_is_of_the_last_request_that_says_something() -> None:
+    request = "Can you speed up the export: it takes an hour?"
+    texts = (request, "I look at it.", "continue", "It turns out that the view skips every row without a region.")
+    [cue] = [cue for cue in extract(session(*texts)) if cue.kind == DISCOVERY]
+    assert cue.trigger == "Can you speed up the export"
