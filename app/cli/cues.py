@@ -116,7 +116,7 @@ def _read(path: Path) -> "Sequence[NewCue]":
     for number, line in enumerate(lines, start=1):
         try:
             cues += [msgspec.json.decode(line, type=CueInput).cue()] if line.strip() else []
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise typer.BadParameter(f"line {number} of {path} is no cue: {error}", param_hint="--from") from error
     return cues
 
