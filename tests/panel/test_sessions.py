@@ -187,7 +187,7 @@ async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Ope
     fired = page.get_by_label("Fired cues").locator("li")
     await expect(fired.first).to_contain_text(RULE)
     await expect(fired.first.locator(".checkpoint")).to_be_visible()
-    await expect(fired.first).to_contain_text("said in session-47")
+    await expect(fired.first).to_contain_text("in session-47")
     await fired.first.locator("summary").click()
     await expect(fired.first.locator(".signed-parts")).to_contain_text("Kind of action")
     nearly = page.get_by_label("Cues that nearly fired").locator("li")
