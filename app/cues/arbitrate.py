@@ -20,6 +20,7 @@ from app.cues.cue import (
     PRECEDENT,
     PREFERENCE,
     PROCEDURE,
+    STARTER,
     TOGETHER,
     Cue,
 )
@@ -151,10 +152,14 @@ def chosen(
     """Returns the cues that are told under a budget, best first, and those that are not, with the reason.
 
     The best cue has its place first. Then each kind fills its own places, so that none crowds the others out, and the
-    best of the others follow. Of cues that say the same, one is told.
+    best of the others follow. Of cues that say the same, one is told: an own cue rather than one of the first library.
     """
     withheld = [Withheld(fired=item, reason=reason) for item in fired if (reason := barred(item.cue))]
     standing = [item for item in fired if not barred(item.cue)]
+    own = [item for item in standing[:RESERVED_AMONG] if STARTER not in item.cue.tags]
+    displaced = [item for item in standing if STARTER in item.cue.tags and any(alike(item, other) for other in own)]
+    withheld += [Withheld(fired=item, reason="alike") for item in displaced]
+    standing = [item for item in standing if item not in displaced]
     room = budget - counter.count(say.HEADING)
     told: dict[UUID, Told] = {}
     for item in [*standing[:1], *_reserved(standing, slots), *standing]:

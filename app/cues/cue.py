@@ -45,6 +45,8 @@ SEVERE = 0.75
 FORMS = ("trigger", "together", "quote", "scene")
 """The texts of a cue that have vectors, in their order in the database: its trigger, trigger and lesson, the words of
 the turn, and the turn with what the agent did before it; if that is not stored, the mean of the others."""
+STARTER = "starter"
+"""The tag of a cue of the first library."""
 TOGETHER = 1
 """Place of trigger and lesson among them."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})

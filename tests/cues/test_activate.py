@@ -401,3 +401,13 @@ async def test_a_file_in_a_plan_brings_up_the_cues_of_the_session_that_touched_i
     parts = {item["id"]: item["explain"] for item in found["cues"]}
     assert parts[linked]["file"] == 1.0
     assert "file" not in parts.get(other, {})
+
+
+async def test_an_own_cue_is_told_in_place_of_one_of_the_first_library(client: httpx.AsyncClient) -> None:
+    own = {**DROP, "trigger": "removing a field of accounts", "lesson": "Never drop columns directly in production."}
+    starter = {**DROP, "trigger": "dropping a column", "lesson": "Never drop a column directly in production.",
+               "tags": ["starter"]}  # fmt: skip
+    own_id, starter_id = await stored(client, own, starter)
+    found = await fired(client, "drop a column")
+    assert [item["id"] for item in found["cues"]] == [own_id]
+    assert {item["id"]: item["reason"] for item in found["nearly"]} == {starter_id: "alike"}

@@ -15,6 +15,7 @@ from app.cues.cue import (
     LIST_LIMIT,
     PERSON,
     PROPOSED,
+    STARTER,
     TEXT_LIMIT,
     TRUSTS,
     Cue,
@@ -33,8 +34,6 @@ same acts in several sessions become a procedure."""
 MODIFIES, CONTRADICTS, EXTENDS = "modifies", "contradicts", "extends"
 SAME = 0.9
 """Cosine of two cues from which they are near-duplicates, if their numbers and negations are the same."""
-STARTER = "starter"
-"""The tag of a cue of the first library."""
 DISPLACED = 0.7
 """Cosine from which an own cue takes the place of one of the first library."""
 BROAD_SESSIONS = 3

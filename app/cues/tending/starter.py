@@ -6,8 +6,7 @@ from importlib import resources
 
 import msgspec
 
-from app.cues.cue import DETAILS, NewCue
-from app.cues.tending.proposals import STARTER
+from app.cues.cue import DETAILS, STARTER, NewCue
 
 CONFIDENCE = 0.5
 """Lower than that of a cue that a person states, because nobody in the workspace has said it."""
