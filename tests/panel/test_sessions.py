@@ -55,7 +55,12 @@ def sessions(folder: Path) -> Iterator[dict[str, Any]]:
         assert log is not None
         (session,) = log.transcripts
         turns = [
-            {"role": turn.role, "text": turn.text, "at": turn.at and turn.at.isoformat(), "tools": turn.tools}
+            {
+                "role": turn.role,
+                "text": turn.text,
+                "at": turn.at and turn.at.isoformat(),
+                "tools": [{"name": tool.name, "input": tool.input, "result": tool.result} for tool in turn.tools],
+            }
             for turn in session.turns
         ]
         yield {"id": session.session_id, "title": session.title, "folder": session.folder, "messages": turns}
@@ -185,7 +190,7 @@ async def test_ask_shows_what_a_plan_fires_and_what_nearly_fires(open_panel: Ope
     await page.get_by_label("Plan or action").fill("drop column deprecated_flag in a production migration")
     await page.keyboard.press("Enter")
     fired = page.get_by_label("Fired cues").locator("li")
-    await expect(fired.first).to_contain_text(RULE)
+    await expect(fired.first).to_contain_text(QUOTE)
     await expect(fired.first.locator(".checkpoint")).to_be_visible()
     await expect(fired.first).to_contain_text("in session-47")
     await fired.first.locator("summary").click()
