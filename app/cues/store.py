@@ -73,13 +73,14 @@ EVIDENCE = """(
     LEFT JOIN memories t ON s.kind = 'report' AND t.workspace_id = %(workspace_id)s AND t.memory_id = e.turn_id
     WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
 )"""
-DISPUTED = """ARRAY(
+DISPUTED = """CASE WHEN cardinality(c.disputed_by) = 0 THEN c.disputed_by ELSE ARRAY(
     SELECT o.memory_id FROM cues o JOIN memories n ON n.workspace_id = o.workspace_id AND n.memory_id = o.memory_id
     WHERE o.workspace_id = c.workspace_id AND o.memory_id = ANY(c.disputed_by) AND o.state = 'active'
         AND n.valid_until IS NULL
     ORDER BY o.memory_id
-) AS disputed_by"""
-"""The active cues that dispute a cue: one that was taken away disputes nothing."""
+) END AS disputed_by"""
+"""The active cues that dispute a cue: one that was taken away disputes nothing. Most cues have none, and Postgres joins
+all cues with all memories for each where it does not know the tables' sizes yet: 17 ms a cue in a new store of 270."""
 STATE = """CASE
     WHEN c.state = 'active' AND c.superseded_by IS NOT NULL AND c.valid_until <= now() THEN 'superseded'
     WHEN c.state = 'active' AND m.valid_until IS NOT NULL THEN 'retired'
