@@ -1,14 +1,17 @@
 """A figure, its target, and how both are shown."""
 
+import argparse
+import asyncio
 import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -50,6 +53,25 @@ def report(name: str, figures: Sequence[Figure], parts: Sequence[str] = PARTS) -
         table.add_row(figure.name, f"{figure.value:.3f} {figure.unit}".strip(), figure.target, verdict)
     Console(width=110).print(table)
     write(name, figures, parts)
+
+
+def by_size(
+    name: str,
+    description: str,
+    measure: Callable[[int, int], Coroutine[Any, Any, list[Figure]]],
+    arguments: Sequence[str] | None,
+    *,
+    sizes: Sequence[int],
+    rounds: int,
+) -> list[Figure]:
+    """Measures at each size that the command line names, prints the figures and returns them."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--size", type=int, action="append", help="memories in the store; can be given again")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    given = parser.parse_args(arguments)
+    figures = [figure for size in given.size or sizes for figure in asyncio.run(measure(size, given.rounds))]
+    report(name, figures)
+    return figures
 
 
 def write(name: str, figures: Sequence[Figure], parts: Sequence[str] = PARTS) -> None:

@@ -1,6 +1,5 @@
 """The graph over HTTP: cold, warm and stored, and what other requests notice of it."""
 
-import argparse
 import asyncio
 import json
 import time
@@ -11,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.corpus import Corpus, fill
-from benchmarks.figures import Figure, percentile, report
+from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.stage import service, stage, workspace_of
 
 SIZES = (600, 5_000)
@@ -104,13 +103,7 @@ def _stored(name: str, size: int, milliseconds: float) -> Figure:
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measure and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, action="append", help="memories; can be given again")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args(arguments)
-    figures = [figure for size in given.size or SIZES for figure in asyncio.run(measure(size, given.rounds))]
-    report("graph", figures)
-    return figures
+    return by_size("graph", __doc__ or "", measure, arguments, sizes=SIZES, rounds=ROUNDS)
 
 
 if __name__ == "__main__":

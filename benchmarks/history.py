@@ -1,6 +1,5 @@
 """History over HTTP against its raw parts: the query's embedding and the bare SQL of both arms."""
 
-import argparse
 import asyncio
 import http.client
 import json
@@ -20,7 +19,7 @@ from app.retrieval.recall import Query
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks.corpus import Corpus, fill
-from benchmarks.figures import Figure, percentile, report
+from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.stage import service, stage, workspace_of
 
 SIZES = (10_000, 100_000)
@@ -165,13 +164,7 @@ async def measure(size: int, rounds: int) -> list[Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measure and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, action="append", help="chunks; can be given again")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args(arguments)
-    figures = [figure for size in given.size or SIZES for figure in asyncio.run(measure(size, given.rounds))]
-    report("history", figures)
-    return figures
+    return by_size("history", __doc__ or "", measure, arguments, sizes=SIZES, rounds=ROUNDS)
 
 
 if __name__ == "__main__":

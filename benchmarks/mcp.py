@@ -1,6 +1,5 @@
 """The tool `relevant_history` at `/mcp` against `POST /api/history`: the same section, over the same connection."""
 
-import argparse
 import asyncio
 import json
 import time
@@ -10,7 +9,7 @@ from dataclasses import replace
 from app.mcp.told import ID_TOKENS, NAMED
 from app.models.tokenizer import BundledTokenCounter
 from benchmarks.corpus import Corpus, fill
-from benchmarks.figures import Figure, percentile, report
+from benchmarks.figures import Figure, by_size, percentile
 from benchmarks.history import HITS, Client
 from benchmarks.stage import service, stage, workspace_of
 
@@ -88,13 +87,7 @@ async def measure(size: int, rounds: int) -> list[Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measures and reports."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, action="append", help="chunks; can be given again")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args(arguments)
-    figures = [figure for size in given.size or SIZES for figure in asyncio.run(measure(size, given.rounds))]
-    report("mcp", figures)
-    return figures
+    return by_size("mcp", __doc__ or "", measure, arguments, sizes=SIZES, rounds=ROUNDS)
 
 
 if __name__ == "__main__":
