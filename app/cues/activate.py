@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from app.cues import log, say, store
@@ -160,11 +161,8 @@ async def activate(
     tokens = counter.count(markdown)
     activation_id, took = None if asked.trial else new_id(), (time.perf_counter() - started) * 1_000
     if workspace.workspace_id and activation_id is not None:
-        async with database.session(workspace, transaction=False) as session:
-            values = {"activation_id": activation_id, "plan": plain.plan, "files": list(plain.files)}
-            values |= {name: getattr(plain, name) for name in ("agent", "run_id", "budget_tokens")}
-            values |= {"tokens": tokens, "degraded": degraded, "took_ms": took}
-            await log.add(session, values, [_logged(rank, item) for rank, item in enumerate(told, start=1)])
+        values = {"activation_id": activation_id, "tokens": tokens, "degraded": degraded, "took_ms": took}
+        await _log(database, workspace, plain, values, told)
     return Activation(
         activation_id=activation_id,
         markdown=markdown,
@@ -176,6 +174,15 @@ async def activate(
         degraded=degraded,
         took_ms=round(took, 3),
     )
+
+
+async def _log(
+    database: Database, workspace: Workspace, asked: PlanAsked, values: Mapping[str, Any], told: Sequence[Told]
+) -> None:
+    given = {"plan": asked.plan, "files": list(asked.files)}
+    given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
+    async with database.session(workspace, transaction=False) as session:
+        await log.add(session, {**given, **values}, [_logged(rank, item) for rank, item in enumerate(told, start=1)])
 
 
 async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:
