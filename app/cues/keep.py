@@ -56,7 +56,7 @@ class Vectors(NamedTuple):
     model: str
     """Empty if there are none."""
     rows: Sequence[Matrix | None]
-    """Those of each cue, in the order of FORMS."""
+    """The vectors of each cue, in the order of FORMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

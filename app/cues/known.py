@@ -67,11 +67,11 @@ class Learnt(NamedTuple):
     """The weights of the matcher."""
 
     meaning: float
-    """Of the mean cosine of a plan and the texts of a cue."""
+    """Weight of the mean cosine of a plan and the texts of a cue."""
     acts: float
-    """Of the likeness of their acts."""
+    """Weight of the likeness of their acts."""
     words: float
-    """Of the words that they share, in the score."""
+    """Weight of the words that they share, in the score."""
     middle: float
     """The log-odds above which half of the right cues lie: their score is 0.5."""
 
@@ -244,7 +244,7 @@ class CueIndex:
 
     @cached_property
     def rarity(self) -> Mapping[str, float]:
-        """How rare each act is among the cues, 0 to 1."""
+        """The rarity of each act among the cues, 0 to 1."""
         first = [self.known[at].action_types[:1] for at in np.flatnonzero(self.current).tolist()]
         acts = Counter(name for names in first for name in names)
         return {name: 1 - count / acts.total() for name, count in acts.items()}

@@ -56,7 +56,7 @@ class Match:
     parts: Mapping[str, float]
     """Contribution of each part to the relevance."""
     rarity: float
-    """How rare its act is in the store, 0 to 1."""
+    """The rarity of its act in the store, 0 to 1."""
     same_words: float
     """Contribution of the words in common to the score: they lower it, and do not change the rank. A near miss has
     the words of a cue, but not its act."""

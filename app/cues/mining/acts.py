@@ -45,7 +45,7 @@ class Act(NamedTuple):
     """The turn's place in its session."""
     name: str
     said: str
-    """How the turn shows it."""
+    """The words or the call by which the turn shows it."""
 
 
 class Words(NamedTuple):

@@ -50,7 +50,7 @@ class FileOutcome:
     skipped: tuple[str, ...] = ()
     """Lines of a session's log that could not be read, each with its reason."""
     notes: tuple[str, ...] = ()
-    """What else a person should know of the file, such as the id under which its session is stored."""
+    """Remarks on the file for a person, such as the id under which its session is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
