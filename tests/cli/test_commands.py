@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 from uuid import UUID
 
 import msgspec
@@ -341,7 +342,9 @@ def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> Non
 
 
 class Service:
-    """`priors run` as a process."""
+    """`priors run` as a process. The fixture `no_service_left` ends those that a failed test leaves running."""
+
+    started: ClassVar[list["Service"]] = []
 
     def __init__(self, folder: Path, *options: str, wait: bool = True, **settings: object) -> None:
         with socket.socket() as free:
@@ -354,6 +357,7 @@ class Service:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        self.started.append(self)
         assert self.process.stdout is not None
         self.greeting = ""
         if not wait:
@@ -373,6 +377,15 @@ class Service:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
+
+
+@pytest.fixture(autouse=True)
+def no_service_left() -> Iterator[None]:
+    yield
+    while Service.started:
+        service = Service.started.pop()
+        if service.process.poll() is None:
+            service.end(signal.SIGTERM)
 
 
 def running(folder: Path) -> bool:

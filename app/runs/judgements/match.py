@@ -88,7 +88,8 @@ async def _match(
             if [item.judgement_id for item in now.judgements] != [item.judgement_id for item in known.judgements]:
                 return None
             await store.write_issues(session, history, known)
-            return await _keep(session, name, notes)
+            # A case that has lost its judgements needs no source for its notes; idle notes are retired afterwards.
+            return await _keep(session, name, notes) if now.judgements else []
 
     return await again_after_deadlock(attempt)
 

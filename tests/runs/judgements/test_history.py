@@ -16,6 +16,7 @@ from app.db.database import Database
 from app.errors import NotFound, Refused
 from app.intake.reports.ingest import ingest
 from app.intake.reports.outcome import Intake
+from app.memories import sources
 from app.memories.browse import list_memories
 from app.memories.filters import Filters
 from app.memories.memory import new_id
@@ -25,6 +26,7 @@ from app.operations.example_runs import REPORTS
 from app.retrieval.rank.roles import Part, Role
 from app.retrieval.recall import Hit, Query
 from app.retrieval.roles import remove_role, roles_of, save_role
+from app.runs.judgements import store as judgements
 from app.runs.judgements.cases import CaseHistory, CaseIssue, Judgement, assembled
 from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import get_case, list_cases, match_issues
@@ -316,6 +318,24 @@ async def test_the_title_of_an_issue_is_embedded_once(store: Store, monkeypatch:
         await store.case("kiosk")
         await match_issues(store.database, store.provider, store.counter, workspace=store.workspace)
     assert sorted(embedded) == ["No kiosk was visited", "The kiosk's prices are old"]
+
+
+async def test_a_case_that_vanishes_while_it_is_matched_leaves_no_source(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = NewRun(run_id="stand-v1", task="stand", issues=("No stand was visited",))
+    await record_run(store.database, workspace=store.workspace, run=run)
+    embed = store.provider.embed_documents
+
+    async def slow(texts: Sequence[str]) -> Matrix:
+        async with store.database.session(store.workspace) as session:
+            await judgements.replace(session, {run.run_id: ()})
+        return await embed(texts)
+
+    monkeypatch.setattr(store.provider, "embed_documents", slow)
+    assert not await match_issues(store.database, store.provider, store.counter, workspace=store.workspace)
+    async with store.database.session(store.workspace) as session:
+        assert not await sources.page(session, kind=None, limit=10, before=None)
 
 
 async def test_words_alone_match_where_no_model_is(store: Store) -> None:
