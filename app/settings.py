@@ -54,12 +54,14 @@ class Settings:
     """Provider of vectors; `openai` is any compatible endpoint, `noop` switches vectors off."""
     embedding_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Name of the embedding model at its provider."""
+    embedding_folder: str = ""
+    """Folder of a local model's files, or of a folder for each model; if empty, they are bundled or the hub's."""
     embedding_base_url: str = ""
     """Base URL of a remote provider; if empty, the provider's own default."""
     embedding_api_key: str = ""
     """Key of a remote provider."""
     embedding_dimension: int = 384
-    """Numbers in a vector of a remote model."""
+    """Numbers in a vector of the embedding model, checked when it is loaded."""
     embedding_threads: int = 0
     """Threads that embed documents; 0 stands for one a core, at most 8. A query always takes one."""
     embedding_timeout: float = 10.0

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -198,16 +197,12 @@ def reembed(
 
     async def work(services: "Services") -> int:
         # SQLAlchemy and numpy: see `app.cli`.
-        from app.models.providers import provider_from  # noqa: PLC0415
+        from app.models.providers import provider_from, with_model  # noqa: PLC0415
         from app.operations import maintenance  # noqa: PLC0415
 
         settings = services.settings
         provider = provider_from(
-            replace(
-                settings,
-                embedding_model=model or settings.embedding_model,
-                embedding_dimension=dimension or settings.embedding_dimension,
-            )
+            with_model(settings, model or settings.embedding_model, dimension or settings.embedding_dimension)
         )
         try:
             return await maintenance.reembed(

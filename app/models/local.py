@@ -16,7 +16,8 @@ import numpy as np
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, must_fetch, write_onnx
 from app.models.bundled import DIMENSION as DEFAULT_DIMENSION
-from app.models.protocols import Matrix, Reranker, TokenCounter, Vector
+from app.models.folders import open_folder, own_lengths
+from app.models.protocols import Matrix, Reranker, Vector
 from app.models.tokenizer import BundledTokenCounter, well_formed
 from app.settings import Settings
 from app.text.pieces import batches
@@ -56,12 +57,15 @@ class LocalProvider:
         model: str = DEFAULT_MODEL,
         dimension: int = DEFAULT_DIMENSION,
         threads: int = 0,
+        given: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`given` is the folder of the model's files; without it, they are bundled, or in fastembed's cache or hub."""
         self.model_id, self.dimension = model, dimension
         self._folder, self._threads = data_dir / "models", threads or min(usable_cores(), DOCUMENT_THREADS)
+        self._given = given
         self._model: TextEmbedding | None = None
-        self._counter: TokenCounter | None = None
+        self._lengths: Callable[[Sequence[str]], list[int]] | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
         self._pause, self._fetching = RETRY_SECONDS, False
@@ -130,8 +134,8 @@ class LocalProvider:
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Divides the positions of texts into batches of at most one thread's share, longest texts first."""
         self._loaded()
-        assert self._counter is not None, "loaded above"  # noqa: S101
-        lengths = [min(count, WINDOW) for count in self._counter.count_many(texts)]
+        assert self._lengths is not None, "loaded above"  # noqa: S101
+        lengths = self._lengths([well_formed(text) for text in texts])
         share = math.ceil(sum(lengths) / self._threads)
         return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
 
@@ -140,17 +144,18 @@ class LocalProvider:
         taken = [self._queued.popleft() for _ in range(min(len(self._queued), MOST_QUERIES))]
         jobs = [job for job in taken if job[1].set_running_or_notify_cancel()]
         try:
-            vectors = self._run([text for text, _ in jobs]) if jobs else ()
+            vectors = self._run([text for text, _ in jobs], queries=True) if jobs else ()
             for (_, future), vector in zip(jobs, vectors, strict=True):
                 future.set_result(vector)
         except Exception as error:  # noqa: BLE001 - every error belongs to the callers
             for _, future in jobs:
                 future.set_exception(error)
 
-    def _run(self, texts: Sequence[str]) -> Matrix:
+    def _run(self, texts: Sequence[str], *, queries: bool = False) -> Matrix:
         model = self._loaded()
+        embed = model.query_embed if queries else model.passage_embed
         try:
-            vectors = np.stack(list(model.embed([well_formed(text) for text in texts], batch_size=len(texts))))
+            vectors = np.stack(list(embed([well_formed(text) for text in texts], batch_size=len(texts))))
         except Exception as error:
             raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
         return _unit(vectors.astype(np.float32, copy=False))
@@ -160,7 +165,7 @@ class LocalProvider:
         with self._loading:
             if self._model is None:
                 self._model = self._load_or_refuse()
-                self._counter = self._counter or BundledTokenCounter()
+                self._lengths = _bundled_lengths() if self._is_bundled else own_lengths(self._model)
             return self._model
 
     def _load_or_refuse(self) -> "TextEmbedding":
@@ -173,8 +178,12 @@ class LocalProvider:
             self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
             raise
 
+    @property
+    def _is_bundled(self) -> bool:
+        return self.model_id == DEFAULT_MODEL and self._given is None
+
     def _load(self) -> "TextEmbedding":
-        if self.model_id != DEFAULT_MODEL:
+        if not self._is_bundled:
             return self._open(cache_dir=str(self._folder))
         if must_fetch(self._folder):
             self._fetch()
@@ -197,17 +206,31 @@ class LocalProvider:
 
         options: dict[str, Any] = {"threads": THREADS_A_RUN, **place}
         try:
-            model = TextEmbedding(self.model_id, **options)
-            width = len(next(iter(model.embed(["warm up"]))))
+            if self._given is not None:
+                model = open_folder(self.model_id, self._given, self.dimension, **options)
+            else:
+                # Checked before a download, which may take an hour.
+                self._check_dimension(TextEmbedding.get_embedding_size(self.model_id))
+                model = TextEmbedding(self.model_id, **options)
+            self._check_dimension(len(next(iter(model.embed(["warm up"])))))
+        except EmbeddingUnavailable:
+            raise
         except Exception as error:
-            raise EmbeddingUnavailable(
-                f"{self.model_id} cannot be loaded: {error}; name a model that fastembed knows and can reach"
-            ) from error
+            remedy = "name a model that fastembed knows and can reach, or PRIORS_EMBEDDING_FOLDER with its files"
+            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded: {error}; {remedy}") from error
+        return model
+
+    def _check_dimension(self, width: int) -> None:
         if width != self.dimension:
             raise EmbeddingUnavailable(
                 f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
             )
-        return model
+
+
+def _bundled_lengths() -> Callable[[Sequence[str]], list[int]]:
+    """Returns the function that counts what the bundled model reads of each text; it caches words."""
+    counter = BundledTokenCounter()
+    return lambda texts: [min(count, WINDOW) for count in counter.count_many(texts)]
 
 
 def _unit(vectors: Matrix) -> Matrix:

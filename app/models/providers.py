@@ -9,7 +9,9 @@ import numpy as np
 import structlog
 
 from app.errors import EmbeddingUnavailable
+from app.models.folders import folder_of
 from app.models.local import LocalProvider
+from app.models.prefixes import prefixed, prefixes_of, read_stored_name
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
 from app.settings import ProviderKind, Settings
 
@@ -162,28 +164,47 @@ class NoopProvider:
 
 
 def provider_named(settings: Settings, name: str, dimension: int) -> EmbeddingProvider:
-    """Builds the provider of a stored model: `kind:model` for a remote one, the model's own name for a local one."""
-    kind, _, model = name.partition(":")
-    if kind not in {"openai", "ollama"}:
-        kind, model = "local", name
+    """Builds the provider of a stored model, with the prefixes that its vectors were made with.
+
+    The stored name of a remote model begins with its provider, as in `openai:model`; a local one's is its own.
+    """
+    model, prefixes = read_stored_name(name)
+    kind, _, remote = model.partition(":")
+    if kind in {"openai", "ollama"}:
+        model = remote
+    else:
+        kind = "local"
     base_url = settings.embedding_base_url if kind == settings.embedding_provider else ""
-    return provider_from(
-        replace(
-            settings,
-            embedding_provider=cast("ProviderKind", kind),
-            embedding_model=model,
-            embedding_dimension=dimension,
-            embedding_base_url=base_url,
-        )
+    named = replace(
+        with_model(settings, model, dimension),
+        embedding_provider=cast("ProviderKind", kind),
+        embedding_base_url=base_url,
+    )
+    return prefixed(_provider(named), prefixes)
+
+
+def with_model(settings: Settings, model: str, dimension: int) -> Settings:
+    """Returns the settings of another model of the same provider; it does not get the configured model's folder."""
+    folder = folder_of(settings.embedding_folder, model, configured=model == settings.embedding_model)
+    return replace(
+        settings,
+        embedding_model=model,
+        embedding_dimension=dimension,
+        embedding_folder="" if folder is None else str(folder),
     )
 
 
 def provider_from(settings: Settings) -> EmbeddingProvider:
-    """Builds the configured provider, not started yet.
+    """Builds the configured provider, which adds the prefixes that its model wants; not started yet.
 
     Raises:
         ConfigurationError: the provider's own settings do not fit.
     """
+    provider = _provider(settings)
+    return prefixed(provider, prefixes_of(settings.embedding_model)) if provider.enabled else provider
+
+
+def _provider(settings: Settings) -> EmbeddingProvider:
     match settings.embedding_provider:
         case "noop":
             return NoopProvider()
@@ -193,6 +214,7 @@ def provider_from(settings: Settings) -> EmbeddingProvider:
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
                 threads=settings.embedding_threads,
+                given=folder_of(settings.embedding_folder, settings.embedding_model, configured=True),
             )
     return RemoteProvider(
         kind=settings.embedding_provider,

@@ -11,6 +11,7 @@ from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
 from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
+from app.models.prefixes import read_stored_name
 from app.models.protocols import EmbeddingProvider
 from app.models.providers import provider_from
 from app.settings import Settings, check_exposure
@@ -187,9 +188,10 @@ def _model_change(state: MoveState) -> Iterator[Finding]:
 
 def _reembed(model: StoredModel) -> str:
     """Returns the command that moves the store to this model; a remote model's stored name begins with its provider."""
-    kind, _, name = model.name.partition(":")
+    stored, _ = read_stored_name(model.name)
+    kind, _, name = stored.partition(":")
     provider = f"PRIORS_EMBEDDING_PROVIDER={kind} " if kind in {"openai", "ollama"} else ""
-    return f"{provider}priors reembed --model {name if provider else model.name} --dimension {model.dimension}"
+    return f"{provider}priors reembed --model {name if provider else stored} --dimension {model.dimension}"
 
 
 def _backfill(count: int) -> Finding:
