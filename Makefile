@@ -56,6 +56,14 @@ panel-types: $(READY)  ## Write the panel's types and the client from the OpenAP
 	sh app/panel/build.sh types
 	$(BIN)/python client/generate.py < app/panel/openapi.json
 
+# It is made anew each time: its types and its table of routes are those of the service as it is.
+.PHONY: typescript
+typescript: $(READY)  ## Build the TypeScript client
+	@cd client/typescript
+	../../$(BIN)/python -m app.api.serving.application > openapi.json
+	../../$(BIN)/python ../generate_typescript.py < openapi.json
+	sh ../../app/panel/build.sh build .
+
 .PHONY: run
 run: $(READY)  ## Start everything and serve on 127.0.0.1:8000
 	@$(MAKE) -s panel || echo "the panel is not built: the service runs without it" >&2
@@ -91,10 +99,14 @@ browser:
 panel-for-tests: panel-check browser
 	@$(MAKE) -s panel || echo "the panel is not built: its tests are skipped" >&2
 
-# mypy takes one core for as long as the panel's check and build take the other.
+.PHONY: typescript-for-tests
+typescript-for-tests: panel-for-tests
+	@$(MAKE) -s typescript || echo "the TypeScript client is not built: its tests are skipped" >&2
+
+# mypy takes one core for as long as the panel's check and build, and the client's, take the other.
 .PHONY: test
 test: .venv/.test-ready  ## Check style and types, and run all tests against a real Postgres
-	@$(MAKE) -s -j 2 python-types panel-for-tests lint
+	@$(MAKE) -s -j 2 python-types typescript-for-tests lint
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS)
 
 .PHONY: screenshots
@@ -127,3 +139,4 @@ lock: .venv/bin/uv  ## Resolve the dependencies again and write the lock files
 clean:  ## Remove the virtual environments and caches; the data directory stays
 	@rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
 	rm -rf app/panel/node_modules app/panel/dist app/panel/.node app/panel/openapi.json
+	rm -rf client/typescript/node_modules client/typescript/dist client/typescript/openapi.json client/typescript/src/{routes,schema}.ts

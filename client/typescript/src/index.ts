@@ -1,0 +1,17 @@
+/** The client of Priors, the memory service for agent pipelines. */
+
+export { Client, type ClientOptions } from "./client.js";
+export {
+  ConnectionFailed,
+  InvalidRequest,
+  NotFound,
+  PriorsError,
+  type Problem,
+  ProblemError,
+  Refused,
+  ServiceFailed,
+  Unauthorized,
+  UnreadableAnswer,
+} from "./errors.js";
+export { ROUTES } from "./routes.js";
+export type { Answer, Arguments, CallOptions, Operations, Schemas } from "./types.js";
