@@ -13,8 +13,8 @@ from app.db.tables import metadata
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1
-SECURITY = "0016"
-"""The revision that makes the roles, and gives them their objects, policies and grants."""
+SECURITY, USERS = "0016", "0029"
+"""The revisions that make the roles with their objects, policies and grants, and the policies of users."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
 
@@ -55,11 +55,19 @@ def _run(connection: Connection) -> None:
 
 
 def _secure_again(connection: Connection) -> None:
-    """Repeats what 0016 did, where a dump was restored on a server without the roles: all that named them is lost."""
+    """Repeats what SECURITY and USERS did, where a dump was restored on a server without the roles.
+
+    All that named them is lost.
+    """
     script = context.script.get_revision(SECURITY)
     at_head = context.get_context().get_current_revision() == context.get_head_revision()
     if script is not None and at_head and connection.execute(text(IS_UNSECURED)).scalar_one():
-        for statement in script.module.repeated([*metadata.tables, "alembic_version"]):
+        of_users = context.script.get_revision(USERS)
+        assert of_users is not None, "it stands before the head"  # noqa: S101
+        for statement in (
+            *script.module.repeated([*metadata.tables, "alembic_version"]),
+            *of_users.module.secured(),
+        ):
             connection.execute(text(statement))
     connection.commit()
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.api.context import Call, ThisCall
 from app.api.cues import ActivationView
 from app.api.problems import PROBLEMS
-from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, converted, hit_view, view_of
+from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, User, converted, hit_view, view_of
 from app.context.history import history, history_with_cues
 from app.errors import DatabaseUnavailable
 from app.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
@@ -111,6 +111,7 @@ class SearchInput(Struct, forbid_unknown_fields=True):
     now: Now = None
     rerank: Rerank = None
     trial: Trial = False
+    user: User = ""
     around: Annotated[
         int,
         Meta(ge=0, le=NEIGHBOURHOOD, description="show the memories up to so many places before and after each hit"),
@@ -146,6 +147,7 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     now: Now = None
     rerank: Rerank = None
     trial: Trial = False
+    user: User = ""
 
 
 def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
@@ -156,10 +158,13 @@ def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
     return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
 
 
-async def tenant_of(call: Call, query: Query) -> Workspace:
-    """Returns the tenant of a query's call. If the database is away, an invalid query gets its own error."""
+async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
+    """Returns the tenant of a query's call, as a user sees it.
+
+    If the database is away, an invalid query gets its own error.
+    """
     try:
-        return await call.tenant()
+        return (await call.tenant()).for_reading(user)
     except DatabaseUnavailable:
         checked_preset(query)
         raise
@@ -273,7 +278,7 @@ class RetrievalController(Controller):
     async def search(self, call: ThisCall, data: JSONBody[SearchInput]) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
         services, query = call.services, query_of(data, "search")
-        tenant = await tenant_of(call, query)
+        tenant = await tenant_of(call, query, data.user)
         recall = await search(
             services.database,
             services.provider,
@@ -298,7 +303,7 @@ class RetrievalController(Controller):
         """
         services, query = call.services, query_of(data, "history")
         options: dict[str, Any] = {
-            "workspace": await tenant_of(call, query),
+            "workspace": await tenant_of(call, query, data.user),
             "query": query,
             "mask": services.settings.mask_secrets,
             "reranker": services.reranker,

@@ -21,6 +21,7 @@ from app.memories.filters import as_real
 from app.memories.gate import BODY_LIMIT, NAME_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT, URI_LIMIT
 from app.memories.memory import GivenVector, Memory, NewMemory, ObservationDetail, StoredObservation
 from app.retrieval.recall import Explanation, Hit, MendedIssue
+from app.workspaces.workspace import USER_LIMIT
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -30,6 +31,10 @@ N = TypeVar("N")
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
 SourceKind = Literal["report", "session", "run", "other"]
 Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
+User = Annotated[
+    str,
+    Meta(max_length=USER_LIMIT, description="the user whom it belongs to, or who asks; without it nobody"),
+]
 Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT)]
 Tags = Annotated[list[Tag], Meta(max_length=TAGS_LIMIT)]
 Quality = Annotated[int, Meta(ge=-3, le=3, description="the ratings, applied in order and clamped each time")]
@@ -128,6 +133,7 @@ class MemoryInput(Struct, forbid_unknown_fields=True):
     final_score: Score | None = None
     observation: ObservationInput | None = None
     embedding: EmbeddingInput | None = None
+    user: User = ""
 
     def memory(self) -> NewMemory:
         """Returns the value that the verb takes."""
@@ -181,6 +187,8 @@ class MemoryView(Struct, frozen=True):
     retired_as: str | None
     findings: Sequence[dict[str, Any]] | None
     suspect: bool
+    user: str
+    """The user whom it belongs to; "" for nobody."""
     observation: ObservationView | None
 
 
@@ -200,6 +208,7 @@ class HitView(Struct, frozen=True):
     final_score: float | None
     quality: int
     suspect: bool
+    user: str
     explain: Explanation
     mended: Sequence[MendedIssue]
     """The issues that it states as open, and that a later version of its case mended."""

@@ -9,6 +9,7 @@ from sqlalchemy.types import TypeEngine
 
 Kind: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
 Id, FALSE = UUID(as_uuid=True), sa.text("false")
+OWN_USER = sa.text("COALESCE(current_setting('priors.user'::text, true), ''::text)")
 TERM_DIMENSIONS = 536_870_912
 """2**29: a lexeme's dimension in `lexical.weights`; two of 1,000 terms share one with a probability of 0.1 %."""
 
@@ -26,6 +27,11 @@ def optional(**kinds: Kind) -> list[SchemaItem]:
 def default(value: str | sa.TextClause, **kinds: Kind) -> list[SchemaItem]:
     """Returns columns that have this value where none is given."""
     return [sa.Column(name, kind, nullable=False, server_default=value) for name, kind in kinds.items()]
+
+
+def of_user() -> list[SchemaItem]:
+    """Returns the column of the user whom a row belongs to: of whom the session writes for, "" for nobody."""
+    return default(OWN_USER, user_id=sa.Text)
 
 
 def moments(*names: str, nullable: bool = False, now: bool = False) -> list[SchemaItem]:

@@ -13,6 +13,7 @@ from app.db.columns import (
     keyed,
     moments,
     of_memory,
+    of_user,
     of_workspace,
     optional,
     required,
@@ -145,7 +146,9 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         *required(budget_tokens=sa.Integer, tokens=sa.Integer, degraded=sa.Text, took_ms=sa.REAL),
         *moments("settled_at", nullable=True),
         *moments("created_at", now=True),
+        *of_user(),
         index("activations_run_ix", "run_id", where="run_id IS NOT NULL"),
+        index("activations_user_ix", "user_id", where="user_id <> ''"),
     )
 
     # No foreign key to cues, as for `recall_hits`.
@@ -170,6 +173,7 @@ def add_cue_tables(_table: Callable[..., None]) -> None:
         *default("{}", before=JSONB),
         *moments("created_at", now=True),
         *moments("decided_at", nullable=True),
+        *of_user(),
         sa.UniqueConstraint("workspace_id", "change", "key", name="cue_proposals_key_uq"),
         sa.CheckConstraint(
             "change IN ('merge', 'broaden', 'graduate', 'retire', 'stale', 'note', 'procedure')",
@@ -190,7 +194,9 @@ def add_context_tables(_table: Callable[..., None]) -> None:
         *required(model=sa.Text, format=sa.Text, budget=sa.Integer, tokens=sa.Integer, prefix=sa.Text, document=JSON),
         *required(took_ms=sa.REAL),
         *moments("created_at", now=True),
+        *of_user(),
         index("contexts_run_ix", "run_id", "context_id", where="run_id IS NOT NULL"),
+        index("contexts_user_ix", "user_id", where="user_id <> ''"),
     )
 
     _table(

@@ -103,7 +103,7 @@ class Database:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         async with self._wire() as wire:
-            session = Session(wire, Scope(_id_of(workspace), transaction=transaction))
+            session = Session(wire, _scope_of(workspace, transaction=transaction))
             async with _committed(session) if transaction else nullcontext():
                 yield session
 
@@ -168,8 +168,10 @@ class Database:
             pooled.close()
 
 
-def _id_of(workspace: Workspace | int) -> int:
-    return workspace if isinstance(workspace, int) else workspace.workspace_id
+def _scope_of(workspace: Workspace | int, *, transaction: bool) -> Scope:
+    if isinstance(workspace, int):
+        return Scope(workspace, transaction)
+    return Scope(workspace.workspace_id, transaction, workspace.user, workspace.sees)
 
 
 def _wire_of(pooled: PoolProxiedConnection) -> Wire:

@@ -28,6 +28,8 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
     AND EXISTS (SELECT FROM aclexplode(c.relacl) AS a WHERE a.grantee = to_regrole('priors_service'))
     AND c.relrowsecurity AND c.relforcerowsecurity
     AND 2 = (SELECT count(*) FROM pg_policy WHERE polrelid = c.oid AND polname IN ('own_workspace', 'all_workspaces'))
+    AND (NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'user_id' AND NOT attisdropped)
+        OR EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = 'own_user'))
 )
 """  # noqa: S608 - constants
 """Tells if a table with a workspace lacks its owner, its grants or its policies, as after a restore of a dump that

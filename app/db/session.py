@@ -23,7 +23,10 @@ Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
 
 BEGIN, COMMIT, ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
-BIND = "SELECT set_config('priors.workspace_id', %(workspace)s, true)"
+BIND = """
+SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
+    set_config('priors.sees', %(sees)s, true)
+"""
 OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 
@@ -44,12 +47,25 @@ ALONE = frozenset({STATISTICS, EMBED, EMBED_CUES, INDEX, LINK, MATCH, EXTRACT, D
 ended, so that it does not occupy a worker."""
 
 
+EVERYONE, OWN_ROWS, SHARED = "", "own", "shared"
+"""Whose rows a session sees, by the policy `own_user`: those of all users and of nobody, only those of its user, or
+those of its user and nobody's."""
+
+
 class Workspace(Protocol):
     """The part of a tenant that a session needs."""
 
     @property
     def workspace_id(self) -> int:
         """The tenant's id; 0 if it does not exist yet, so that nothing is found."""
+
+    @property
+    def user(self) -> str:
+        """The user for whom is written; "" for nobody."""
+
+    @property
+    def sees(self) -> str:
+        """The users whose rows are seen: EVERYONE, OWN_ROWS or SHARED."""
 
 
 class Across(Protocol):
@@ -66,6 +82,9 @@ class Scope(NamedTuple):
     """The workspace whose rows are seen; None for all workspaces."""
     transaction: bool
     """True if all statements are one transaction; False if each statement is its own."""
+    user: str = ""
+    """The user for whom is written; "" for nobody."""
+    sees: str = EVERYONE
 
 
 class Session:
@@ -91,6 +110,18 @@ class Session:
         if self._scope.workspace_id is None:
             raise RuntimeError("this session sees all workspaces: it is bound to none")
         return self._scope.workspace_id
+
+    @property
+    def user(self) -> str:
+        """The user for whom the session writes; "" for nobody."""
+        return self._scope.user
+
+    @property
+    def users(self) -> tuple[str, ...] | None:
+        """The users whose rows the session sees, "" for nobody; None for all."""
+        if self._scope.sees == EVERYONE:
+            return None
+        return (self.user,) if self._scope.sees == OWN_ROWS else tuple(dict.fromkeys(("", self.user)))
 
     async def execute(self, statement: str, values: Values | None = None) -> int:
         """Runs a statement; returns the number of rows that it changed or found."""
@@ -209,7 +240,7 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
     if scope.workspace_id is not None:
-        return [wire.command(BIND, {"workspace": str(scope.workspace_id)})]
+        return [wire.command(BIND, {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees})]
     return [OWN] if scope.transaction and wire.secured else []
 
 

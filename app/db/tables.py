@@ -22,6 +22,7 @@ from app.db.columns import (
     keyed,
     moments,
     of_memory,
+    of_user,
     of_workspace,
     optional,
     required,
@@ -51,6 +52,8 @@ _table(
     *moments("statistics_at", nullable=True),
     *moments("created_at", now=True),
     *default("{}", roles=JSONB),
+    # True once a memory of a user was stored: from then on recalls are filtered.
+    *default(FALSE, has_users=sa.Boolean),
     sa.PrimaryKeyConstraint("workspace_id"),
     sa.UniqueConstraint("name"),
 )
@@ -63,8 +66,11 @@ _table(
     *optional(content_hash=sa.LargeBinary),
     *moments("created_at", "updated_at", now=True),
     *moments("retired_at", nullable=True),
+    *of_user(),
     sa.CheckConstraint("kind IN ('report', 'session', 'run', 'other')", name="kind"),
-    index("sources_live_uri_uq", "kind", "uri", unique=True, where="retired_at IS NULL"),
+    index("sources_live_uri_uq", "kind", "uri", "user_id", unique=True, where="retired_at IS NULL"),
+    index("sources_session_uq", "uri", unique=True, where="kind = 'session' AND retired_at IS NULL"),
+    index("sources_user_ix", "user_id", where="user_id <> ''"),
     index("sources_created_ix", "created_at", "source_id"),
 )
 
@@ -85,6 +91,7 @@ _table(
     *optional(retired_as=sa.Text, findings=JSONB),
     *default("0", uses=sa.Integer),
     *default(FALSE, released=sa.Boolean),
+    *of_user(),
     sa.ForeignKeyConstraint(["workspace_id", "source_id"], ["sources.workspace_id", "sources.source_id"]),
     sa.CheckConstraint("kind IN ('observation', 'chunk', 'message', 'cue', 'note')", name="kind"),
     sa.CheckConstraint("quality BETWEEN -3 AND 3", name="quality"),
@@ -96,6 +103,7 @@ _table(
         "kind",
         "source_id",
         "ordinal",
+        "user_id",
         unique=True,
         where="valid_until IS NULL",
         postgresql_nulls_not_distinct=True,
@@ -114,6 +122,8 @@ _table(
     ),
     index("memories_low_ix", "memory_id", where="quality < 0 AND valid_until IS NULL"),
     index("memories_run_ix", "run_id", where="run_id IS NOT NULL"),
+    index("memories_live_user_ix", "user_id", where="valid_until IS NULL"),
+    index("memories_user_ix", "user_id", where="user_id <> ''"),
 )
 
 _table(
@@ -163,8 +173,10 @@ _table(
     *required(took_ms=sa.REAL),
     *moments("created_at", now=True),
     *default("0", hits=sa.SmallInteger),
+    *of_user(),
     index("recalls_run_ix", "run_id", where="run_id IS NOT NULL"),
     index("recalls_empty_ix", "recall_id", where="hits = 0"),
+    index("recalls_user_ix", "user_id", where="user_id <> ''"),
 )
 
 # There is no foreign key to memories: its check would write a row lock into every memory that a recall names.
@@ -200,6 +212,7 @@ _table(
     *moments("started_at", "finished_at", nullable=True),
     *moments("created_at", "updated_at", now=True),
     *default(FALSE, output_replaced=sa.Boolean),
+    *of_user(),
     sa.CheckConstraint("final_score BETWEEN 0 AND 10", name="final_score"),
     index("runs_created_ix", "created_at", "run_id"),
 )
@@ -232,6 +245,7 @@ _table(
     *default(FALSE, moved_on=sa.Boolean, earlier=sa.Boolean),
     *optional(maker=Id),
     *moments("made_until", nullable=True),
+    *of_user(),
     sa.CheckConstraint("outcome IN ('stored', 'joined', 'refused')", name="outcome"),
     index(
         "compressions_current_ix",

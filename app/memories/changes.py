@@ -52,7 +52,7 @@ UPDATE memories m SET title = %(title)s, body = %(body)s, tokens = %(tokens)s, c
     findings = %(findings)s::jsonb, released = false
 WHERE {THIS} AND NOT EXISTS (
     SELECT FROM memories o WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.kind = m.kind
-        AND o.memory_id <> m.memory_id AND o.content_hash = %(content_hash)s
+        AND o.memory_id <> m.memory_id AND o.content_hash = %(content_hash)s AND o.user_id = m.user_id
         AND o.source_id IS NOT DISTINCT FROM m.source_id AND o.ordinal IS NOT DISTINCT FROM m.ordinal
 )
 """  # noqa: S608 - constants
@@ -102,8 +102,8 @@ RELEASE = f"UPDATE memories SET released = true WHERE {THESE}"  # noqa: S608 - c
 # If several memories have one identity, only the first is restored: the unique index allows one live memory of each.
 RESTORE = f"""
 WITH wanted AS (
-    SELECT DISTINCT ON (content_hash, kind, source_id, ordinal) memory_id FROM memories WHERE {THESE}
-    ORDER BY content_hash, kind, source_id, ordinal, memory_id
+    SELECT DISTINCT ON (content_hash, kind, source_id, ordinal, user_id) memory_id FROM memories WHERE {THESE}
+    ORDER BY content_hash, kind, source_id, ordinal, user_id, memory_id
 )
 UPDATE memories m SET valid_until = NULL, retired_as = NULL, released = m.released OR m.retired_as = 'quarantined'
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FROM wanted)
@@ -111,7 +111,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FRO
         SELECT 1 FROM memories o
         WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
             AND o.kind = m.kind AND o.source_id IS NOT DISTINCT FROM m.source_id
-            AND o.ordinal IS NOT DISTINCT FROM m.ordinal
+            AND o.ordinal IS NOT DISTINCT FROM m.ordinal AND o.user_id = m.user_id
     )
 RETURNING m.memory_id
 """  # noqa: S608 - constants

@@ -38,6 +38,10 @@ CLAUSES = {
 }
 """The SQL of each filter, by its name."""
 
+OF_USERS = "m.user_id = ANY(%(users)s::text[])"
+"""The condition of memories that belong to these users; "" stands for nobody. Row-level security has the same effect:
+it is stated where many memories are read, for the sake of its index."""
+
 LIVE = "m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL"
 RETIRED = "m.workspace_id = %(workspace_id)s AND m.retired_as = {reason} AND m.body <> ''"
 LOW = f"{LIVE} AND m.quality < 0 AND (m.quality <= %(quality)s OR m.final_score < %(final_score)s)"

@@ -14,7 +14,7 @@ from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Scree
 from app.safety.scan import FLAG, Finding, blocking, scan, softened
 from app.safety.secrets import masked_values
 from app.text.words import SPEAKS
-from app.workspaces.workspace import unknown_language
+from app.workspaces.workspace import impossible_user, unknown_language
 
 BODY_LIMIT = 200_000
 """Most characters of a body. Postgres refuses a tsvector over 1 MB; even a text of only different words stays below
@@ -60,6 +60,8 @@ def _reasons(memory: NewMemory) -> Iterator[str]:
     yield from tag_reasons(memory.tags)
     if reason := unknown_language(memory.language or ""):
         yield f"language: {reason}"
+    if reason := impossible_user(memory.user):
+        yield f"user: {reason}"
     yield from unstorable({"tags": memory.tags, "metadata": memory.metadata})
     if memory.metadata and (size := len(msgspec.json.encode(dict(memory.metadata)))) > METADATA_LIMIT:
         yield f"metadata: has {size:,} bytes as JSON; at most {METADATA_LIMIT:,} are taken"
@@ -321,7 +323,7 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
 
 
 def _without_secrets(memory: NewMemory) -> NewMemory:
-    clean = masked_values(replace(memory, embedding=None))
+    clean = replace(masked_values(replace(memory, embedding=None)), user=memory.user)
     if (clean.title, clean.body) != (memory.title, memory.body):
         # The given vector was made from the unmasked text.
         return clean

@@ -94,6 +94,8 @@ class NewMemory:
     observation: ObservationDetail | None = None
     embedding: GivenVector | None = None
     """The vector of title and body; if None, a worker makes it."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
 
 
 HASH_BYTES = 16
@@ -275,6 +277,8 @@ class Memory:
     """GONE, DELETED, SUPERSEDED or QUARANTINED; None for a live memory."""
     findings: Sequence[Mapping[str, Any]] | None
     """The findings of the injection scan."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
     suspect: bool = False
     """True if a finding keeps it out of histories, until a person releases it."""
     observation: StoredObservation | None = None

@@ -137,9 +137,23 @@ def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
 
 
 async def _stored_batch(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[Outcome], Counter[str]]:
-    """Stores one batch; returns the outcome of each memory, and the numbers of `stored`, `updated` and `unchanged`."""
-    if batch:
-        door = door._replace(workspace=await made(door.database, door.workspace))
+    """Stores one batch; returns the outcome of each memory, and the numbers of `stored`, `updated` and `unchanged`.
+
+    The memories of each user are written apart: what other users stored is not known there.
+    """
+    outcomes, counts = dict[int, Outcome](), Counter[str]()
+    users = [item.memory.user if item.objection is None else "" for item in batch]
+    for user in dict.fromkeys(users):
+        places = [place for place, of in enumerate(users) if of == user]
+        own = door._replace(workspace=door.workspace.of(user))
+        found, counted = await _stored_of_user(own, [batch[place] for place in places])
+        outcomes |= zip(places, found, strict=True)
+        counts += counted
+    return [outcomes[place] for place in range(len(batch))], counts
+
+
+async def _stored_of_user(door: Door, batch: Sequence[Screened]) -> tuple[Sequence[Outcome], Counter[str]]:
+    door = door._replace(workspace=await made(door.database, door.workspace))
     batch, counts = await _checked(door, batch), Counter[str]()
     stored = iter(await _stored(door, [item for item in batch if item.objection is None], counts))
     outcomes = [item.objection or next(stored) for item in batch]
@@ -165,7 +179,9 @@ def _remembered(outcomes: Sequence[Outcome], counts: Counter[str]) -> Remembered
 
 async def _checked(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
     """Returns the batch, with an objection to each echo and to each vector of another model."""
-    batch = await note_echoes(door.database, door.provider, door.workspace, batch, door.runs)
+    # A run of a user was given nobody's memories too.
+    seen = door.workspace.for_reading(door.workspace.user)
+    batch = await note_echoes(door.database, door.provider, seen, batch, door.runs)
     if any(item.memory.embedding is not None for item in batch):
         async with door.database.session(door.workspace, transaction=False) as session:
             model = await active_model(session)

@@ -13,13 +13,14 @@ from app.db.session import Row, Session
 from app.index.indexing import THESE, forget_memories
 from app.links import store as links
 from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
+from app.workspaces import store as workspaces
 
 SUSPECT = """jsonb_path_exists(m.findings, '$[*].severity ? (@ == "suspect")') AND NOT m.released"""
 """The condition of a memory that stands in no history until a person releases it."""
 COLUMNS = f"""
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
     s.title AS source_title, m.ordinal, m.occurred_at, m.tags, m.metadata, m.run_id, m.final_score, m.quality,
-    m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings,
+    m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings, m.user_id AS "user",
     coalesce({SUSPECT}, false) AS suspect
 """
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
@@ -146,6 +147,8 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     """
     if not rows:
         return set()
+    if session.user:
+        await workspaces.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
     return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
 

@@ -14,7 +14,7 @@ from app.db.session import Row, Session
 from app.db.wire import Ids
 from app.index.models import StoredModel
 from app.memories.facets import FACET, is_lesson
-from app.memories.filters import Filters, conditions
+from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
 from app.memories.store import COLUMNS, JOINED, memory_of
 from app.retrieval.arms import LexicalQuery, Shape, Term, lexical_arm, lexical_query, pool_statement
@@ -62,6 +62,8 @@ class Survey:
     """True if the workspace's vectors have an HNSW index."""
     kept: Ids | None
     """The memories that pass the filters; None if they are more than KEPT_AT_MOST, or if there are no filters."""
+    users: tuple[str, ...] | None
+    """The users whose memories may be candidates, "" for nobody; None if no memory of the workspace is of others."""
     linked: bool
     """True if the workspace has links that spread evidence."""
     terms: tuple[Term, ...]
@@ -75,7 +77,7 @@ SELECT w.workspace_id, pending.pending,
         SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
     ) AS indexed,
-    counted.live, {kept} AS kept, EXISTS (
+    counted.live, {kept} AS kept, w.has_users, EXISTS (
         SELECT 1 FROM links l WHERE l.workspace_id = w.workspace_id AND l.relation <> 'similar'
     ) AS linked,
     (
@@ -112,7 +114,9 @@ CROSS JOIN LATERAL (
 WHERE w.workspace_id = %(workspace_id)s
 """
 
-KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} THEN few.ids END"
+KEPT = f"CASE WHEN few.count <= {KEPT_AT_MOST} {{only_if}} THEN few.ids END"
+IF_USERS = "AND w.has_users"
+"""Leaves an unfiltered query as it is in a workspace without users."""
 FEW = """CROSS JOIN LATERAL (
     SELECT count(*), coalesce(array_agg(memory_id), ARRAY[]::uuid[]) AS ids FROM ({passing}) AS kept
 ) AS few"""
@@ -131,31 +135,42 @@ async def survey(session: Session, query: str, *, filters: Filters, language: st
     languages = "w.languages"
     if language is not None:
         languages, given["language"] = "ARRAY[%(language)s::text]", language
-    kept, few = (KEPT, FEW.format(passing=_passing(filters))) if filters else ("NULL::uuid[]", "")
+    kept, few = "NULL::uuid[]", ""
+    if filters or session.users is not None:
+        only_if = "" if filters else IF_USERS
+        kept, few = KEPT.format(only_if=only_if), FEW.format(passing=_passing(filters, session.users, only_if))
+    if session.users is not None:
+        given["users"] = list(session.users)
     statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=BEARABLE)
     row = await session.row(statement, given, binary=True)
-    return None if row is None else _survey_of(row)
+    return None if row is None else _survey_of(row, session.users)
 
 
-def indexed_conditions(filters: Filters) -> Sequence[str]:
-    """Returns the filters' conditions for a search among all memories, which looks tags up in their index."""
+def indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> Sequence[str]:
+    """Returns the filters' conditions for a search among all memories of these users (None: all).
+
+    It looks tags up in their index.
+    """
+    of_users = [] if users is None else [OF_USERS]
     if not filters.tags:
-        return conditions(filters)[0]
-    return [TAGGED, *conditions(replace(filters, tags=()))[0]]
+        return [*conditions(filters)[0], *of_users]
+    return [TAGGED, *conditions(replace(filters, tags=()))[0], *of_users]
 
 
-def _passing(filters: Filters) -> str:
-    if not replace(filters, tags=()):
+def _passing(filters: Filters, users: Sequence[str] | None, only_if: str) -> str:
+    if filters.tags and not replace(filters, tags=()):
         return PASSING_TAGS
-    return PASSING.format(conditions=" AND ".join(indexed_conditions(filters)))
+    return PASSING.format(conditions=f"{' AND '.join(indexed_conditions(filters, users))} {only_if}")
 
 
-def _survey_of(row: Row) -> Survey:
+def _survey_of(row: Row, users: tuple[str, ...] | None) -> Survey:
     model = None if row.model is None else StoredModel(**row.model)
     terms = tuple(
         Term(lexeme, dimension, count, frozenset(languages)) for lexeme, dimension, count, languages in row.terms or ()
     )
-    return Survey(**{**row._asdict(), "model": model, "terms": terms})
+    values = {**row._asdict(), "model": model, "terms": terms}
+    has_users = values.pop("has_users")
+    return Survey(**values, users=users if has_users else None)
 
 
 class LexicalHits(NamedTuple):
@@ -190,12 +205,14 @@ class Question:
 def question_of(survey: Survey, query: Query, preset: Preset, *, least: int = 0) -> Question:
     """Returns the question for at least so many candidates, without the vector and the lexical arm's hits."""
     clauses, values = conditions(query.filters)
+    if survey.users is not None:
+        clauses, values["users"] = [*clauses, OF_USERS], list(survey.users)
     return Question(
         survey=survey,
         words=lexical_query(survey.terms, total=survey.live, most=preset.most_terms),
         kept=survey.kept,
         clauses=tuple(clauses),
-        scanned=tuple(indexed_conditions(query.filters)),
+        scanned=tuple(indexed_conditions(query.filters, survey.users)),
         values=values,
         least=max(least, query.k + SPARE),
         linked=survey.linked and bool(preset.blend.links),

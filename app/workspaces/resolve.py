@@ -58,7 +58,8 @@ async def made(database: Database, workspace: Workspace) -> Workspace:
     if workspace.workspace_id != UNMADE:
         return workspace
     async with database.session(UNMADE) as session:
-        return await store.make(session, workspace.name, workspace.language)
+        found = await store.make(session, workspace.name, workspace.language)
+    return replace(found, user=workspace.user, sees=workspace.sees)
 
 
 async def set_language(database: Database, workspace: Workspace, language: str) -> Workspace:

@@ -16,6 +16,7 @@ ADD_LANGUAGES = """
 UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
+NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
 SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
 SET_ROLE = """
 UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(name)s::text
@@ -70,6 +71,11 @@ async def set_language(session: Session, workspace: Workspace, language: str) ->
     """Changes the language of memories and queries that name none. Stored memories keep theirs."""
     await session.execute(SET_LANGUAGE, {"language": language})
     await add_languages(session, workspace, {language})
+
+
+async def note_users(session: Session) -> None:
+    """Notes that the workspace has memories of users: from then on recalls are filtered by them."""
+    await session.execute(NOTE_USERS)
 
 
 async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:

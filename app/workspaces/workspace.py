@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.db.session import EVERYONE, OWN_ROWS, SHARED
 from app.errors import InvalidInput
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -25,6 +26,50 @@ class Workspace:
     """Text search configurations of all its memories."""
     roles: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Its own roles by name, as JSON."""
+    user: str = ""
+    """The user for whom is read or written; "" for nobody."""
+    sees: str = EVERYONE
+    """The users whose rows are seen."""
+
+    def of(self, user: str | None) -> "Workspace":
+        """Returns the workspace as one user sees and writes it, or nobody: what others stored does not exist there.
+
+        Raises:
+            InvalidInput: nobody can have this name.
+        """
+        return replace(self, user=checked_user(user or ""), sees=OWN_ROWS)
+
+    def for_reading(self, user: str | None) -> "Workspace":
+        """Returns the workspace as recalls of a user see it: what belongs to the user, and what belongs to nobody.
+
+        Raises:
+            InvalidInput: nobody can have this name.
+        """
+        return replace(self, user=checked_user(user or ""), sees=SHARED)
+
+
+USER_LIMIT = 200
+"""Most characters of a user's name."""
+
+
+def impossible_user(name: str) -> str | None:
+    """Returns the reason why no user can have this name; None if one can. "" stands for nobody."""
+    if len(name) > USER_LIMIT:
+        return f"has {len(name):,} characters; at most {USER_LIMIT} are taken"
+    if not name.isprintable() or name.strip() != name:
+        return "has a control character, or a space at its beginning or end"
+    return None
+
+
+def checked_user(name: str) -> str:
+    """Returns `name` if a user can have it.
+
+    Raises:
+        InvalidInput: no user can have it.
+    """
+    if reason := impossible_user(name):
+        raise InvalidInput("user", reason)
+    return name
 
 
 def checked_name(name: str) -> str:

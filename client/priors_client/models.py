@@ -498,6 +498,8 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     """Continue the run's previous stable section: what it showed keeps its place and bytes as long as there is room, and what is new follows, so that a model server's prefix cache can reuse it; needs run_id."""
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
     weights: WeightsInput | None | UnsetType = UNSET
 
 
@@ -545,6 +547,7 @@ class HitView(Struct, frozen=True, kw_only=True):
     suspect: bool
     tags: list[str]
     title: str
+    user: str
 
 
 class Ids(Struct, frozen=True, kw_only=True):
@@ -681,6 +684,8 @@ class MemoryInput(Struct, frozen=True, kw_only=True):
     source: SourceInput | None | UnsetType = UNSET
     tags: Sequence[str] | UnsetType = UNSET
     title: str | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
@@ -718,6 +723,7 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     tags: list[str]
     title: str
     tokens: int
+    user: str
     uses: int
     valid_until: datetime | None
 
@@ -1204,6 +1210,8 @@ class SearchInput(Struct, frozen=True, kw_only=True):
     """The least similarity by which a memory is a hit for its meaning; without it the preset's."""
     trial: bool | UnsetType = UNSET
     """A person tries out what an agent would get: logged with the purpose `trial`."""
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
     weights: WeightsInput | None | UnsetType = UNSET
 
 

@@ -248,8 +248,10 @@ BARE = """
 SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
     AND (c.relowner <> 'priors_owner'::regrole OR NOT has_table_privilege('priors_service', c.oid, 'SELECT')
     OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'workspace_id')
-    AND (SELECT array_agg(polname ORDER BY polname) FROM pg_policy WHERE polrelid = c.oid)
-        IS DISTINCT FROM '{all_workspaces,own_workspace}')
+    AND (SELECT array_agg(polname ORDER BY polname) FROM pg_policy WHERE polrelid = c.oid AND polname <> 'own_user')
+        IS DISTINCT FROM '{all_workspaces,own_workspace}'
+    OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'user_id')
+        <> EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = 'own_user'))
 UNION ALL SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND (
     proname ~ '^(priors|procrastinate)_' AND proowner <> 'priors_owner'::regrole
     OR prosecdef AND EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0))

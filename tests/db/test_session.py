@@ -33,6 +33,8 @@ class Tenant:
     """A workspace as a session takes it."""
 
     workspace_id: int
+    user: str = ""
+    sees: str = ""
 
 
 async def made(sessions: Database) -> Tenant:
