@@ -95,6 +95,19 @@ def test_nothing_to_read_is_no_ranking() -> None:
     assert reread([], [], DEFAULT, Asking("anything", NOW)) == []
 
 
+def test_a_hit_needs_its_share_of_the_best_once_the_texts_are_read() -> None:
+    query = "deploy script"
+    strong = candidate(1, similarity=1.0)._replace(bm25=2.0, source_id=None)
+    weak = candidate(2, similarity=0.0)._replace(bm25=0.9, source_id=None)
+    ranking = best(query, DEFAULT, strong, weak)
+    assert places(ranking) == [1, 2]
+    texts = [Text("", "The deploy script failed.", None, None), Text("", "A script.", None, None)]
+    assert places(reread(ranking, texts, DEFAULT, Asking(query, NOW))) == [1]
+    assert places(reread(ranking, texts[1:] * 2, DEFAULT, Asking(query, NOW))) == [1, 2]
+    unlimited = replace(DEFAULT, threshold=None)
+    assert places(reread(ranking, texts, unlimited, Asking(query, NOW))) == [1, 2]
+
+
 @pytest.mark.parametrize("name", PRESETS)
 @given(pool=st.permutations(ALIKE))
 def test_what_ranks_alike_is_in_the_order_of_its_id(name: str, pool: list[Candidate]) -> None:

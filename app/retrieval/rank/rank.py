@@ -129,7 +129,10 @@ def _evidence(pool: Sequence[Candidate], query: str, now: datetime) -> list[Evid
 
 
 def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, asking: Asking) -> list[Ranked]:
-    """Ranks the best hits again, with the features of their texts."""
+    """Ranks the best hits again, with the features of their texts.
+
+    A text can raise the best evidence, so a hit needs its share of the best once more.
+    """
     if preset.text_features is None:
         return list(best)
     found = [
@@ -144,6 +147,7 @@ def reread(best: Sequence[Ranked], texts: Sequence[Text], preset: Preset, asking
             rank=weigh(item.candidate, part.evidence / most, text.body),
         )
         for item, part, text in zip(best, found, texts, strict=True)
+        if preset.threshold is None or part.evidence >= preset.threshold.share * most
     ]
     return sorted(again, key=lambda item: (-item.rank.value, item.candidate.memory_id))
 
