@@ -12,6 +12,8 @@ from app.errors import ConfigurationError
 PREFIX = "PRIORS_"
 COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
+LONGEST_HEAT_DAYS = 36_500
+"""Days: a century, in which nothing cools."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -87,6 +89,8 @@ class Settings:
     """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
     """Days for which deleted memories can be restored."""
+    heat_days: float = 7.0
+    """Days in which a memory's heat falls to 37 % without a recall; heat decides its tier (docs/tiers.md)."""
     pool_size: int = 8
     """Database connections of one process."""
     max_file_bytes: int = 10_000_000
@@ -137,6 +141,10 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
     if not settings.read_timeout > 0:
         raise ConfigurationError(f"{PREFIX}READ_TIMEOUT={settings.read_timeout} must be above 0")
+    if not 0 < settings.heat_days <= LONGEST_HEAT_DAYS:
+        raise ConfigurationError(
+            f"{PREFIX}HEAT_DAYS={settings.heat_days} must be above 0 and at most {LONGEST_HEAT_DAYS:,}"
+        )
     if settings.trash_days < 0:
         raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
     return settings

@@ -189,6 +189,8 @@ class MemoryView(Struct, frozen=True):
     suspect: bool
     user: str
     """The user whom it belongs to; "" for nobody."""
+    accessed_at: datetime | None
+    access_count: int
     observation: ObservationView | None
 
 
@@ -209,6 +211,8 @@ class HitView(Struct, frozen=True):
     quality: int
     suspect: bool
     user: str
+    accessed_at: datetime | None
+    access_count: int
     explain: Explanation
     mended: Sequence[MendedIssue]
     """The issues that it states as open, and that a later version of its case mended."""

@@ -126,6 +126,27 @@ _table(
     index("memories_user_ix", "user_id", where="user_id <> ''"),
 )
 
+# A memory without a row is long-term, and no recall has found it. Apart from `memories`, whose rows are wide and have a
+# dozen indexes: what changes with each access stands in a row of 100 bytes.
+_table(
+    "tiers",
+    *of_memory(),
+    *default("long_term", tier=sa.Text),
+    *default(FALSE, pinned=sa.Boolean),
+    *default("0", access_count=sa.Integer),
+    *moments("accessed_at", nullable=True),
+    # The number of accesses, each counted less the longer ago it was, at the moment of the last one.
+    *default("0", visits=sa.REAL),
+    # The run in whose working memory it is.
+    *optional(run_id=sa.Text),
+    # The moment from which its tier may be another.
+    *moments("due_at", nullable=True),
+    sa.CheckConstraint("tier IN ('working', 'short_term', 'long_term')", name="tier"),
+    index("tiers_due_ix", "due_at", where="due_at IS NOT NULL"),
+    index("tiers_tier_ix", "tier", "memory_id", where="tier <> 'long_term'"),
+    index("tiers_run_ix", "run_id", where="tier = 'working'"),
+)
+
 _table(
     "lexical",
     *of_memory(),
@@ -174,8 +195,11 @@ _table(
     *moments("created_at", now=True),
     *default("0", hits=sa.SmallInteger),
     *of_user(),
+    # Its hits are counted among the accesses of their memories.
+    *default(FALSE, counted=sa.Boolean),
     index("recalls_run_ix", "run_id", where="run_id IS NOT NULL"),
     index("recalls_empty_ix", "recall_id", where="hits = 0"),
+    index("recalls_uncounted_ix", "recall_id", where="NOT counted"),
     index("recalls_user_ix", "user_id", where="user_id <> ''"),
 )
 

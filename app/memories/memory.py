@@ -281,6 +281,10 @@ class Memory:
     """The user whom it belongs to; "" for nobody."""
     suspect: bool = False
     """True if a finding keeps it out of histories, until a person releases it."""
+    accessed_at: datetime | None = None
+    """The moment of the last recall that gave it; None if none did. A worker notes it within five minutes."""
+    access_count: int = 0
+    """Number of recalls that gave it; trials in the panel and imported ones do not count."""
     observation: StoredObservation | None = None
     """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
 

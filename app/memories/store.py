@@ -21,10 +21,12 @@ COLUMNS = f"""
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
     s.title AS source_title, m.ordinal, m.occurred_at, m.tags, m.metadata, m.run_id, m.final_score, m.quality,
     m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings, m.user_id AS "user",
-    coalesce({SUSPECT}, false) AS suspect
+    coalesce({SUSPECT}, false) AS suspect, t.accessed_at, coalesce(t.access_count, 0) AS access_count
 """
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
-SHOWN = f"{JOINED} LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id"
+TIERED = f"{JOINED} LEFT JOIN tiers t ON t.workspace_id = m.workspace_id AND t.memory_id = m.memory_id"
+"""The tables of COLUMNS."""
+SHOWN = f"{TIERED} LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id"
 SHOWN_COLUMNS = f"""{COLUMNS},
     CASE WHEN o.memory_id IS NOT NULL THEN jsonb_build_object(
         'task', o.task, 'task_type', o.task_type, 'narrative', o.narrative, 'facts', o.facts,

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from app.context import store as contexts
-from app.db.database import Database
+from app.db.database import Database, again_after_deadlock
 from app.db.session import EMBED_CUES, Across
 from app.index import backfill as index
 from app.index import reembed as moving
 from app.links.store import forget_similar_of_all
-from app.memories import changes
+from app.memories import changes, tiers
 from app.models.protocols import EmbeddingProvider
+from app.retrieval import log
 from app.runs.feedback import store as feedback
 
 
@@ -78,3 +79,25 @@ async def empty_trash(across: Across, *, days: int) -> int:
         await feedback.forget_of_all(session, blanked)
         await contexts.forget_old_of_all(session, days=days)
     return destroyed
+
+
+async def count_accesses(database: Database, across: Across, *, fading: float) -> int:
+    """Counts the recalls of all workspaces that are not counted yet among the accesses of the memories that they gave.
+
+    Each recall is counted once, however many workers count and wherever one of them is killed: it is marked in the
+    transaction that counts it. Visits fade by the factor e in `fading` seconds. Returns the number of transactions.
+    """
+    async with across() as session:
+        waiting = await log.uncounted_of_all(session)
+    done = 0
+    for workspace_id in waiting:
+
+        async def attempt(workspace_id: int = workspace_id) -> bool:
+            async with database.session(workspace_id) as session:
+                accesses = await log.take_uncounted(session)
+                await tiers.add_accesses(session, accesses or (), fading=fading)
+            return accesses is not None
+
+        while await again_after_deadlock(attempt):
+            done += 1
+    return done

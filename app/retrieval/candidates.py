@@ -16,7 +16,7 @@ from app.index.models import StoredModel
 from app.memories.facets import FACET, is_lesson
 from app.memories.filters import OF_USERS, Filters, conditions
 from app.memories.memory import Memory
-from app.memories.store import COLUMNS, JOINED, memory_of
+from app.memories.store import COLUMNS, JOINED, TIERED, memory_of
 from app.retrieval.arms import LexicalQuery, Shape, Term, lexical_arm, lexical_query, pool_statement
 from app.retrieval.rank.presets import Preset
 from app.retrieval.rank.rank import Candidate
@@ -271,7 +271,7 @@ async def candidates(session: Session, question: Question) -> list[Candidate]:
 
 
 READ = f"""
-SELECT {COLUMNS}, NULL AS observation, ({{conditions}}) AS passes FROM {JOINED}
+SELECT {COLUMNS}, NULL AS observation, ({{conditions}}) AS passes FROM {TIERED}
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
 """  # noqa: S608 - constants
 

@@ -13,6 +13,7 @@ import structlog
 
 from app.db.session import Row, Session
 from app.memories.memory import first_id, new_id
+from app.memories.tiers import Access
 from app.models.protocols import Vector
 from app.retrieval.recall import (
     TRIAL,
@@ -123,6 +124,28 @@ WITH given AS MATERIALIZED (
 UPDATE recall_hits h SET used = true FROM given
 WHERE h.workspace_id = %(workspace_id)s AND h.recall_id = given.recall_id AND h.rank = given.rank
 RETURNING h.memory_id
+"""
+
+COUNTED_AT_ONCE = 500
+"""Recalls that are counted in one transaction; with ten hits each they take 50 ms."""
+# A recall whose transaction ends late is not counted yet, whatever its id. Another worker skips those that are taken.
+TAKE_UNCOUNTED = """
+WITH taken AS MATERIALIZED (
+    SELECT recall_id FROM recalls WHERE workspace_id = %(workspace_id)s AND NOT counted
+    ORDER BY recall_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), marked AS (
+    UPDATE recalls r SET counted = true FROM taken
+    WHERE r.workspace_id = %(workspace_id)s AND r.recall_id = taken.recall_id
+    RETURNING r.recall_id, r.purpose, r.created_at
+)
+SELECT h.memory_id, count(DISTINCT k.recall_id) AS count, max(k.created_at) AS latest
+FROM marked k LEFT JOIN recall_hits h ON h.workspace_id = %(workspace_id)s AND h.recall_id = k.recall_id
+    AND k.purpose <> ALL(%(others)s::text[])
+GROUP BY h.memory_id
+"""
+UNCOUNTED_OF_ALL = """
+SELECT workspace_id FROM workspaces w
+WHERE EXISTS (SELECT FROM recalls r WHERE r.workspace_id = w.workspace_id AND NOT r.counted) ORDER BY 1
 """
 
 logger = structlog.get_logger()
@@ -282,6 +305,20 @@ async def log_imported(session: Session, run_id: str, *, task: str, agent: str |
     unknown = {"parameters": "{}", "mode": "imported", "degraded": "[]", "tokens": None, "took_ms": 0}
     recall = {**asked, **unknown, "recall_id": new_id(), "query": task, "agent": agent, "hits": _json(hits)}
     await session.execute(LOG, recall)
+
+
+async def take_uncounted(session: Session) -> list[Access] | None:
+    """Marks the earliest recalls that are not counted yet as counted, at most COUNTED_AT_ONCE.
+
+    Returns the accesses of memories by them; None if no such recall is left. Trials and imports give none.
+    """
+    rows = await session.rows(TAKE_UNCOUNTED, {"limit": COUNTED_AT_ONCE, "others": [TRIAL, IMPORTED]})
+    return [Access(**row._asdict()) for row in rows if row.memory_id is not None] if rows else None
+
+
+async def uncounted_of_all(session: Session) -> list[int]:
+    """Returns the workspaces with recalls that are not counted yet."""
+    return await session.column(UNCOUNTED_OF_ALL)
 
 
 async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ from app.index.reembed import FollowingProvider
 from app.intake.sessions.cue_making import extraction_lock
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
-from app.operations.maintenance import drop_retired, empty_trash
+from app.operations.maintenance import count_accesses, drop_retired, empty_trash
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_pending
@@ -58,6 +58,8 @@ UPKEEP_PRIORITY = 50
 STOP_SECONDS = 5.0
 """Time that a job may take after a stop; then it is aborted, and runs again at the next start."""
 RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Unavailable})
+
+DAY_SECONDS = 86_400
 
 SETTLE_SECONDS = 0.3
 """Time within which a writer commits after it has enqueued a job at the end of its transaction."""
@@ -272,6 +274,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(database, across)
     await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
+    await count_accesses(database, across, fading=services.settings.heat_days * DAY_SECONDS)
     for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)
     for workspace_id in await workspaces_to_match(across):

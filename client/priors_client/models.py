@@ -531,6 +531,8 @@ class HitLink(Struct, frozen=True, kw_only=True):
 
 
 class HitView(Struct, frozen=True, kw_only=True):
+    access_count: int
+    accessed_at: datetime | None
     around: list[MemoryView] | UnsetType = UNSET
     body: str
     explain: dict[str, float | HitLink | None]
@@ -704,6 +706,8 @@ class MemoryUsesView(Struct, frozen=True, kw_only=True):
 
 
 class MemoryView(Struct, frozen=True, kw_only=True):
+    access_count: int
+    accessed_at: datetime | None
     body: str
     created_at: datetime
     final_score: float | None

@@ -34,6 +34,7 @@ FILL = {
         "(workspace_id, memory_id, model_id, embedding)"
         " SELECT %(w)s, %(a)s, model_id, '[1,2,3]' FROM embedding_models WHERE name = 'secured'"
     ),
+    "tiers": "(workspace_id, memory_id, tier) VALUES (%(w)s, %(a)s, 'short_term')",
     "pending_embeddings": "(workspace_id, memory_id) VALUES (%(w)s, %(a)s)",
     "recalls": (
         "(workspace_id, recall_id, purpose, query, parameters, mode, degraded, took_ms)"
