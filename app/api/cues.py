@@ -1,6 +1,7 @@
 """`/api/cues`, `/api/action-types`, `POST /api/activate`, `POST /api/activations/{id}/outcome`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,6 +11,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.api.context import Call, ThisCall
+from app.api.feedback import IdempotencyKey
 from app.api.intake import as_error
 from app.api.problems import PROBLEMS
 from app.api.schemas import Name, Tags, converted, cursor_of, place_of, view_of
@@ -341,9 +343,12 @@ class CuesController(Controller):
         await remove_type(call.database, workspace=await call.tenant(), name=name)
 
     @post("/activate", status_code=200, responses=PROBLEMS)
-    async def activate(self, call: ThisCall, data: JSONBody[ActivateInput]) -> ActivationView:
+    async def activate(
+        self, call: ThisCall, data: JSONBody[ActivateInput], idempotency_key: IdempotencyKey = None
+    ) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return converted(await activation_of(call, data.asked()), ActivationView)
+        asked = replace(data.asked(), idempotency_key=idempotency_key)
+        return converted(await activation_of(call, asked), ActivationView)
 
     @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
     async def outcome(

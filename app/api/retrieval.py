@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from app.api.context import Call, ThisCall
 from app.api.cues import ActivationView
+from app.api.feedback import IdempotencyKey
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, User, converted, hit_view, view_of
 from app.context.history import history, history_with_cues
@@ -150,12 +151,13 @@ class HistoryInput(Struct, forbid_unknown_fields=True):
     user: User = ""
 
 
-def query_of(given: SearchInput | HistoryInput, purpose: str) -> Query:
+def query_of(given: SearchInput | HistoryInput, purpose: str, key: str | None = None) -> Query:
     """Returns the query as the verbs take it."""
     filters = Filters() if given.filters is None else converted(given.filters, Filters)
     weights = None if given.weights is None else given.weights.weights()
     purpose = TRIAL if given.trial else purpose
-    return converted(given, Query, text=given.query, purpose=purpose, filters=filters, weights=weights)
+    own = {"text": given.query, "filters": filters, "weights": weights, "purpose": purpose, "idempotency_key": key}
+    return converted(given, Query, **own)
 
 
 async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
@@ -296,12 +298,14 @@ class RetrievalController(Controller):
         return converted(recall, SearchView, hits=hits)
 
     @post("/history", status_code=200, responses=PROBLEMS)
-    async def history(self, call: ThisCall, data: JSONBody[HistoryInput]) -> HistoryView:
+    async def history(
+        self, call: ThisCall, data: JSONBody[HistoryInput], idempotency_key: IdempotencyKey = None
+    ) -> HistoryView:
         """The `## Relevant History` section for an agent, within a token budget.
 
         With `stable`, consecutive calls of one run share the longest possible prefix of bytes.
         """
-        services, query = call.services, query_of(data, "history")
+        services, query = call.services, query_of(data, "history", idempotency_key)
         options: dict[str, Any] = {
             "workspace": await tenant_of(call, query, data.user),
             "query": query,

@@ -135,7 +135,13 @@ async def history_with_cues(
     if len(query.text) > PLAN_LIMIT:
         raise InvalidInput("query", f"has {len(query.text):,} characters; at most {PLAN_LIMIT:,} fire cues")
     share = max(1, int(budget_tokens * CUES_SHARE))
-    asked = PlanAsked(plan=query.text, agent=query.agent, run_id=query.run_id, budget_tokens=share)
+    asked = PlanAsked(
+        plan=query.text,
+        agent=query.agent,
+        run_id=query.run_id,
+        budget_tokens=share,
+        idempotency_key=query.idempotency_key,
+    )
     check_plan(asked)
     finding = await find(
         database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from app.cues import log, say, store
 from app.cues.arbitrate import CONSIDERED, SLOTS, Fired, Told, Withheld, chosen, judged, ranked
@@ -37,6 +37,8 @@ MOST_TOUCHING = 200
 """Most cues of the sessions that touched the files of a plan."""
 JUDGING_SECONDS = 5.0
 """Longest time that a plan waits for a language model's verdict."""
+KEYS = UUID("0d2c4f52-6c1e-4b53-9a1e-3d7f6f1f7a55")
+"""Namespace of the ids that are made from idempotency keys."""
 MOST_SHOWN = 20
 """Most cues that are named as nearly told."""
 
@@ -58,6 +60,8 @@ class PlanAsked:
     """A person's trial: it is not logged, and counts for no cue."""
     vector: Vector | None = None
     """The plan's vector, if the caller has embedded it."""
+    idempotency_key: str | None = None
+    """It marks a retry, which is answered anew, and not logged and counted again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,7 @@ async def activate(
     A language model, if there is one, judges the severe cues among the best.
 
     Raises:
-        InvalidInput: the plan, a slot or the budget is not valid.
+        InvalidInput: the plan, a slot or the budget is not valid, or the key was used for another plan.
         DatabaseUnavailable: the database does not answer.
     """
     check_plan(asked)
@@ -159,7 +163,7 @@ async def activate(
     )
     markdown = _markdown(told)
     tokens = counter.count(markdown)
-    activation_id, took = None if asked.trial else new_id(), (time.perf_counter() - started) * 1_000
+    activation_id, took = _id_of(asked), (time.perf_counter() - started) * 1_000
     if workspace.workspace_id and activation_id is not None:
         values = {"activation_id": activation_id, "tokens": tokens, "degraded": degraded, "took_ms": took}
         await _log(database, workspace, plain, values, told)
@@ -182,7 +186,19 @@ async def _log(
     given = {"plan": asked.plan, "files": list(asked.files)}
     given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
     async with database.session(workspace, transaction=False) as session:
-        await log.add(session, {**given, **values}, [_logged(rank, item) for rank, item in enumerate(told, start=1)])
+        cues = [_logged(rank, item) for rank, item in enumerate(told, start=1)]
+        if await log.add(session, {**given, **values}, cues):
+            return
+        known = await log.get(session, values["activation_id"])
+    if known is not None and known.plan != asked.plan:
+        raise InvalidInput("Idempotency-Key", "was used for another plan; take a new one")
+
+
+def _id_of(asked: PlanAsked) -> UUID | None:
+    """Returns the id of an activation, which is the same for a retry; None for a trial."""
+    if asked.trial:
+        return None
+    return new_id() if asked.idempotency_key is None else uuid5(KEYS, asked.idempotency_key)
 
 
 async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:

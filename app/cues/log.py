@@ -15,19 +15,22 @@ WITH added AS (
         took_ms)
     VALUES (%(workspace_id)s, %(activation_id)s, %(plan)s, %(files)s::text[], %(agent)s, %(run_id)s,
         %(budget_tokens)s, %(tokens)s, %(degraded)s, %(took_ms)s)
+    ON CONFLICT (workspace_id, activation_id) DO NOTHING RETURNING activation_id
 ), told AS (
     INSERT INTO activation_cues (workspace_id, activation_id, rank, memory_id, score, explain)
-    SELECT %(workspace_id)s, %(activation_id)s, rank, memory_id, score, explain
-    FROM jsonb_populate_recordset(NULL::activation_cues, %(cues)s::jsonb)
+    SELECT %(workspace_id)s, added.activation_id, given.rank, given.memory_id, given.score, given.explain
+    FROM added, jsonb_populate_recordset(NULL::activation_cues, %(cues)s::jsonb) AS given
+), counted AS (
+    UPDATE cues c SET fired = c.fired + 1, last_fired_at = now() FROM added
+    WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])
 )
-UPDATE cues c SET fired = c.fired + 1, last_fired_at = now()
-WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])
+SELECT EXISTS (SELECT FROM added)
 """
 GET = """
 SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
     (SELECT coalesce(json_agg(json_build_array(h.memory_id, h.score, h.outcome) ORDER BY h.rank), '[]')
     FROM activation_cues h WHERE h.workspace_id = a.workspace_id AND h.activation_id = a.activation_id) AS cues
-FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.activation_id
+FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.created_at, a.activation_id
 """
 TOUCHING = """
 SELECT DISTINCT e.memory_id
@@ -82,10 +85,10 @@ async def touching(session: Session, paths: Sequence[str], *, limit: int) -> lis
     return await session.column(TOUCHING, {"paths": list(paths), "limit": limit})
 
 
-async def add(session: Session, activation: Mapping[str, Any], cues: Sequence[Mapping[str, Any]]) -> None:
-    """Logs an activation, and counts that its cues fired."""
+async def add(session: Session, activation: Mapping[str, Any], cues: Sequence[Mapping[str, Any]]) -> bool:
+    """Logs an activation, and counts that its cues fired; returns False if one of its id is logged already."""
     ids = sorted(cue["memory_id"] for cue in cues)
-    await session.execute(ADD, {**activation, "cues": as_json(cues), "ids": ids})
+    return bool(await session.value(ADD, {**activation, "cues": as_json(cues), "ids": ids}))
 
 
 async def get(session: Session, activation_id: UUID) -> LoggedActivation | None:

@@ -35,6 +35,8 @@ class Query:
     """Text search language of the query; None stands for all languages of the workspace's memories."""
     agent: str | None = None
     run_id: str | None = None
+    idempotency_key: str | None = None
+    """It marks a retry: the cues that it fires are not counted again."""
     purpose: str = "search"
     weights: Weights | None = None
     """Weights in place of the preset's own."""

@@ -9,9 +9,21 @@ import httpx
 from msgspec import UNSET, UnsetType
 
 from priors_client.async_operations import AsyncOperations
-from priors_client.errors import ConnectionFailed, error_of
+from priors_client.errors import ConnectionFailed, ProblemError, error_of
 from priors_client.models import MemoryInput, StoredView
-from priors_client.requests import Paging, Request, decoded, following, lines, pause_after, pause_without_answer
+from priors_client.requests import (
+    BUSY,
+    CLOSED,
+    UNSENT,
+    Paging,
+    Request,
+    decoded,
+    following,
+    header_value,
+    lines,
+    pause_after,
+    pause_without_answer,
+)
 
 T = TypeVar("T")
 
@@ -33,7 +45,12 @@ class AsyncClient(AsyncOperations):
         retries: int = RETRIES,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout` holds for each step of an attempt, in seconds; `retries` are the attempts after the first."""
+        """`timeout` holds for each step of an attempt, in seconds; `retries` are the attempts after the first.
+
+        Raises:
+            PriorsError: the key or the workspace has a line break or another control character.
+        """
+        key, workspace = header_value("key", key), header_value("workspace", workspace)
         given = {"X-Workspace": workspace, "Authorization": f"Bearer {key}" if key else ""}
         headers = httpx.Headers({name: value for name, value in given.items() if value}, encoding="utf-8")
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
@@ -75,15 +92,25 @@ class AsyncClient(AsyncOperations):
         try:
             response = await self._http.post(request.path, params=request.parameters(), content=pieces(), headers=kind)
         except httpx.TransportError as error:
-            raise ConnectionFailed(_said(self._http, error)) from error
+            refused = await self._refusal(request) if isinstance(error, CLOSED) else None
+            raise refused or ConnectionFailed(_said(self._http, error)) from error
         return request.answer(response)
+
+    async def _refusal(self, request: Request[Any]) -> ProblemError | None:
+        """Asks with an empty stream why the service, or a proxy before it, took none: the answer was lost."""
+        kind = {"Content-Type": "application/x-ndjson"}
+        try:
+            response = await self._http.post(request.path, params=request.parameters(), content=b"", headers=kind)
+        except httpx.TransportError:
+            return None
+        return None if response.is_success else error_of(response.status_code, response.content)
 
     async def _send(self, request: Request[T]) -> T:
         content, parameters = request.content(), request.parameters()
         headers = dict(request.headers)
         if content is not None:
             headers["Content-Type"] = "application/json"
-        attempt = 0
+        attempt, repeated = 0, False
         while True:
             try:
                 response = await self._http.request(
@@ -93,10 +120,12 @@ class AsyncClient(AsyncOperations):
                 pause = pause_without_answer(request, error, attempt)
                 if pause is None or attempt >= self._retries:
                     raise ConnectionFailed(_said(self._http, error)) from error
+                repeated = repeated or not isinstance(error, UNSENT)
             else:
                 pause = pause_after(request, response, attempt)
                 if pause is None or attempt >= self._retries:
-                    return request.answer(response)
+                    return request.answer(response, repeated=repeated)
+                repeated = repeated or response.status_code not in BUSY
             await asyncio.sleep(pause)
             attempt += 1
 

@@ -39,7 +39,7 @@ class AsyncOperations:
 
     async def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, slots: Mapping[str, int] | UnsetType = UNSET, trial: bool | UnsetType = UNSET) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return await self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, slots=slots, trial=trial), repeatable=True))
+        return await self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, slots=slots, trial=trial), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
@@ -131,7 +131,7 @@ class AsyncOperations:
 
     async def history(self, query: str, *, activate: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, filters: FiltersInput | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, semantic_threshold: float | None | UnsetType = UNSET, stable: bool | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> HistoryView:
         """The `## Relevant History` section for an agent, within a token budget. With `stable`, consecutive calls of one run share the longest possible prefix of bytes."""
-        return await self._send(Request('POST', '/api/history', HistoryView, body=HistoryInput(activate=activate, agent=agent, budget_tokens=budget_tokens, filters=filters, half_life_days=half_life_days, k=k, language=language, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, semantic_threshold=semantic_threshold, stable=stable, trial=trial, user=user, weights=weights), repeatable=True))
+        return await self._send(Request('POST', '/api/history', HistoryView, body=HistoryInput(activate=activate, agent=agent, budget_tokens=budget_tokens, filters=filters, half_life_days=half_life_days, k=k, language=language, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, semantic_threshold=semantic_threshold, stable=stable, trial=trial, user=user, weights=weights), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def ingestions(self, *, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> list[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files."""

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
-from priors_client.errors import UnreadableAnswer, error_of
+from priors_client.errors import PriorsError, UnreadableAnswer, error_of
 
 T = TypeVar("T")
 
@@ -32,6 +32,8 @@ PASSING = BUSY | {
 """Answers after which the request may have been taken, and is worth another attempt if it may be repeated."""
 UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """Errors before anything of a request was sent."""
+CLOSED = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+"""Errors of a connection that the other side closed."""
 PIECE_BYTES = 65_536
 """Bytes of a piece of a stream of lines."""
 
@@ -59,13 +61,20 @@ class Request(Generic[T]):
         given = {name: [_text(one) for one in _each(value)] for name, value in self.query.items()}
         return httpx.QueryParams({name: texts for name, texts in given.items() if texts}) if given else None
 
-    def answer(self, response: httpx.Response) -> T:
-        """Reads an answer.
+    def answer(self, response: httpx.Response, *, repeated: bool = False) -> T:
+        """Reads an answer. What an earlier attempt may have deleted (`repeated`) is deleted if it is not there now.
 
         Raises:
             ProblemError: the answer is an error.
             UnreadableAnswer: it has another form than those of the route.
         """
+        if (
+            repeated
+            and self.method == "DELETE"
+            and self.returns is None
+            and response.status_code == HTTPStatus.NOT_FOUND
+        ):
+            return None  # type: ignore[return-value]  # T is None
         if not response.is_success:
             raise error_of(response.status_code, response.content)
         if self.returns is None:
@@ -103,6 +112,17 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def header_value(name: str, value: str) -> str:
+    """Returns the value of a header.
+
+    Raises:
+        PriorsError: no header can have it; the message does not show it, as it may be a key.
+    """
+    if not value.isprintable():
+        raise PriorsError(f"the {name} has a line break or another control character, which no header can have")
+    return value
 
 
 def segment(value: object) -> str:

@@ -6,7 +6,17 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-from priors_client import AsyncClient, Client, ConnectionFailed, ServiceFailed, UnreadableAnswer
+from priors_client import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    InvalidRequest,
+    NotFound,
+    PriorsError,
+    ServiceFailed,
+    Unauthorized,
+    UnreadableAnswer,
+)
 from priors_client import requests as rules
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
@@ -75,6 +85,43 @@ async def test_a_rating_has_one_key_for_all_attempts() -> None:
             await priors.rate("00000000-0000-0000-0000-000000000000", 1)  # type: ignore[arg-type]  # any text will do
         keys = {line for head in heads for line in head.split(b"\r\n") if line.lower().startswith(b"idempotency-key")}
         assert (len(heads), len(keys)) == (3, 1)
+
+
+@pytest.mark.parametrize("path", ["activate", "history"])
+async def test_what_may_fire_cues_has_one_key_for_all_attempts(path: str) -> None:
+    async with answering(BROKEN, failing(400)) as (url, heads), AsyncClient(url) as priors:
+        with pytest.raises(InvalidRequest):
+            await (priors.activate(plan="x") if path == "activate" else priors.history("x", activate=True))
+        keys = {line for head in heads for line in head.split(b"\r\n") if line.lower().startswith(b"idempotency-key")}
+        assert (len(heads), len(keys)) == (2, 1)
+
+
+async def test_a_deletion_whose_answer_was_lost_is_done() -> None:
+    for lost in (BROKEN, failing(503)):
+        async with answering(lost, failing(404)) as (url, heads), AsyncClient(url) as priors:
+            await priors.delete_template("x")
+            assert len(heads) == 2
+    async with answering(failing(429), failing(404)) as (url, _), AsyncClient(url) as priors:
+        with pytest.raises(NotFound):
+            await priors.delete_template("x")
+
+
+async def test_a_stream_that_is_refused_while_it_is_sent_is_told_with_the_reason() -> None:
+    notes = [{"kind": "note", "body": "x" * 10_000}] * 1_000
+    async with answering(failing(401)) as (url, _), AsyncClient(url) as priors:
+        with pytest.raises(Unauthorized, match="401: busy"):
+            await priors.store_many(notes)
+    async with answering(BROKEN, STATUS) as (url, _), AsyncClient(url) as priors:
+        with pytest.raises(ConnectionFailed):
+            await priors.store_many(notes)
+
+
+@pytest.mark.parametrize("given", [{"key": "secret\nkey"}, {"workspace": "secret\r"}])
+def test_what_no_header_can_have_is_refused_without_being_shown(given: dict[str, str]) -> None:
+    for client in (Client, AsyncClient):
+        with pytest.raises(PriorsError, match=f"the {next(iter(given))} has a line break") as refused:
+            client(**given)  # type: ignore[arg-type]  # the key or the workspace
+        assert "secret" not in str(refused.value)
 
 
 async def test_the_attempts_end_with_the_last_error() -> None:

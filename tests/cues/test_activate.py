@@ -57,6 +57,25 @@ async def fired(client: httpx.AsyncClient, plan: str, **given: Any) -> dict[str,
     return found
 
 
+@pytest.mark.parametrize("path", ["/api/activate", "/api/history"])
+async def test_a_retry_counts_no_cue_twice(client: httpx.AsyncClient, path: str) -> None:
+    drop, *_ = await stored(client, DROP)
+    asked = {"plan": "drop the column"} if path == "/api/activate" else {"query": "drop the column", "activate": True}
+    key = {"Idempotency-Key": f"once {path}"}
+    answers = [(await client.post(path, json=asked, headers=key)).json() for _ in range(2)]
+    first, again = (answer.get("activation", answer) for answer in answers)
+    assert (again["activation_id"], [cue["id"] for cue in again["cues"]]) == (first["activation_id"], [drop])
+    assert (await client.get(f"/api/cues/{drop}")).json()["fired"] == 1
+    outcome = await client.post(f"/api/activations/{first['activation_id']}/outcome", json={"heeded": [drop]})
+    assert outcome.json()["outcomes"] == {drop: "heeded"}
+    other = await client.post(
+        path, json={name: value if value is True else "rest" for name, value in asked.items()}, headers=key
+    )
+    assert (other.status_code, other.json()["detail"][:15]) == (400, "Idempotency-Key")
+    await client.post(path, json=asked)
+    assert (await client.get(f"/api/cues/{drop}")).json()["fired"] == 2
+
+
 async def test_a_cue_fires_for_a_plan_in_other_words(client: httpx.AsyncClient) -> None:
     drop, *_ = await stored(client, DROP, *OTHERS)
     found = await fired(client, "drop column deprecated_flag")
