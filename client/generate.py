@@ -16,12 +16,18 @@ from typing import Any
 from routes import BY_HAND, Operation, name_of, operations_of, pages_of
 
 FOLDER = Path(__file__).parent / "priors_client"
+TRANSLATED = ("async_client.py", "async_backend.py")
+"""The files by hand whose blocking form is made of them."""
 SYNC = (
+    ("`backend.py` is made from this file by `client/generate.py`", "Made from `async_backend.py`"),
     ("asyncio.sleep", "time.sleep"),
     ("import asyncio", "import time"),
     ("asynchronous client. `client.py` is made from this file by `client/generate.py`", "client, in its blocking form"),
     ("async_operations", "operations"),
     ("async_client", "client"),
+    ("AsyncMemoryBackend", "MemoryBackend"),
+    ("AsyncNotes", "Notes"),
+    ("AsyncRemote", "Remote"),
     ("AsyncBaseTransport", "BaseTransport"),
     ("AsyncIterator", "Iterator"),
     ("AsyncClient", "Client"),
@@ -37,19 +43,19 @@ SYNC = (
     ("async for", "for"),
     ("await ", ""),
 )
-"""The changes that make the blocking client of the asynchronous one."""
+"""The changes that make the blocking form of an asynchronous file."""
 HEADER = '"""{about} Made by `make panel-types` from the OpenAPI document: changes are lost."""\n\n'
 SCALARS = {"integer": "int", "number": "float", "boolean": "bool", "null": "None", "string": "str"}
 FORMATS = {"uuid": "UUID", "date-time": "datetime", "date": "date"}
 
 
-def files(document: Mapping[str, Any], source: str) -> dict[str, str]:
-    """Returns the text of each made file; `source` is that of the asynchronous client."""
+def files(document: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the text of each made file."""
     schemas = document["components"]["schemas"]
     operations = "\n".join(text for one in operations_of(document) for text in _method(one, schemas))
     made = {"async_operations.py": _operations_header(schemas, operations) + operations + "\n"}
     made["operations.py"] = _blocking(made["async_operations.py"])
-    made["client.py"] = _blocking(source)
+    made |= {name.removeprefix("async_"): _blocking((FOLDER / name).read_text()) for name in TRANSLATED}
     inputs = _inputs(document)
     structs = "\n\n".join(_struct(name, schema, strict=name in inputs) for name, schema in schemas.items())
     made["models.py"] = _models_header(structs) + structs + "\n"
@@ -261,7 +267,7 @@ def _request(operation: Operation, answer: str, body: list[str], *, without: str
 def main() -> None:
     """Writes the made files from the document on standard input."""
     document = json.loads(sys.stdin.buffer.read())
-    for name, text in files(document, (FOLDER / "async_client.py").read_text()).items():
+    for name, text in files(document).items():
         (FOLDER / name).write_text(text)
 
 

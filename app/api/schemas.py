@@ -205,6 +205,7 @@ class HitView(Struct, frozen=True):
     source: SourceView | None
     ordinal: int | None
     occurred_at: datetime | None
+    created_at: datetime
     tags: Sequence[str]
     metadata: dict[str, Any]
     final_score: float | None

@@ -535,6 +535,7 @@ class HitView(Struct, frozen=True, kw_only=True):
     accessed_at: datetime | None
     around: list[MemoryView] | UnsetType = UNSET
     body: str
+    created_at: datetime
     explain: dict[str, float | HitLink | None]
     final_score: float | None
     id: UUID

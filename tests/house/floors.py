@@ -12,7 +12,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"intake", "runs", "cues", "retrieval", "context", "insight"}),
     frozenset({"wiring"}),
     frozenset({"operations"}),
-    frozenset({"worker", "mcp", "api", "cli"}),
+    frozenset({"worker", "mcp", "api", "cli", "backend"}),
 )
 """From the ground up. Within a floor the acyclic package graph says who may import whom."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 APP = "app"
-DOORS = frozenset({"api", "cli", "mcp", "worker", "jobs"})
+DOORS = frozenset({"api", "backend", "cli", "mcp", "worker", "jobs"})
 """Rooms that the outside world calls; `jobs` is the worker's former name."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 NOT_CODE = frozenset({"node_modules", "dist", "__pycache__"})

@@ -1,0 +1,171 @@
+"""Memory backends that wait for a service. Made from `async_backend.py`."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+from msgspec import UNSET
+
+from priors_client.client import Client
+from priors_client.entries import (
+    LARGEST_K,
+    Entry,
+    NotAccepted,
+    checked,
+    checked_k,
+    checked_query,
+    checked_tags,
+    context_in,
+    in_utc,
+    is_unused,
+)
+from priors_client.errors import InvalidRequest, Refused
+from priors_client.models import FiltersInput, HitView, MemoryView
+
+P = TypeVar("P")
+
+MOST_AT_ONCE = 10_000
+"""Most notes that a service deletes at once."""
+
+
+class MemoryBackend(Protocol):
+    """Keeps what an agent learns, in one workspace. Every backend passes the same tests (docs/backends.md)."""
+
+    def store(self, content: str, *, context: str = "", tags: Iterable[str] = ()) -> UUID:
+        """Stores a content and, as its context, how it was learnt; returns its id.
+
+        A known content is not stored twice: its entry gains the tags, and takes the context if one is given.
+
+        Raises:
+            NotAccepted: it cannot be stored, or is not worth or safe to keep.
+        """
+        ...
+
+    def search(self, query: str, *, k: int = 10, tags: Iterable[str] = ()) -> list[Entry]:
+        """Returns at most `k` entries that matter for a query and have all these tags, best first.
+
+        Of near-identical ones it may return one. Each returned entry is accessed once more, as its next answers say.
+
+        Raises:
+            NotAccepted: the query is empty, or an argument out of range.
+        """
+        ...
+
+    def recent(self, k: int = 10) -> list[Entry]:
+        """Returns the `k` entries that were stored last, the newest first."""
+        ...
+
+    def by_tag(self, tag: str, k: int = 10) -> list[Entry]:
+        """Returns the `k` entries with this tag that were stored last, the newest first."""
+        ...
+
+    def prune(self, *, unused_since: datetime, most_accesses: int | None = None) -> list[UUID]:
+        """Deletes the entries that were stored before a moment, not accessed since, and at most so often before.
+
+        Returns their ids, in the order in which they were stored.
+        """
+        ...
+
+    def delete(self, entry_id: UUID) -> bool:
+        """Deletes an entry; returns False if there is none of this id."""
+        ...
+
+
+class Notes(Generic[P]):
+    """The part of a backend over a service that lists and deletes the notes of a workspace.
+
+    A `P` names the place of a page in a list.
+    """
+
+    def recent(self, k: int = 10) -> list[Entry]:
+        """Returns the `k` notes that were stored last, the newest first."""
+        return (self._page((), checked_k(k)))[0]
+
+    def by_tag(self, tag: str, k: int = 10) -> list[Entry]:
+        """Returns the `k` notes with this tag that were stored last, the newest first."""
+        return (self._page(checked_tags([tag]), checked_k(k)))[0]
+
+    def prune(self, *, unused_since: datetime, most_accesses: int | None = None) -> list[UUID]:
+        """Moves notes to the trash: stored before a moment, not accessed since, and at most so often before.
+
+        Returns their ids, in the order in which they were stored.
+        """
+        moment, found = in_utc(unused_since), list[UUID]()
+        entries, following = self._page((), LARGEST_K, oldest=True)
+        while entries:
+            found += [one.id for one in entries if is_unused(one, since=moment, most_accesses=most_accesses)]
+            if following is None or entries[-1].created_at >= moment:
+                break
+            entries, following = self._page((), LARGEST_K, oldest=True, after=following)
+        gone = [self._delete(found[start : start + MOST_AT_ONCE]) for start in range(0, len(found), MOST_AT_ONCE)]
+        return [entry_id for ids in gone for entry_id in ids]
+
+    def delete(self, entry_id: UUID) -> bool:
+        """Moves a note to the trash; returns False if there is none of this id."""
+        return bool(self._delete([entry_id]))
+
+    def _page(
+        self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: P | None = None
+    ) -> tuple[list[Entry], P | None]:
+        """Returns notes that have these tags, and the place after which the next ones are; None at the end."""
+        raise NotImplementedError
+
+    def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
+        """Moves notes to the trash; returns those that were there."""
+        raise NotImplementedError
+
+
+class Remote(Notes[str]):
+    """The notes of a workspace of a service. The client is the caller's, who closes it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def store(self, content: str, *, context: str = "", tags: Iterable[str] = ()) -> UUID:
+        """Stores a note; its context stands in the metadata, and secrets in it are masked.
+
+        Raises:
+            NotAccepted: it cannot be stored, or is not worth or safe to keep.
+        """
+        given = checked(content, context, tags)
+        try:
+            stored = self._client.store("note", body=given.content, metadata=given.metadata, tags=given.tags)
+        except (InvalidRequest, Refused) as error:
+            raise NotAccepted(str(error)) from error
+        (entry_id,) = stored.ids
+        assert entry_id is not None, "the service answers a refusal with an error"  # noqa: S101
+        return entry_id
+
+    def search(self, query: str, *, k: int = 10, tags: Iterable[str] = ()) -> list[Entry]:
+        """Returns at most `k` notes that matter for a query and have all these tags, best first.
+
+        Raises:
+            NotAccepted: the query is empty, or an argument out of range.
+        """
+        filters = FiltersInput(kinds=["note"], tags=checked_tags(tags))
+        found = self._client.search(checked_query(query), k=checked_k(k), filters=filters)
+        return [_entry(hit) for hit in found.hits]
+
+    def _page(
+        self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: str | None = None
+    ) -> tuple[list[Entry], str | None]:
+        page = self._client.memories(
+            kind=["note"], tag=tags, order="asc" if oldest else "desc", limit=limit, cursor=after or UNSET
+        )
+        return [_entry(memory) for memory in page.memories], page.next
+
+    def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
+        return (self._client.delete_memories(ids)).changed
+
+
+def _entry(note: MemoryView | HitView) -> Entry:
+    return Entry(
+        id=note.id,
+        content=note.body,
+        context=context_in(note.metadata),
+        tags=tuple(sorted(note.tags)),
+        created_at=note.created_at,
+        accessed_at=note.accessed_at,
+        access_count=note.access_count,
+    )
