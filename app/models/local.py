@@ -68,7 +68,7 @@ class LocalProvider:
         self._lengths: Callable[[Sequence[str]], list[int]] | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
-        self._pause, self._fetching = RETRY_SECONDS, False
+        self._pause, self._fetching, self._stop = RETRY_SECONDS, False, threading.Event()
         self._documents = ThreadPoolExecutor(self._threads, thread_name_prefix="embed-documents")
         self._running: set[asyncio.Future[Any]] = set()
         self._queued: deque[Job] = deque()
@@ -111,7 +111,8 @@ class LocalProvider:
         return result
 
     async def close(self) -> None:
-        """Ends the threads after the running calls are done."""
+        """Ends the threads after the running calls are done, and a fetch of the weights at once."""
+        self._stop.set()
         self._queries.shutdown(wait=False)
         await asyncio.gather(*self._running, return_exceptions=True)
         await asyncio.to_thread(self._documents.shutdown)
@@ -188,16 +189,16 @@ class LocalProvider:
         if must_fetch(self._folder):
             self._fetch()
         try:
-            return self._open(specific_model_path=str(write_onnx(self._folder)))
+            return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))
         except EmbeddingUnavailable:
             # The files may have been damaged since they were written.
             discard(self._folder)
-            return self._open(specific_model_path=str(write_onnx(self._folder)))
+            return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))
 
     def _fetch(self) -> None:
         self._fetching = True
         try:
-            write_onnx(self._folder)
+            write_onnx(self._folder, self._stop)
         finally:
             self._fetching = False
 

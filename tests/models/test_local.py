@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import hashlib
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -202,10 +203,10 @@ async def test_weights_that_cannot_be_fetched_leave_a_reason_and_longer_pauses(
     tried: list[float] = []
     fetch = bundled._fetch
 
-    def counted(folder: Path) -> None:
+    def counted(folder: Path, stop: threading.Event) -> None:
         tried.append(now)
         if len(tried) == 1:
-            fetch(folder)
+            fetch(folder, stop)
         raise EmbeddingUnavailable("again")
 
     monkeypatch.setattr(bundled, "_fetch", counted)
@@ -219,11 +220,34 @@ async def test_weights_that_cannot_be_fetched_leave_a_reason_and_longer_pauses(
     await provider.close()
 
 
+@pytest.mark.parametrize("waits", ["for its installer", "for another process"])
+async def test_a_stop_ends_the_fetch_of_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: str
+) -> None:
+    _without_installed_weights(monkeypatch)
+    begun = tmp_path / "begun"
+    program = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(60)"
+    monkeypatch.setattr(bundled, "_installer", lambda: [sys.executable, "-c", program])
+    first, second = LocalProvider(tmp_path), LocalProvider(tmp_path)
+    starting = asyncio.ensure_future(first.start())
+    while not begun.exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    if waits == "for another process":
+        waiting = asyncio.ensure_future(second.start())
+        await second.close()
+        with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+            await waiting
+    await first.close()
+    with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+        await starting
+    await second.close()
+
+
 async def test_no_query_waits_for_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _without_installed_weights(monkeypatch)
     provider, begun, end = LocalProvider(tmp_path), threading.Event(), threading.Event()
 
-    def slow(_folder: Path) -> None:
+    def slow(_folder: Path, _stop: threading.Event) -> None:
         begun.set()
         end.wait()
         raise EmbeddingUnavailable("the network is slow")
