@@ -26,6 +26,7 @@ NAMES = {
     "POST /api/runs": "record_run",
     "POST /api/search": "search",
     "POST /api/sessions": "store_session",
+    "POST /api/sessions/{session_id}/messages": "append_messages",
 }
 """The methods that have another name than their path would give them."""
 BY_HAND = {"POST /api/memories:bulk": "store_many"}

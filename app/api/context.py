@@ -3,12 +3,13 @@
 import asyncio
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
-from litestar.params import HeaderParameter
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.types import HTTPScope
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from app.db.database import Database
@@ -20,7 +21,7 @@ from app.retrieval.recall import Recall
 from app.settings import Settings
 from app.wiring import Services
 from app.workspaces.resolve import resolve
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import USER_LIMIT, Workspace
 
 METRICS_TYPE = "text/plain; version=0.0.4"
 """Litestar adds the character set of a text."""
@@ -171,7 +172,21 @@ class Call:
         settings = self.settings
         return await resolve(self.database, self.workspace or settings.workspace, language=settings.language)
 
+    async def tenant_of(self, user: str | None) -> Workspace:
+        """Returns the tenant with what belongs to this user alone; None stands for all users."""
+        tenant = await self.tenant()
+        return tenant if user is None else tenant.of(user)
 
+    async def tenant_for(self, user: str | None) -> Workspace:
+        """Returns the tenant with what this user may see; None stands for all users."""
+        tenant = await self.tenant()
+        return tenant if user is None else tenant.for_reading(user)
+
+
+UserParameter = Annotated[
+    str | None,
+    QueryParameter(description="only what belongs to this user; empty: to nobody", max_length=USER_LIMIT),
+]
 ThisCall = NamedDependency[Call]
 """The type by which a handler gets its call."""
 
@@ -190,4 +205,33 @@ def name_in_path(request: Request[Any, Any, Any], route: bytes, name: str) -> st
         return unquote_to_bytes(sent).decode()
     except UnicodeDecodeError:
         message = "its last part is not UTF-8: percent-encode the UTF-8 bytes of the name"
+        raise InvalidInput("path", message) from None
+
+
+SESSIONS, MESSAGES = "/api/sessions/", "/messages"
+
+
+def join_session_id(scope: HTTPScope) -> None:
+    """Makes a session's id one segment of the path that is routed: an id may have slashes, and `/messages` follows it.
+
+    `session_name` reads it.
+    """
+    raw = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+    _, found, name = raw.partition(SESSIONS)
+    if not (found and name and scope["path"].startswith(SESSIONS)):
+        return
+    suffix = MESSAGES if name.endswith(MESSAGES) and name != MESSAGES else ""
+    scope["path"] = SESSIONS + quote(unquote_to_bytes(name.removesuffix(suffix)), safe="") + suffix
+
+
+def session_name(segment: str) -> str:
+    """Returns the id of a session from the segment of its path.
+
+    Raises:
+        InvalidInput: it is not UTF-8.
+    """
+    try:
+        return unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        message = "its id is not UTF-8: percent-encode the UTF-8 bytes of the name"
         raise InvalidInput("path", message) from None

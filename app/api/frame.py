@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from app.api.arrival import CLOSED, Arrival
-from app.api.context import Metrics, token_of
+from app.api.context import Metrics, join_session_id, token_of
 from app.api.panel import is_open
 from app.api.problems import MEDIA_TYPE, Problem
 
@@ -66,6 +66,7 @@ class Frame:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             refusal = self.refusal(scope)
             if refusal is None:
+                join_session_id(scope)
                 await self._app(scope, arrival.receive, sending)
             else:
                 await _refuse(sending, refusal, scope["path"], request_id)

@@ -19,7 +19,7 @@ from app.context.history import history, history_with_cues
 from app.errors import DatabaseUnavailable
 from app.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.memories.gate import NAME_LIMIT
+from app.memories.gate import NAME_LIMIT, URI_LIMIT
 from app.retrieval.log import LoggedHit, LoggedRecall
 from app.retrieval.rank.quality import Weights
 from app.retrieval.recall import (
@@ -71,6 +71,7 @@ class FiltersInput(Struct, forbid_unknown_fields=True):
 
     kinds: list[Kind] = []
     source: Annotated[str, Meta(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
+    session: Annotated[str, Meta(max_length=URI_LIMIT, description="id of a session: only its turns")] = ""
     tags: Tags = []
     since: datetime | None = None
     until: datetime | None = None

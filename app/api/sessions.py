@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from litestar import Controller, Request, delete, get, post
+from litestar import Controller, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
-from app.api.context import ThisCall, name_in_path
+from app.api.context import Call, ThisCall, UserParameter, session_name
 from app.api.cues import EvidenceView
+from app.api.feedback import IdempotencyKey
 from app.api.intake import door_of, embed
 from app.api.memories import Cursor, Limit
 from app.api.problems import PROBLEMS
-from app.api.schemas import DegradedView, Name, converted, cursor_of, place_of, view_of
+from app.api.schemas import DegradedView, Name, User, converted, cursor_of, place_of, view_of
 from app.cues.cue import Cue
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import cues_of_source
@@ -23,18 +24,25 @@ from app.cues.mining.choices import unite_choices
 from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
 from app.errors import check
-from app.intake.sessions.browse import SessionDetail, SessionFilters, delete_session, get_session, list_sessions
+from app.intake.sessions.browse import (
+    SessionDetail,
+    SessionFilters,
+    delete_session,
+    get_session,
+    latest_turns,
+    list_sessions,
+)
 from app.intake.sessions.store import StoredMessage, StoredSession, TouchedArtifact
-from app.intake.sessions.take_in import take_in
+from app.intake.sessions.take_in import TakenIn, append, of_owner, take_in
 from app.intake.sessions.transcript import ToolUse, Transcript, Turn, title_of
+from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import NAME_LIMIT, TITLE_LIMIT, URI_LIMIT, unstorable
+from app.memories.remember import Door
 from app.text.scores import moment_of
 
 FORMAT = "messages"
 """The format of sessions that come over HTTP."""
 MOST_MESSAGES = 100_000
-SESSIONS_PATH = b"/api/sessions/"
-AnyRequest: TypeAlias = Request[Any, Any, Any]
 
 Wait = Annotated[
     Literal["stored", "embedded", "extracted"],
@@ -60,6 +68,31 @@ class MessageInput(Struct, forbid_unknown_fields=True):
     tools: list[ToolInput] = []
 
 
+def _turn(given: MessageInput, ordinal: int) -> dict[str, Any]:
+    tools = tuple(converted(tool, ToolUse) for tool in given.tools)
+    return {"ordinal": ordinal, "role": given.role, "text": given.text, "at": moment_of(given.at), "tools": tools}
+
+
+class AppendedInput(MessageInput, forbid_unknown_fields=True):
+    """One turn that has just happened."""
+
+    id: Annotated[Name, Meta(description="yours: a message with an id, or with a time, is stored once")] = ""
+    at: Annotated[datetime, Meta(description="without it, now")] | None = None
+
+    def turn(self, ordinal: int, key: str | None) -> Turn:
+        """Returns the value that the verb takes; `key` is that of the call."""
+        of_call = f"{key}#{ordinal}" if key and self.at is None else ""
+        return Turn(**_turn(self, ordinal), message_id=self.id or of_call)
+
+
+class AppendInput(Struct, forbid_unknown_fields=True):
+    """Turns to append to a session, in their order."""
+
+    messages: Annotated[list[AppendedInput], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or nobody's")] | None = None
+    language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
+
+
 class SessionInput(Struct, forbid_unknown_fields=True):
     """A session, with all its turns up to now. Those that are stored already are not stored twice."""
 
@@ -71,19 +104,11 @@ class SessionInput(Struct, forbid_unknown_fields=True):
         str, Meta(max_length=URI_LIMIT, description="in which it worked; artifacts are named relative to it")
     ] = ""
     language: Annotated[str, Meta(max_length=NAME_LIMIT)] | None = None
+    user: Annotated[User, Meta(description="whose session it is; without it, whose it was, or nobody's")] | None = None
 
     def transcript(self) -> Transcript:
         """Returns the value that the verb takes."""
-        turns = tuple(
-            Turn(
-                ordinal=ordinal,
-                role=given.role,
-                text=given.text,
-                at=moment_of(given.at),
-                tools=tuple(converted(tool, ToolUse) for tool in given.tools),
-            )
-            for ordinal, given in enumerate(self.messages)
-        )
+        turns = tuple(Turn(**_turn(given, ordinal)) for ordinal, given in enumerate(self.messages))
         return Transcript(
             session_id=self.id,
             title=self.title or title_of(turns),
@@ -180,6 +205,20 @@ def detail_view(found: SessionDetail, cues: Sequence[Cue]) -> SessionDetailView:
     )
 
 
+class MessagesView(Struct, frozen=True):
+    """Turns of a session in their order."""
+
+    messages: Sequence[MessageView]
+    next: int | None
+    """Pass it as `before` for the turns before these; null at the beginning."""
+
+
+class ForgottenView(Struct, frozen=True):
+    """The number of turns that a call moved to the trash."""
+
+    deleted: int
+
+
 class SessionsController(Controller):
     """Takes sessions in, shows and deletes them."""
 
@@ -195,22 +234,58 @@ class SessionsController(Controller):
         """
         check(unstorable({"language": data.language or ""}))
         door = await door_of(call)
-        taken = await take_in(door, data.transcript(), language=data.language, revive=True)
-        call.metrics.sessions.labels(taken.status).inc()
-        view = converted(taken, TakenInView)
-        if wait == "stored":
-            return view
-        tenant = await call.tenant()
-        embedded, degraded = await embed(call.services, tenant, taken.pending)
-        view = replace(view, embedded=embedded, degraded=degraded)
-        if wait == "embedded":
-            return view
-        door = door._replace(workspace=tenant)
-        made = await extract_session(door, taken.session_id, call.services.chat)
-        mined = await mine_procedures(door, taken.session_id)
-        await unite_choices(door, taken.session_id)
-        await judge_precedents(door, taken.session_id)
-        return replace(view, cues=made.cues + mined.supports + len(mined.proposed))
+        taken = await take_in(door, data.transcript(), language=data.language, revive=True, user=data.user)
+        return await _answer(call, door, taken, wait)
+
+    @post("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
+    async def append(
+        self,
+        session_id: FromPath[str],
+        call: ThisCall,
+        data: JSONBody[AppendInput],
+        wait: Wait = "stored",
+        idempotency_key: IdempotencyKey = None,
+    ) -> TakenInView:
+        """Append turns to a session as they happen; a session that is not known is made.
+
+        A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once.
+        """
+        check(unstorable({"language": data.language or ""}))
+        door = await door_of(call)
+        turns = [given.turn(place, idempotency_key) for place, given in enumerate(data.messages)]
+        taken = await append(
+            door, session_name(session_id), turns, format=FORMAT, language=data.language, user=data.user
+        )
+        return await _answer(call, door, taken, wait)
+
+    @get("/sessions/{session_id:str}/messages", responses=PROBLEMS)
+    async def messages(
+        self,
+        session_id: FromPath[str],
+        call: ThisCall,
+        last: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE, description="turns at most")] = 20,
+        before: Annotated[int | None, QueryParameter(ge=0, le=2**31 - 1, description="a page's `next`")] = None,
+        user: UserParameter = None,
+    ) -> MessagesView:
+        """The latest turns of a session, in their order; with `before` the ones before a page."""
+        found = await latest_turns(
+            call.database,
+            workspace=await call.tenant_for(user),
+            session_id=session_name(session_id),
+            count=last,
+            before=before,
+            masked=call.settings.mask_secrets,
+        )
+        following = found[0].ordinal if len(found) == last and found[0].ordinal else None
+        return MessagesView(messages=converted(found, tuple[MessageView, ...]), next=following)
+
+    @delete("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
+    async def forget(self, session_id: FromPath[str], call: ThisCall, user: UserParameter = None) -> ForgottenView:
+        """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
+        workspace, masked = await call.tenant_of(user), call.settings.mask_secrets
+        name = session_name(session_id)
+        count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
+        return ForgottenView(deleted=count)
 
     @get("/sessions", responses=PROBLEMS)
     async def sessions(
@@ -235,25 +310,44 @@ class SessionsController(Controller):
             following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
         return SessionPage(sessions=converted(found, list[SessionView]), next=following)
 
-    @get("/sessions/{session_id:path}", responses=PROBLEMS)
-    async def show(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> SessionDetailView:
+    @get("/sessions/{session_id:str}", responses=PROBLEMS)
+    async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
         found = await get_session(
             call.database,
             workspace=tenant,
-            session_id=name_in_path(request, SESSIONS_PATH, session_id),
+            session_id=session_name(session_id),
             masked=call.settings.mask_secrets,
         )
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
         return detail_view(found, cues)
 
-    @delete("/sessions/{session_id:path}", status_code=204, responses=PROBLEMS)
-    async def remove(self, session_id: FromPath[str], call: ThisCall, request: AnyRequest) -> None:
+    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS)
+    async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
         await delete_session(
             call.database,
             workspace=await call.tenant(),
-            session_id=name_in_path(request, SESSIONS_PATH, session_id),
+            session_id=session_name(session_id),
             masked=call.settings.mask_secrets,
         )
+
+
+async def _answer(call: Call, door: Door, taken: TakenIn, wait: str) -> TakenInView:
+    """Returns the view of a session that was stored, after its vectors and cues, where the call waits for them."""
+    call.metrics.sessions.labels(taken.status).inc()
+    view = converted(taken, TakenInView)
+    if wait == "stored":
+        return view
+    tenant = await call.tenant()
+    embedded, degraded = await embed(call.services, tenant, taken.pending)
+    view = replace(view, embedded=embedded, degraded=degraded)
+    if wait == "embedded":
+        return view
+    door = door._replace(workspace=await of_owner(call.database, tenant, taken.session_id))
+    made = await extract_session(door, taken.session_id, call.services.chat)
+    mined = await mine_procedures(door, taken.session_id)
+    await unite_choices(door, taken.session_id)
+    await judge_precedents(door, taken.session_id)
+    return replace(view, cues=made.cues + mined.supports + len(mined.proposed))

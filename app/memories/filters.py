@@ -10,14 +10,14 @@ from uuid import UUID
 
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
-from app.memories.gate import in_calendar, unstorable
+from app.memories.gate import URI_LIMIT, in_calendar, unstorable
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
 from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 from app.safety.secrets import masked_values
 
 GLOB_LIMIT = 500
 LIST_LIMIT = 64
-TEXTS = ("source", "tags", "task_types", "verdicts")
+TEXTS = ("source", "session", "tags", "task_types", "verdicts")
 
 OBSERVED = """EXISTS (
     SELECT 1 FROM observations seen WHERE seen.workspace_id = m.workspace_id AND seen.memory_id = m.memory_id
@@ -26,6 +26,7 @@ OBSERVED = """EXISTS (
 CLAUSES = {
     "kinds": "m.kind = ANY(%(kinds)s::text[])",
     "source": "s.uri ~ %(source)s",
+    "session": "s.kind = 'session' AND s.uri = %(session)s AND s.retired_at IS NULL",
     "tags": "m.tags @> %(tags)s::text[]",
     "since": f"{HAPPENED} >= %(since)s",
     "until": f"{HAPPENED} < %(until)s",
@@ -109,6 +110,8 @@ class Filters:
     """Kinds: a memory must have one of them."""
     source: str = ""
     """Glob of the source's path from any folder on: `*` within a name, `**` across folders, `?` one character."""
+    session: str = ""
+    """Id of a session: a memory must be one of its turns."""
     tags: tuple[str, ...] = ()
     """Tags: a memory must have all of them."""
     since: datetime | None = None
@@ -156,6 +159,8 @@ def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
             yield name, f"at most {LIST_LIMIT} are taken"
     if len(filters.source) > GLOB_LIMIT:
         yield "source", f"has more than {GLOB_LIMIT} characters"
+    if len(filters.session) > URI_LIMIT:
+        yield "session", f"has more than {URI_LIMIT} characters"
     yield from _time_reasons(filters)
     yield from _range_reasons("quality", filters.min_quality, filters.max_quality, -3, 3)
     yield from _range_reasons("score", filters.min_score, filters.max_score, 0, 10)
@@ -184,6 +189,8 @@ def _range_reasons(
 def conditions(filters: Filters) -> Conditions:
     """Returns the SQL of the filters, and its values."""
     given = filters.given
+    if "source" in given:
+        given["source"] = glob_pattern(given["source"])
     if "tags" in given:
         # A tag with a secret was masked when it was stored.
         given["tags"] = masked_values(given["tags"])
@@ -192,8 +199,6 @@ def conditions(filters: Filters) -> Conditions:
 
 def _as_value(value: Any) -> Any:  # noqa: ANN401 - of any filter
     match value:
-        case str():
-            return glob_pattern(value)
         case tuple():
             return list(value)
         case datetime():

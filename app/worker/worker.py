@@ -30,6 +30,7 @@ from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_sta
 from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
 from app.intake.sessions.cue_making import extraction_lock
+from app.intake.sessions.take_in import of_owner
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash
@@ -201,10 +202,11 @@ async def extract_cues_task(context: JobContext, workspace_id: int, session_id: 
     async with _again_when_it_answers(services, EXTRACT, lock=lock, workspace_id=workspace_id, session_id=session_id):
         await asyncio.sleep(SETTLE_SECONDS)
         workspace = await resolve_id(services.database, workspace_id)
-        await extract_session(_door(services, workspace), session_id, services.chat)
-        await mine_procedures(_door(services, workspace), session_id)
-        await unite_choices(_door(services, workspace), session_id)
-        await judge_precedents(_door(services, workspace), session_id)
+        door = _door(services, await of_owner(services.database, workspace, session_id))
+        await extract_session(door, session_id, services.chat)
+        await mine_procedures(door, session_id)
+        await unite_choices(door, session_id)
+        await judge_precedents(door, session_id)
 
 
 @tasks.task(name=DECIDE, pass_context=True, queue="default")

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -357,9 +357,9 @@ class AsyncOperations:
         """Sessions, the latest first, that meet every condition. It asks for page after page."""
         return self._each(Request('GET', '/api/sessions', SessionPage, {"text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
 
-    async def store_session(self, *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET) -> TakenInView:
+    async def store_session(self, *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
-        return await self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title), repeatable=True))
+        return await self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
     async def delete_session(self, session_id: str) -> None:
         """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
@@ -368,6 +368,18 @@ class AsyncOperations:
     async def session(self, session_id: str) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         return await self._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, repeatable=True))
+
+    async def delete_session_messages(self, session_id: str, *, user: str | UnsetType = UNSET) -> ForgottenView:
+        """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
+        return await self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}/messages", ForgottenView, {"user": user}, repeatable=True))
+
+    async def session_messages(self, session_id: str, *, last: int | UnsetType = UNSET, before: int | UnsetType = UNSET, user: str | UnsetType = UNSET) -> MessagesView:
+        """The latest turns of a session, in their order; with `before` the ones before a page."""
+        return await self._send(Request('GET', f"/api/sessions/{segment(session_id)}/messages", MessagesView, {"last": last, "before": before, "user": user}, repeatable=True))
+
+    async def append_messages(self, session_id: str, messages: Sequence[AppendedInput], *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
+        """Append turns to a session as they happen; a session that is not known is made. A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once."""
+        return await self._send(Request('POST', f"/api/sessions/{segment(session_id)}/messages", TakenInView, {"wait": wait}, body=AppendInput(language=language, messages=messages, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     async def sources(self, *, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SourcePage:
         """Sources, the retired ones included, newest first."""

@@ -65,6 +65,23 @@ class AllocationInput(Struct, frozen=True, kw_only=True):
     system: float | UnsetType = UNSET
 
 
+class AppendInput(Struct, frozen=True, kw_only=True):
+    language: str | None | UnsetType = UNSET
+    messages: Sequence[AppendedInput]
+    user: str | None | UnsetType = UNSET
+    """Whose session it is; without it, whose it was, or nobody's."""
+
+
+class AppendedInput(Struct, frozen=True, kw_only=True):
+    at: datetime | None | UnsetType = UNSET
+    """Without it, now."""
+    id: str | UnsetType = UNSET
+    """Yours: a message with an id, or with a time, is stored once."""
+    role: Literal['user', 'assistant', 'tool', 'system']
+    text: str
+    tools: Sequence[ToolInput] | UnsetType = UNSET
+
+
 class ArtifactView(Struct, frozen=True, kw_only=True):
     actions: list[str]
     id: UUID
@@ -438,6 +455,8 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     """The ratings, applied in order and clamped each time."""
     min_score: float | None | UnsetType = UNSET
     """The evaluator's score."""
+    session: str | UnsetType = UNSET
+    """Id of a session: only its turns."""
     since: datetime | None | UnsetType = UNSET
     source: str | UnsetType = UNSET
     """Glob of the source's path."""
@@ -445,6 +464,10 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     task_types: Sequence[str] | UnsetType = UNSET
     until: datetime | None | UnsetType = UNSET
     verdicts: Sequence[str] | UnsetType = UNSET
+
+
+class ForgottenView(Struct, frozen=True, kw_only=True):
+    deleted: int
 
 
 class GivenView(Struct, frozen=True, kw_only=True):
@@ -760,6 +783,11 @@ class MessageView(Struct, frozen=True, kw_only=True):
     tags: list[str]
     text: str
     tools: list[ToolView]
+
+
+class MessagesView(Struct, frozen=True, kw_only=True):
+    messages: list[MessageView]
+    next: int | None
 
 
 class NearestView(Struct, frozen=True, kw_only=True):
@@ -1318,6 +1346,8 @@ class SessionInput(Struct, frozen=True, kw_only=True):
     started_at: datetime | None | UnsetType = UNSET
     title: str | UnsetType = UNSET
     """Without it, what the user said first."""
+    user: str | None | UnsetType = UNSET
+    """Whose session it is; without it, whose it was, or nobody's."""
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):

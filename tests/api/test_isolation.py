@@ -120,6 +120,15 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("GET", "/api/sessions"): lambda client, _: client.get("/api/sessions"),
     ("POST", "/api/sessions"): lambda client, _: client.post("/api/sessions", json=SESSION),
     ("GET", "/api/sessions/{session_id}"): lambda client, _: client.get("/api/sessions/zebra-session"),
+    ("POST", "/api/sessions/{session_id}/messages"): lambda client, _: client.post(
+        "/api/sessions/zebra-session/messages", json={"messages": SESSION["messages"]}
+    ),
+    ("GET", "/api/sessions/{session_id}/messages"): lambda client, _: client.get(
+        "/api/sessions/zebra-session/messages"
+    ),
+    ("DELETE", "/api/sessions/{session_id}/messages"): lambda client, _: client.delete(
+        "/api/sessions/zebra-session/messages"
+    ),
     ("DELETE", "/api/sessions/{session_id}"): lambda client, _: client.delete("/api/sessions/zebra-session"),
     ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
     ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),

@@ -45,3 +45,18 @@ async def test_a_line_of_a_bulk_call_may_name_its_own_user(client: httpx.AsyncCl
     assert [(item["line"], item["reason"].partition(":")[0]) for item in answer["rejected"]] == [(4, "user")]
     assert answer["ids"][0] == answer["ids"][2] != answer["ids"][1]
     assert (await client.post("/api/search", json={"query": "x", "user": "a\x00"})).status_code == 400
+
+
+async def test_a_session_belongs_to_its_user(client: httpx.AsyncClient) -> None:
+    said = {"messages": [{"role": "user", "text": HAY}], "user": "alice"}
+    await post(client, "/api/sessions/s1/messages", said)
+    refused = await client.post("/api/sessions/s1/messages", json={**said, "user": "bob"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "id")
+    assert (await client.post("/api/sessions", json={**said, "id": "s1", "user": "bob"})).status_code == 400
+    grown = await post(client, "/api/sessions/s1/messages", {"messages": [{"role": "assistant", "text": WATER}]})
+    assert grown["turns"] == 2
+    assert await found(client, "alice") == [("alice", WATER), ("alice", HAY)]
+    assert await found(client, "bob") == []
+    for user, status in (("alice", 200), ("bob", 404)):
+        assert (await client.get("/api/sessions/s1/messages", params={"user": user})).status_code == status
+    assert (await client.delete("/api/sessions/s1/messages", params={"user": "bob"})).status_code == 404

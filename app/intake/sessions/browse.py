@@ -87,16 +87,22 @@ async def get_session(
 
 
 async def latest_turns(
-    database: Database, *, workspace: Workspace, session_id: str, count: int, masked: bool = True
+    database: Database,
+    *,
+    workspace: Workspace,
+    session_id: str,
+    count: int,
+    before: int | None = None,
+    masked: bool = True,
 ) -> Sequence[StoredMessage]:
-    """Returns the latest live turns of a session in their order.
+    """Returns the latest live turns of a session in their order, with `before` those before this place.
 
     Raises:
         NotFound: the workspace has no such session.
     """
     async with database.session(workspace, transaction=False) as session:
         found = await _found(session, workspace, session_id, masked=masked)
-        return await store.messages(session, found.source_id, latest=count)
+        return await store.messages(session, found.source_id, latest=count, before=before)
 
 
 async def session_from(
@@ -112,8 +118,8 @@ async def session_from(
         return found, await store.messages_from(session, found.source_id, start, limit=count)
 
 
-async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> UUID:
-    """Moves all turns of a session to the trash, and forgets its file; returns its source. A job retires its cues.
+async def delete_session(database: Database, *, workspace: Workspace, session_id: str, masked: bool = True) -> int:
+    """Moves all turns of a session to the trash, and forgets its file; returns their number. A job retires its cues.
 
     Raises:
         NotFound: the workspace has no such session.
@@ -121,10 +127,10 @@ async def delete_session(database: Database, *, workspace: Workspace, session_id
     async with database.session(workspace) as session:
         found = await _found(session, workspace, session_id, masked=masked)
         await store.lock(session, found.source_id)
-        await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
+        deleted = await memories.retire(session, await store.live_turns(session, found.source_id), reason=DELETED)
         await store.note_deleted(session, found.source_id)
         await cue_making.ask_for_cues(session, found.session_id)
-    return found.source_id
+    return len(deleted)
 
 
 async def _found(session: Session, workspace: Workspace, session_id: str, *, masked: bool) -> StoredSession:

@@ -57,7 +57,8 @@ class Preparation:
 def digest_of(turn: Turn, preparation: Preparation) -> bytes:
     """Returns 16 bytes that change with anything that is stored of a turn."""
     said = (VERSION, preparation.language, preparation.mask, preparation.folder, turn.role, turn.text, turn.at)
-    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools]], enc_hook=str)
+    named = [turn.message_id] if turn.message_id else []
+    content = msgspec.json.encode([*said, [asdict(tool) for tool in turn.tools], *named], enc_hook=str)
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 

@@ -18,6 +18,10 @@ SELECT s.source_id, s.title, x.path, x.deleted_at IS NOT NULL AS deleted
 FROM sources s JOIN sessions x USING (workspace_id, source_id)
 WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'session' AND s.uri = %(session_id)s AND s.retired_at IS NULL
 """
+OWNER = """
+SELECT user_id FROM sources
+WHERE workspace_id = %(workspace_id)s AND kind = 'session' AND uri = %(session_id)s AND retired_at IS NULL
+"""
 LOCK = """
 SELECT source_id FROM sources
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s FOR NO KEY UPDATE
@@ -143,6 +147,7 @@ LATEST = f"""
 SELECT * FROM ({MESSAGES.replace("ORDER BY m.ordinal", "ORDER BY m.ordinal DESC LIMIT %(limit)s")}) AS latest
 ORDER BY ordinal
 """  # noqa: S608 - constants
+BEFORE = LATEST.replace("ORDER BY m.ordinal DESC", "AND m.ordinal < %(before)s ORDER BY m.ordinal DESC")
 FROM = MESSAGES.replace("ORDER BY m.ordinal", "AND m.ordinal >= %(start)s ORDER BY m.ordinal LIMIT %(limit)s")
 TOUCHED = """
 SELECT a.artifact_id, a.path, a.symbol, array_agg(DISTINCT t.action) AS actions,
@@ -232,6 +237,11 @@ async def known_session(session: Session, session_id: str, *, revive: bool) -> K
     found = await session.tuples(DIGESTS, {"source_id": row.source_id, "revive": revive and row.deleted})
     digests = {ordinal: bytes(digest) for ordinal, digest in found}
     return KnownSession(**row._asdict(), digests=digests)
+
+
+async def owner(session: Session, session_id: str) -> str:
+    """Returns the user whom a session belongs to; "" for nobody's, and for one that is not known."""
+    return await session.value(OWNER, {"session_id": session_id}) or ""
 
 
 async def lock(session: Session, source_id: UUID) -> None:
@@ -330,10 +340,16 @@ def _session_of(row: Row) -> StoredSession:
     return StoredSession(**row._asdict())
 
 
-async def messages(session: Session, source_id: UUID, *, latest: int | None = None) -> list[StoredMessage]:
-    """Returns the live turns of a session in their order; with `latest` so many at its end."""
-    statement, values = (MESSAGES, {}) if latest is None else (LATEST, {"limit": latest})
-    return [_message_of(row) for row in await session.rows(statement, {"source_id": source_id, **values})]
+async def messages(
+    session: Session, source_id: UUID, *, latest: int | None = None, before: int | None = None
+) -> list[StoredMessage]:
+    """Returns the live turns of a session in their order.
+
+    With `latest` so many at its end, or before the place `before`.
+    """
+    statement = MESSAGES if latest is None else LATEST if before is None else BEFORE
+    values = {"source_id": source_id, "limit": latest, "before": before}
+    return [_message_of(row) for row in await session.rows(statement, values)]
 
 
 async def messages_from(session: Session, source_id: UUID, start: int, *, limit: int) -> list[StoredMessage]:

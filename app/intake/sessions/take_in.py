@@ -4,18 +4,19 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from app.db.database import again_after_deadlock
+from app.db.database import Database, again_after_deadlock
 from app.db.session import Session
 from app.errors import DatabaseUnavailable, InvalidInput
 from app.index.indexing import enqueue_statistics, queue_for_vectors
 from app.intake.sessions import cue_making, store
 from app.intake.sessions.artifacts import folder_of
 from app.intake.sessions.prepare import Preparation, PreparedTurn, body_of, dated, digest_of, prepared, storable
-from app.intake.sessions.store import KnownSession
-from app.intake.sessions.transcript import Transcript, Turn
+from app.intake.sessions.store import KnownSession, StoredSession
+from app.intake.sessions.transcript import Transcript, Turn, title_of
 from app.memories import sources
 from app.memories.gate import TITLE_LIMIT, instruction_in, too_long_uri, unstorable
 from app.memories.memory import SourceReference
@@ -83,6 +84,7 @@ async def take_in(
     language: str | None = None,
     tags: tuple[str, ...] = (),
     revive: bool = False,
+    user: str | None = None,
 ) -> TakenIn:
     """Stores a session, given with all its turns: turns that it did not have are added, changed ones replaced.
 
@@ -93,22 +95,19 @@ async def take_in(
     Two logs of one session, each with turns that the other one lacks, do not replace each other: the second one is
     stored as a session of its own, with the hash of its path at the end of its id.
 
+    A new session belongs to `user`, or to nobody; a known one to whom it belonged.
+
     Raises:
-        InvalidInput: the id or the language is not valid, or no turn says or does anything.
+        InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in transcript.turns):
         raise InvalidInput("messages", "none of them says or does anything; a session needs a turn with text or a tool")
     session_id = stored_id(transcript.session_id, masked=door.mask)
-    workspace = await made(door.database, door.workspace)
-    preparation = Preparation(
-        language=workspace.language if language is None else configuration(language),
-        folder=transcript.folder or await asyncio.to_thread(folder_of, transcript.turns),
-        counter=door.counter,
-        mask=door.mask,
-        tags=tags,
-    )
+    workspace = await _owned(door, session_id, user)
+    folder = transcript.folder or await asyncio.to_thread(folder_of, transcript.turns)
+    preparation = replace(_preparation(door, workspace, language), folder=folder, tags=tags)
     turns, digests = await asyncio.to_thread(_digested, transcript, preparation)
     other_log = ""
     for _ in range(ATTEMPTS):
@@ -125,6 +124,7 @@ async def take_in(
         change = _Change(
             session_id=session_id,
             transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
+            values=_values(transcript, path),
             path=path,
             known=known,
             same=frozenset(same),
@@ -139,6 +139,92 @@ async def take_in(
         if taken is not None:
             return replace(taken, other_log=other_log)
     raise DatabaseUnavailable("others store the same session at this moment; try again")
+
+
+async def append(
+    door: Door,
+    session_id: str,
+    turns: Sequence[Turn],
+    *,
+    format: str,  # noqa: A002 - the column's name
+    language: str | None = None,
+    user: str | None = None,
+) -> TakenIn:
+    """Adds turns at the end of a session as they happen; a session that is not known is made, in this format.
+
+    The ordinals of the given turns do not count. A turn with an id or a time that was appended before, with all that it
+    says, is not appended again: so a call may be repeated.
+
+    Raises:
+        InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
+        DatabaseUnavailable: nothing is stored.
+    """
+    check_language(language)
+    if not any(body_of(turn).strip() for turn in turns):
+        raise InvalidInput("messages", "none of them says or does anything")
+    session_id = stored_id(session_id, masked=door.mask)
+    workspace = await _owned(door, session_id, user)
+    preparation = _preparation(door, workspace, language)
+    for _ in range(ATTEMPTS):
+        async with door.database.session(workspace, transaction=False) as session:
+            known = await store.known_session(session, session_id, revive=False)
+            stored = await store.get(session, session_id)
+        count = 0 if stored is None else stored.turns
+        new = _appended(turns, {} if known is None else known.digests, preparation)
+        if known is not None and not new:
+            return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
+        rows = await asyncio.to_thread(prepared, [turn for turn, _ in new], preparation)
+        digests = {turn.ordinal: digest for turn, digest in new}
+        change = replace(
+            _grown(session_id, [turn for turn, _ in new], stored, format=format, masked=door.mask),
+            known=known,
+            same=frozenset(() if known is None else known.digests),
+            turns=[replace(row, digest=digests[row.row.memory.ordinal or 0]) for row in rows],
+            language=preparation.language,
+        )
+        taken = await again_after_deadlock(partial(_written, door, workspace, change))
+        if taken is not None:
+            return replace(taken, turns=count + taken.stored)
+    raise DatabaseUnavailable("others append to the same session at this moment; try again")
+
+
+def _appended(turns: Sequence[Turn], known: Mapping[int, bytes], preparation: Preparation) -> list[tuple[Turn, bytes]]:
+    """Returns the turns that are not stored yet, at their places after the stored ones, each with its digest.
+
+    Without a time a turn happens now; its digest is of the turn as it was given, so that it is the same the next time.
+    """
+    stored, now = set(known.values()), datetime.now(UTC)
+    first, found = max(known, default=-1) + 1, list[tuple[Turn, bytes]]()
+    for turn in map(storable, turns):
+        digest = digest_of(turn, preparation)
+        if (turn.message_id or turn.at is not None) and digest in stored:
+            continue
+        stored.add(digest)
+        found.append((replace(turn, ordinal=first + len(found), at=turn.at or now), digest))
+    return found
+
+
+def _grown(
+    session_id: str,
+    turns: Sequence[Turn],
+    stored: StoredSession | None,
+    *,
+    format: str,  # noqa: A002 - as above
+    masked: bool,
+) -> "_Change":
+    """Returns the change by which a session gets these turns, and else stays as it is."""
+    transcript = Transcript(
+        session_id=session_id,
+        title=stored.title if stored and stored.title else title_of(turns),
+        started_at=None if stored is None else stored.started_at,
+        format=format if stored is None else stored.format,
+        turns=tuple(turns),
+    )
+    return _Change(
+        session_id=session_id,
+        transcript=replace(transcript, title=_title(transcript.title, masked=masked)),
+        values=_values(transcript, "" if stored is None else stored.path),
+    )
 
 
 def _hashed(text: str) -> str:
@@ -157,32 +243,51 @@ class _Change:
 
     session_id: str
     transcript: Transcript
-    path: str
+    values: Mapping[str, object]
+    """Columns of the session, apart from its title and its turns."""
+    path: str = ""
     """The file that the session was read from; "" for none."""
-    known: KnownSession | None
+    known: KnownSession | None = None
     """The stored session with which the turns were compared; None for a new one."""
-    same: frozenset[int]
+    same: frozenset[int] = frozenset()
     """The ordinals of the turns that are stored as they are."""
-    turns: Sequence[PreparedTurn]
+    turns: Sequence[PreparedTurn] = ()
     """The others."""
-    language: str
-    revive: bool
+    language: str = ""
+    revive: bool = False
 
     @property
     def is_older_copy(self) -> bool:
         """True for another file than the session's own with turns that are all stored, such as a copy of its log."""
         return self.known is not None and self.known.path not in {"", self.path} and self.path != "" and not self.turns
 
-    @property
-    def values(self) -> Mapping[str, object]:
-        """Columns of the session, apart from its title and its turns."""
-        moments = [turn.at for turn in self.transcript.turns if turn.at is not None]
-        return {
-            "format": self.transcript.format,
-            "path": self.path,
-            "started_at": self.transcript.started_at or min(moments, default=None),
-            "ended_at": max(moments, default=self.transcript.started_at),
-        }
+
+def _values(transcript: Transcript, path: str) -> Mapping[str, object]:
+    moments = [turn.at for turn in transcript.turns if turn.at is not None]
+    return {
+        "format": transcript.format,
+        "path": path,
+        "started_at": transcript.started_at or min(moments, default=None),
+        "ended_at": max(moments, default=transcript.started_at),
+    }
+
+
+async def of_owner(database: Database, workspace: Workspace, session_id: str) -> Workspace:
+    """Returns the workspace as the owner of a stored session sees it."""
+    async with database.session(workspace, transaction=False) as session:
+        return workspace.of(await store.owner(session, session_id))
+
+
+async def _owned(door: Door, session_id: str, user: str | None) -> Workspace:
+    """Returns the workspace as the user sees it, or the owner of the session where none is named."""
+    workspace = await made(door.database, door.workspace)
+    return await of_owner(door.database, workspace, session_id) if user is None else workspace.of(user)
+
+
+def _preparation(door: Door, workspace: Workspace, language: str | None) -> Preparation:
+    """Returns the settings for the turns of a session that touch no artifacts."""
+    chosen = workspace.language if language is None else configuration(language)
+    return Preparation(language=chosen, folder="", counter=door.counter, mask=door.mask)
 
 
 def _digested(transcript: Transcript, preparation: Preparation) -> tuple[list[Turn], dict[int, bytes]]:
@@ -207,7 +312,10 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
     """Writes the difference, all or nothing; returns None if what is stored has changed since it was made."""
     async with door.database.session(workspace) as session:
         reference = SourceReference(kind="session", uri=change.session_id, title=change.transcript.title)
-        source_id = (await sources.ensure(session, [reference]))["session", change.session_id]
+        source_id = (await sources.ensure(session, [reference])).get(("session", change.session_id))
+        if source_id is None:
+            message = "is of another user's session, or of one that is nobody's: name its user, or choose another id"
+            raise InvalidInput("id", message)
         await store.lock(session, source_id)
         known = await store.known_session(session, change.session_id, revive=change.revive)
         if known != change.known:

@@ -36,6 +36,8 @@ class Turn:
     """The spoken text; "" for a turn that only used tools."""
     at: datetime | None = None
     tools: tuple[ToolUse, ...] = ()
+    message_id: str = ""
+    """The caller's id of an appended message; "" for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
