@@ -96,7 +96,8 @@ class ContextMeta(Struct, frozen=True):
     entropy: float
     """Entropy of the words, in bits a word."""
     cache_hit: Annotated[
-        bool | None, Meta(description="true: the cacheable prefix is that of the run's context before; null: unknown")
+        bool | None,
+        Meta(description="true: an earlier context of the run, for the same model, had the prefix; null: no run"),
     ]
     prefix: PrefixView
     model: str

@@ -36,7 +36,8 @@ UrlOption = Annotated[
 def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
     """Serve agents over standard input and output, as MCP clients start it.
 
-    Changes: what the agents' calls ask for; a first call makes the embedded database.
+    Changes: what the agents' calls ask for; a first call makes the embedded database. Without --url, it also runs
+    background jobs, unless PRIORS_EMBEDDED_WORKER=false.
     """
     if url:
         settings = from_environment()
@@ -52,11 +53,18 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
         from app.api.context import Call, Context, Metrics  # noqa: PLC0415
         from app.api.serving.application import in_the_background  # noqa: PLC0415
         from app.mcp.server import server_for  # noqa: PLC0415
+        from app.worker.worker import keep_working  # noqa: PLC0415
 
         context = Context(services=services, metrics=Metrics())
         call = Call(State({"context": context, "settings": services.settings}), workspace)
+        stop = asyncio.Event()
         async with in_the_background(context):
-            await _serve(server_for(lambda _: call))
+            working = asyncio.create_task(keep_working(services, stop))
+            try:
+                await _serve(server_for(lambda _: call))
+            finally:
+                stop.set()
+                await working
 
     with_services(work)
 

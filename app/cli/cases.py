@@ -53,6 +53,8 @@ def case(
     elif isinstance(found, CaseHistory):
         issues = [issue_line(issue) for issue in found.issues]
         typer.echo("\n".join([found.title, "", *score_lines(found), "", *(issues or ["no issues"])]))
+    elif not found:
+        typer.echo("no cases")
     else:
         for item in found:
             told = f"{item.versions} versions, {item.open_issues} open issues, {item.recurring_issues} recurring"

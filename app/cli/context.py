@@ -157,6 +157,8 @@ def list_(
 
         print_json(found, list[ContextSummaryView])
         return
+    if not found:
+        typer.echo("no contexts")
     for item in found:
         made = item.created_at.strftime("%Y-%m-%d %H:%M")
         typer.echo(f"{made}  {item.context_id}  {item.tokens:,} of {item.budget:,} tokens  {item.run_id or ''}")
@@ -210,6 +212,8 @@ def templates(*, workspace: WorkspaceOption = None, as_json: JsonOption = False)
 
         print_json(found, list[TemplateView])
         return
+    if not found:
+        typer.echo("no templates")
     for item in found:
         typer.echo(f"{item.name} ({item.mode}, {item.priority})\n  {' '.join(item.content.split())[:200]}")
 

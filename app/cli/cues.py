@@ -154,6 +154,8 @@ def list_(
 
         print_json(found, list[CueView])
         return
+    if not found:
+        typer.echo("no cues")
     for cue in found:
         counts = f"fired {cue.fired}, heeded {cue.heeded}, ignored {cue.ignored}"
         typer.echo(f"{cue.cue_id}  {cue.kind} ({cue.state}; {counts})\n  {cue.trigger}\n  → {cue.lesson}")

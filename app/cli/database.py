@@ -112,6 +112,8 @@ def stats(*, as_json: JsonOption = False) -> None:
         if as_json:
             typer.echo(json.dumps([asdict(item) for item in found]))
             return
+        if not found:
+            typer.echo("nothing is stored yet")
         for item in found:
             typer.echo(_told(item))
 

@@ -53,6 +53,7 @@ def ingest(
         if not dry_run and _changed(result):
             await _build_indexes(services)
         _show(result, as_json=as_json)
+        await _say_what_waits(services)
         return bool(result.failed)
 
     if in_workspace(workspace, work):
@@ -109,6 +110,19 @@ async def _build_indexes(services: "Services") -> None:
     from app.operations import maintenance  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
     await maintenance.build_indexes(services.database)
+
+
+async def _say_what_waits(services: "Services") -> None:
+    """Says that cues are not made yet, where no worker is running that would make them."""
+    from app.operations.status import job_queue  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    queue = await job_queue(services.database)
+    if queue.cues and not queue.workers:
+        typer.echo(
+            f"no cues are made yet of {queue.cues} sessions and decision records, because no worker is running:"
+            " `priors worker --once` makes them, and so does `priors run`",
+            err=True,
+        )
 
 
 def _show(result: "Ingestion", *, as_json: bool, said: "Set[FileOutcome]" = frozenset()) -> None:

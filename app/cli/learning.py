@@ -179,6 +179,8 @@ def _list(found: list[tuple["Memory", str]], *, as_json: bool) -> None:
         rows = [{"id": str(memory.memory_id), "title": memory.title, "reason": reason} for memory, reason in found]
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
+    if not found:
+        typer.echo("none")
     for memory, reason in found:
         typer.echo(f"{memory.memory_id}  {memory.title or memory.body[:60]!r}: {reason}")
 

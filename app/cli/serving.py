@@ -46,12 +46,14 @@ def serve(*, stop_with_parent: StopWithParent = False) -> None:
 
 
 @commands.command()
-def worker() -> None:
-    """Run background jobs: embedding, statistics, indexes.
+def worker(
+    *, once: Annotated[bool, typer.Option("--once", help="End when no job is left that could run now.")] = False
+) -> None:
+    """Run background jobs: embedding, cues, links, statistics, indexes.
 
-    Changes: gives memories their vectors, takes lexical statistics, builds vector indexes.
+    Changes: gives memories their vectors, makes cues of sessions, takes lexical statistics, builds vector indexes.
     """
-    run_until_told(_worker())
+    run_until_told(_worker(once=once))
 
 
 @commands.command("prepare-model")
@@ -188,10 +190,10 @@ async def _show_example(services: "Services", where: str) -> None:
     typer.echo(markdown or "Nothing in the store is relevant to that. `priors ingest PATH` stores reports.")
 
 
-async def _worker() -> None:
+async def _worker(*, once: bool) -> None:
     # SQLAlchemy and procrastinate: see `app.cli`.
     from app.wiring import open_services  # noqa: PLC0415
-    from app.worker.worker import run_worker  # noqa: PLC0415
+    from app.worker.worker import run_worker, work_off  # noqa: PLC0415
 
     settings = from_environment()
     configure_log(settings)
@@ -199,5 +201,8 @@ async def _worker() -> None:
     async with open_services(settings) as services:
         await check_migrated(services)
         await _started(services)
+        if once:
+            await work_off(services)
+            return
         typer.echo("the worker is running", err=True)
         await run_worker(services, stop)

@@ -59,6 +59,8 @@ def session(
         typer.echo("\n".join(_told(*found)))
     elif as_json:
         print_json(found, list[SessionView])
+    elif not found:
+        typer.echo("no sessions")
     else:
         for item in found:
             typer.echo(f"{_moment(item)}  {item.session_id}  {item.turns} turns  {item.title}")

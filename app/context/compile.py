@@ -89,6 +89,7 @@ def compiled(representation: Representation, form: Format, counter: TokenCounter
     first, stable, volatile = _parts(representation.sections)
     listed = [tools_text(tools)] if form == MARKDOWN and tools else []
     system, begun = _joined([*listed, *first]), _joined(stable)
+    texts = [text for text in (system, begun) if text]
     user = SEPARATOR.join(filter(None, (begun, _joined(volatile))))
     markdown = SEPARATOR.join(filter(None, (system, user))) + "\n" if form == MARKDOWN and (system or user) else ""
     shaped = () if form == MARKDOWN else tuple(tool_shape(tool, form) for tool in tools)
@@ -105,7 +106,7 @@ def compiled(representation: Representation, form: Format, counter: TokenCounter
         markdown=markdown if form == MARKDOWN else None,
         tool_definitions=shaped,
         tokens=tokens,
-        prefix=_prefix(system, begun, shaped, counter),
+        prefix=_prefix([SEPARATOR.join(texts)] if form == MARKDOWN else texts, shaped, counter),
     )
 
 
@@ -194,12 +195,11 @@ def _messages(system: str, user: str) -> Iterator[Message]:
         yield Message(role="user", content=user)
 
 
-def _prefix(system: str, begun: str, tools: Sequence[dict[str, Any]], counter: TokenCounter) -> Prefix:
-    text = system + begun
-    encoded = text.encode(errors="replace")
+def _prefix(texts: Sequence[str], tools: Sequence[dict[str, Any]], counter: TokenCounter) -> Prefix:
+    encoded = "".join(texts).encode(errors="replace")
     digest = hashlib.blake2b(_encoded(tools).encode() + encoded, digest_size=DIGEST_BYTES).hexdigest()
-    tokens = sum(counter.count(part) for part in (system, begun))
-    return Prefix(bytes=len(encoded), tokens=tokens, digest=digest if text or tools else "")
+    tokens = sum(map(counter.count, texts))
+    return Prefix(bytes=len(encoded), tokens=tokens, digest=digest if encoded or tools else "")
 
 
 def _encoded(value: object) -> str:

@@ -22,8 +22,10 @@ from app.context.representation import CUES, EMPTY, SEMANTIC, TEMPORAL, Budget, 
 from app.context.request import LABEL_LIMIT, ContextRequest, budget_reasons, checked, part_reasons, without_secrets
 from app.context.sources import SECONDS, SOURCES, Hydrated, Hydration, Source, SourceTrace, hydrated
 from app.context.store import ContextSummary, Template
+from app.cues.activate import log_firing
 from app.db.database import Database
 from app.errors import InvalidInput, NotFound, check
+from app.index.reembed import OncePerText
 from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import BODY_LIMIT, NAME_LIMIT, unstorable
 from app.memories.memory import in_utc, new_id
@@ -100,7 +102,7 @@ async def make_context(
     asked_at = request.state.now if request.state and request.state.now else datetime.now(UTC)
     call = Hydration(
         database=parts.database,
-        provider=parts.provider,
+        provider=OncePerText(parts.provider),
         counter=counter,
         workspace=workspace,
         request=request,
@@ -357,14 +359,15 @@ def _is_long(request: ContextRequest, found: Sequence[tuple[Hydrated, SourceTrac
 async def _stored(
     call: Hydration, context: Context, found: Sequence[tuple[Hydrated, SourceTrace]]
 ) -> tuple[Context, Sequence[Recall]]:
-    """Logs the recalls with the hits that the context shows, stores the context, and returns it with them.
+    """Logs recalls and activation with what the context shows of them, stores the context, and returns both.
 
     The first context of a workspace makes it, so that it can be shown again.
     If the disk is full, the context is answered and not stored, as recalls are.
     """
     kept, request = context.representation.sections, call.request
     shown = {memory_id: item.tokens for item in kept if item.reference for memory_id in item.provenance.memory_ids}
-    prefix, traces, recalls = context.compiled.prefix.digest, list[SourceTrace](), list[Recall]()
+    told = {item.provenance.activation_id for item in kept}
+    traces, recalls = list[SourceTrace](), list[Recall]()
     target = await made(call.database, call.workspace)
     async with call.database.session(target, transaction=False) as session:
         for hydrated_by, trace in found:
@@ -375,18 +378,21 @@ async def _stored(
                 finding = dataclasses.replace(hydrated_by.finding, workspace=target)
                 recalls.append(await log(session, finding, hits=hits, tokens=tokens))
                 recall_id = recalls[-1].recall_id
+            if hydrated_by.firing is not None:
+                await log_firing(session, hydrated_by.firing, stands=hydrated_by.activation_id in told)
             traces.append(replace(trace, recall_id=recall_id))
-        before = await store.latest_prefix(session, request.run_id) if request.run_id else ""
-        context = _completed(context, traces, cache_hit=bool(prefix) and prefix == before)
         values: dict[str, Any] = {name: getattr(request, name) for name in ("run_id", "agent", "model")}
         values |= {"context_id": context.context_id, "session": request.session or None, "format": request.form}
-        values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens, "prefix": prefix}
-        values |= {"document": msgspec.json.encode(context).decode(), "took_ms": context.trace.took_ms}
+        values |= {"budget": request.budget.usable, "tokens": context.compiled.tokens}
+        values |= {"prefix": context.compiled.prefix.digest, "took_ms": context.trace.took_ms}
+        cache_hit = await store.has_prefix(session, values) if request.run_id else None
+        context = _completed(context, traces, cache_hit=cache_hit)
+        values["document"] = msgspec.json.encode(context).decode()
         await store.add(session, values)
     return context, recalls
 
 
-def _completed(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool) -> Context:
+def _completed(context: Context, traces: Sequence[SourceTrace], *, cache_hit: bool | None) -> Context:
     meta = replace(context.representation.meta, cache_hit=cache_hit)
     return dataclasses.replace(
         context,

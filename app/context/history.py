@@ -28,6 +28,7 @@ from app.cues.activate import PLAN_LIMIT, Activation, PlanAsked, activate, check
 from app.cues.cue import PROPOSED
 from app.db.database import Database
 from app.errors import InvalidInput
+from app.index.reembed import OncePerText
 from app.memories.memory import Memory
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, Reranker, TokenCounter
@@ -143,10 +144,10 @@ async def history_with_cues(
         idempotency_key=query.idempotency_key,
     )
     check_plan(asked)
+    provider = OncePerText(provider)
     finding = await find(
         database, provider, workspace=workspace, query=query, mask=mask, reranker=reranker, suspects=False
     )
-    asked = replace(asked, vector=finding.vector)
     activation = await activate(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
     finding = await _without_cues(database, finding, [cue.cue_id for cue in activation.cues])
     room = max(1, budget_tokens - activation.tokens)

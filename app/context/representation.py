@@ -158,7 +158,7 @@ class Meta(Struct, frozen=True, kw_only=True):
     strategy: dict[str, Any] | None = None
     created_at: datetime | None = None
     cache_hit: bool | None = None
-    """True if its cacheable prefix is that of the run's context before."""
+    """True if an earlier context of its run had its cacheable prefix, for the same model; None without a run."""
 
     def over(self, other: "Meta") -> "Meta":
         """Returns these facts; one that is unknown comes from the other."""

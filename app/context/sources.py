@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol
@@ -29,7 +29,7 @@ from app.context.representation import (
 from app.context.request import ContextRequest
 from app.context.section import COUNTED_AT_ONCE, heading, in_one_line
 from app.cues import say
-from app.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, PlanAsked, activate
+from app.cues.activate import DEFAULT_BUDGET, PLAN_LIMIT, Firing, PlanAsked, fire
 from app.db.database import Database
 from app.errors import InvalidInput, PriorsError
 from app.intake.sessions.browse import latest_turns
@@ -74,8 +74,14 @@ class Hydrated:
     sections: Sequence[Section] = ()
     finding: Finding | None = None
     """The recall behind them, which is logged with the hits that the context shows."""
-    activation_id: UUID | None = None
+    firing: Firing | None = None
+    """The activation behind them, which is logged with its cues if the context shows them."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def activation_id(self) -> UUID | None:
+        """The id of the activation behind them."""
+        return None if self.firing is None else self.firing.activation.activation_id
 
 
 class SourceTrace(Struct, frozen=True, kw_only=True):
@@ -230,12 +236,13 @@ class Cues:
         asked = PlanAsked(
             plan=request.query[:PLAN_LIMIT], agent=request.agent, run_id=request.run_id, budget_tokens=budget
         )
-        found = await activate(
+        firing = await fire(
             call.database, call.provider, call.counter, workspace=call.workspace, asked=asked, mask=call.mask
         )
+        found = firing.activation
         notes = (found.degraded,) if found.degraded else ()
         if not found.markdown:
-            return Hydrated(activation_id=found.activation_id, notes=notes)
+            return Hydrated(firing=firing, notes=notes)
         ids = tuple(cue.cue_id for cue in found.cues)
         section = Section(
             id="cues",
@@ -247,7 +254,7 @@ class Cues:
             priority="high",
             mode=CONSTRAINT,
         )
-        return Hydrated(sections=[section], activation_id=found.activation_id, notes=notes)
+        return Hydrated(sections=[section], firing=firing, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +336,7 @@ async def _guarded(call: Hydration, source: Source, seconds: float) -> tuple[Hyd
         notes=found.notes,
         activation_id=found.activation_id,
     )
-    return Hydrated(sections=sections, finding=found.finding, activation_id=found.activation_id), trace
+    return replace(found, sections=sections), trace
 
 
 def _counted(sections: Sequence[Section], counter: TokenCounter) -> list[Section]:

@@ -21,10 +21,11 @@ VALUES (%(workspace_id)s, %(context_id)s, %(run_id)s, %(session)s, %(agent)s, %(
 GET = """
 SELECT document::text FROM contexts WHERE workspace_id = %(workspace_id)s AND context_id = %(context_id)s
 """
-# Ids of contexts grow with time.
-LATEST_PREFIX = """
-SELECT prefix FROM contexts WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
-ORDER BY context_id DESC LIMIT 1
+HAS_PREFIX = """
+SELECT EXISTS (
+    SELECT FROM contexts WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND model = %(model)s
+        AND format = %(format)s AND prefix = %(prefix)s AND prefix <> ''
+)
 """
 LIST = """
 SELECT context_id, run_id, session, agent, model, format, budget, tokens, took_ms, created_at FROM contexts
@@ -42,6 +43,8 @@ TEMPLATES = """
 SELECT name, content, label, mode, priority, updated_at FROM context_templates
 WHERE workspace_id = %(workspace_id)s AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s::text[])) ORDER BY name
 """
+ONE_AT_A_TIME = "SELECT FROM workspaces WHERE workspace_id = %(workspace_id)s FOR NO KEY UPDATE"
+"""Waits for others that save templates, of whom each could see one place left."""
 COUNT_OTHERS = """
 SELECT count(*) FROM context_templates WHERE workspace_id = %(workspace_id)s AND name <> %(name)s
 """
@@ -110,9 +113,9 @@ async def get(session: Session, context_id: UUID) -> str | None:
     return found
 
 
-async def latest_prefix(session: Session, run_id: str) -> str:
-    """Returns the digest of the prefix of a run's latest context; empty if there is none."""
-    return str(await session.value(LATEST_PREFIX, {"run_id": run_id}) or "")
+async def has_prefix(session: Session, values: Mapping[str, Any]) -> bool:
+    """Returns True if an earlier context of the run had the same prefix, for the same model and in the same format."""
+    return bool(await session.value(HAS_PREFIX, values))
 
 
 async def page(session: Session, asked: Mapping[str, Any], *, limit: int) -> list[ContextSummary]:
@@ -136,6 +139,7 @@ async def templates(session: Session, names: Sequence[str] | None = None) -> lis
 async def save_template(session: Session, template: Template) -> int:
     """Stores a template in place of the one of its name; returns how many others the workspace has."""
     values = {name: getattr(template, name) for name in ("name", "content", "label", "mode", "priority")}
+    await session.execute(ONE_AT_A_TIME)
     await session.execute(SAVE_TEMPLATE, values)
     return int(await session.value(COUNT_OTHERS, {"name": template.name}))
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -17,6 +17,7 @@ from app.cues.judging import prompt_of, severe_among, verdicts_in
 from app.cues.known import CueIndex
 from app.cues.match import MOST_FILES, Match, Plan, matched
 from app.db.database import Database
+from app.db.session import Session
 from app.errors import EmbeddingUnavailable, InvalidInput, LLMUnavailable, check
 from app.memories.gate import in_calendar, unstorable
 from app.memories.memory import in_utc, new_id
@@ -58,8 +59,6 @@ class PlanAsked:
     """The moment whose cues are asked for; None for the present."""
     trial: bool = False
     """A person's trial: it is not logged, and counts for no cue."""
-    vector: Vector | None = None
-    """The plan's vector, if the caller has embedded it."""
     idempotency_key: str | None = None
     """It marks a retry, which is answered anew, and not logged and counted again."""
 
@@ -140,6 +139,56 @@ async def activate(
         InvalidInput: the plan, a slot or the budget is not valid, or the key was used for another plan.
         DatabaseUnavailable: the database does not answer.
     """
+    firing = await fire(database, provider, counter, workspace=workspace, asked=asked, mask=mask, chat=chat)
+    if workspace.workspace_id and not asked.trial:
+        async with database.session(workspace, transaction=False) as session:
+            await log_firing(session, firing)
+    return firing.activation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """An activation before it is logged."""
+
+    asked: PlanAsked
+    """The plan in the form that may be stored."""
+    activation: Activation
+    told: Sequence[Told]
+
+
+async def log_firing(session: Session, firing: Firing, *, stands: bool = True) -> None:
+    """Logs an activation, and counts that its cues fired; if its section does not stand in the answer, none did."""
+    asked, activation = firing.asked, firing.activation
+    given: dict[str, Any] = {"plan": asked.plan, "files": list(asked.files)}
+    given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
+    given |= {name: getattr(activation, name) for name in ("activation_id", "degraded", "took_ms")}
+    told = firing.told if stands else ()
+    given["tokens"] = activation.tokens if stands else 0
+    if await log.add(session, given, [_logged(rank, item) for rank, item in enumerate(told, start=1)]):
+        return
+    known = await log.get(session, given["activation_id"])
+    if known is not None and known.plan != asked.plan:
+        raise InvalidInput("Idempotency-Key", "was used for another plan; take a new one")
+
+
+def _id_of(asked: PlanAsked) -> UUID | None:
+    """Returns the id of an activation, which is the same for a retry; None for a trial."""
+    if asked.trial:
+        return None
+    return new_id() if asked.idempotency_key is None else uuid5(KEYS, asked.idempotency_key)
+
+
+async def fire(
+    database: Database,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    *,
+    workspace: Workspace,
+    asked: PlanAsked,
+    mask: bool = True,
+    chat: Chat | None = None,
+) -> Firing:
+    """Does `activate` without the log."""
     check_plan(asked)
     started = time.perf_counter()
     (vector, degraded), index = await asyncio.gather(_vector(provider, asked), index_of(database, provider, workspace))
@@ -151,7 +200,7 @@ async def activate(
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
     cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
     fired = ranked(matches, cues, now=moment)
-    plain = masked_values(replace(asked, vector=None)) if mask else asked
+    plain = masked_values(asked) if mask else asked
     found, unjudged = ({}, "") if chat is None else await _verdicts(chat, plain.plan, fired)
     degraded = "; ".join(filter(None, (degraded, unjudged)))
     told, withheld = chosen(
@@ -162,43 +211,18 @@ async def activate(
         slots={kind: asked.slots.get(kind, places) for kind, places in {**SLOTS, **asked.slots}.items()},
     )
     markdown = _markdown(told)
-    tokens = counter.count(markdown)
-    activation_id, took = _id_of(asked), (time.perf_counter() - started) * 1_000
-    if workspace.workspace_id and activation_id is not None:
-        values = {"activation_id": activation_id, "tokens": tokens, "degraded": degraded, "took_ms": took}
-        await _log(database, workspace, plain, values, told)
-    return Activation(
-        activation_id=activation_id,
+    activation = Activation(
+        activation_id=_id_of(asked),
         markdown=markdown,
-        tokens=tokens,
+        tokens=counter.count(markdown),
         cues=tuple(map(_told, told)),
         contradictions=tuple(found for item in told for found in _contradicted(item)),
         nearly=tuple(map(_nearly, withheld[:MOST_SHOWN])),
         action_types=index.types.names(asked.plan, vector),
         degraded=degraded,
-        took_ms=round(took, 3),
+        took_ms=round((time.perf_counter() - started) * 1_000, 3),
     )
-
-
-async def _log(
-    database: Database, workspace: Workspace, asked: PlanAsked, values: Mapping[str, Any], told: Sequence[Told]
-) -> None:
-    given = {"plan": asked.plan, "files": list(asked.files)}
-    given |= {name: getattr(asked, name) for name in ("agent", "run_id", "budget_tokens")}
-    async with database.session(workspace, transaction=False) as session:
-        cues = [_logged(rank, item) for rank, item in enumerate(told, start=1)]
-        if await log.add(session, {**given, **values}, cues):
-            return
-        known = await log.get(session, values["activation_id"])
-    if known is not None and known.plan != asked.plan:
-        raise InvalidInput("Idempotency-Key", "was used for another plan; take a new one")
-
-
-def _id_of(asked: PlanAsked) -> UUID | None:
-    """Returns the id of an activation, which is the same for a retry; None for a trial."""
-    if asked.trial:
-        return None
-    return new_id() if asked.idempotency_key is None else uuid5(KEYS, asked.idempotency_key)
+    return Firing(asked=plain, activation=activation, told=told)
 
 
 async def _verdicts(chat: Chat, plan: str, fired: Sequence[Fired]) -> tuple[Mapping[UUID, bool], str]:
@@ -260,7 +284,7 @@ async def _vector(provider: EmbeddingProvider, asked: PlanAsked) -> tuple[Vector
     if not provider.enabled:
         return None, "no embedding model is configured: words, files and action types were compared"
     try:
-        return asked.vector if asked.vector is not None else await provider.embed_query(asked.plan), ""
+        return await provider.embed_query(asked.plan), ""
     except EmbeddingUnavailable as error:
         return None, str(error)
 

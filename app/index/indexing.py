@@ -124,9 +124,10 @@ UPDATE lexical SET weights = priors_weights(
 """
 
 OUTGROWN = """
-SELECT relname FROM pg_class
-WHERE oid IN (CAST('memories' AS regclass), CAST('lexical' AS regclass))
-    AND pg_relation_size(oid) > %(times)s * greatest(relpages, 32) * CAST(current_setting('block_size') AS bigint)
+SELECT c.relname FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id' AND NOT a.attisdropped
+WHERE c.relkind = 'r' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+    AND pg_relation_size(c.oid) > %(times)s * greatest(c.relpages, 32) * CAST(current_setting('block_size') AS bigint)
 ORDER BY 1
 """
 OUTGROWN_TIMES = 3
@@ -193,10 +194,10 @@ async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:
 async def inform_planner(session: Session) -> None:
     """Analyses tables that have grown far beyond the size that Postgres knows; reading their samples takes 0.2 s.
 
-    The session is the owner's.
+    They are all tables of a workspace's rows, with the partitions of vectors. The session is the owner's.
     """
     for table in await session.column(OUTGROWN, {"times": OUTGROWN_TIMES}):
-        await session.execute(f"ANALYZE {table} (workspace_id)")
+        await session.execute(f"ANALYZE (SKIP_LOCKED) {table} (workspace_id)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

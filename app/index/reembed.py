@@ -268,17 +268,66 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
     return FollowingProvider(provider_from(settings), lambda name, dimension: provider_named(settings, name, dimension))
 
 
+class OncePerText:
+    """Embeds each query of one request once for all who ask, by another provider; a failure is final, too."""
+
+    def __init__(self, provider: EmbeddingProvider) -> None:
+        self.provider = provider
+        self._found: dict[str, Vector | EmbeddingUnavailable] = {}
+        self._embedding = asyncio.Lock()
+
+    @property
+    def model_id(self) -> str:
+        """The name of the model that embeds now."""
+        return self.provider.model_id
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the model that embeds now."""
+        return self.provider.dimension
+
+    @property
+    def enabled(self) -> bool:
+        """True unless embeddings are switched off."""
+        return self.provider.enabled
+
+    async def start(self) -> None:
+        """Prepares the model."""
+        await self.provider.start()
+
+    async def embed_query(self, text: str) -> Vector:
+        """Returns the vector of a text; a second call for it waits for the first."""
+        async with self._embedding:
+            if text not in self._found:
+                try:
+                    self._found[text] = await self.provider.embed_query(text)
+                except EmbeddingUnavailable as error:
+                    self._found[text] = error
+        found = self._found[text]
+        if isinstance(found, EmbeddingUnavailable):
+            raise EmbeddingUnavailable(str(found)) from found
+        return found
+
+    async def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """Returns the texts' vectors."""
+        return await self.provider.embed_documents(texts)
+
+    async def close(self) -> None:
+        """Leaves the provider open: it is another's."""
+
+
 def speaking(provider: QueryEmbedder, name: str | None) -> QueryEmbedder:
     """Returns the provider of the served model if it is ready, else the provider that embeds now.
 
     Just after a change of model it does not return the following provider, but that of the served model. A caller who
     has embedded by the following provider cannot know by which model, and must embed again.
     """
-    if name is None or not isinstance(provider, FollowingProvider):
+    following = provider.provider if isinstance(provider, OncePerText) else provider
+    if name is None or not isinstance(following, FollowingProvider):
         return provider
-    if name == provider.model_id and provider.settled:
+    if name == following.model_id and following.settled:
         return provider
-    return provider.prepared(name) or provider
+    return following.prepared(name) or provider
 
 
 def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:

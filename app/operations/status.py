@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app.db.database import Database
 from app.db.migrations import head, state
-from app.db.session import Row, Session
+from app.db.session import DECIDE, EXTRACT, Row, Session
 from app.errors import DatabaseUnavailable
 from app.index import indexing
 from app.index.backfill import pending_counts
@@ -38,6 +38,15 @@ FROM (
     ORDER BY recall_id DESC LIMIT %(limit)s
 ) AS latest GROUP BY purpose ORDER BY purpose
 """
+
+QUEUE = """
+SELECT count(*) AS due, count(*) FILTER (WHERE task_name = ANY(%(cues)s::text[])) AS cues,
+    (SELECT count(*) FROM procrastinate_workers
+    WHERE last_heartbeat > now() - make_interval(secs => %(alive)s)) AS workers
+FROM procrastinate_jobs WHERE status = 'todo' AND coalesce(scheduled_at <= now(), true)
+"""
+ALIVE_SECONDS = 13.0
+"""Time since its last heartbeat after which a worker counts as ended; it gives one every three seconds."""
 
 COUNTS_OF_ONE = f"""
 SELECT
@@ -98,6 +107,24 @@ class Status:
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
     latencies: tuple[Latency, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQueue:
+    """The jobs of all workspaces that a worker could begin now."""
+
+    due: int
+    cues: int
+    """Those that make cues: one for each session or decision record."""
+    workers: int
+    """Workers that are running."""
+
+
+async def job_queue(database: Database) -> JobQueue:
+    """Returns the jobs that are due, and the workers that are there for them."""
+    async with database.across() as session:
+        found = await session.one(QUEUE, {"cues": [EXTRACT, DECIDE], "alive": ALIVE_SECONDS})
+    return JobQueue(**found._asdict())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ import structlog
 from app.db.session import Row, Session
 from app.memories.memory import first_id, new_id
 from app.memories.tiers import Access
-from app.models.protocols import Vector
 from app.retrieval.recall import (
     TRIAL,
     Degradation,
@@ -163,8 +162,6 @@ class Finding:
     degraded: tuple[Degradation, ...]
     started: float
     """`time.perf_counter()` when the query came in."""
-    vector: Vector | None = None
-    """The query's vector by the provider that was given; None if it gave none."""
 
     @property
     def is_placed(self) -> bool:

@@ -158,7 +158,7 @@ async def find(
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )
-    given, hits = vector, tuple[Hit, ...]()
+    hits: tuple[Hit, ...] = ()
     mode, degraded = LEXICAL, _nothing_stored(workspace.name)
     if question is not None:
         model = question.survey.model
@@ -180,7 +180,6 @@ async def find(
         mode=mode,
         degraded=degraded,
         started=started,
-        vector=given,
     )
 
 

@@ -34,6 +34,7 @@ from app.intake.sessions.take_in import of_owner
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash
+from app.operations.status import job_queue
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
 from app.runs.observations.settle import compress_pending
@@ -62,6 +63,8 @@ RETRY = RetryStrategy(max_attempts=20, exponential_wait=2, retry_exceptions={Una
 
 DAY_SECONDS = 86_400
 
+RESTART_SECONDS = 2.0
+"""Time until a worker that has failed starts again."""
 SETTLE_SECONDS = 0.3
 """Time within which a writer commits after it has enqueued a job at the end of its transaction."""
 
@@ -334,18 +337,21 @@ def procrastinate_app(url: str) -> App:
     return app
 
 
-async def run_worker(services: Services, stop: asyncio.Event) -> None:
-    """Runs jobs until `stop` is set."""
-    options: dict[str, Any] = {
+def _options(services: Services) -> dict[str, Any]:
+    return {
         "concurrency": CONCURRENCY,
         "fetch_job_polling_interval": POLL_SECONDS,
-        "shutdown_graceful_timeout": STOP_SECONDS,
         "update_heartbeat_interval": HEARTBEAT_SECONDS,
         "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
         "install_signal_handlers": False,
         "additional_context": {"services": services},
     }
+
+
+async def run_worker(services: Services, stop: asyncio.Event) -> None:
+    """Runs jobs until `stop` is set."""
+    options = {**_options(services), "shutdown_graceful_timeout": STOP_SECONDS}
     async with procrastinate_app(services.database.url).open_async() as app:
         worker = asyncio.create_task(app.run_worker_async(**options))
         stopped = asyncio.create_task(stop.wait())
@@ -358,3 +364,29 @@ async def run_worker(services: Services, stop: asyncio.Event) -> None:
             for task in (releasing, stopped, worker):
                 task.cancel()
             await asyncio.gather(releasing, stopped, worker, return_exceptions=True)
+
+
+async def keep_working(services: Services, stop: asyncio.Event) -> None:
+    """Runs a worker beside other work until `stop` is set, unless PRIORS_EMBEDDED_WORKER is off.
+
+    It starts again after the database was unreachable.
+    """
+    while services.settings.embedded_worker and not stop.is_set():
+        try:
+            await run_worker(services, stop)
+        except Exception as error:  # noqa: BLE001 - whatever ended it, the other work goes on
+            logger.warning("the worker stopped and starts again", reason=str(error))
+            await asyncio.sleep(RESTART_SECONDS)
+
+
+async def work_off(services: Services) -> None:
+    """Runs the jobs that are due, and those that they ask for, until none is left.
+
+    Jobs of a later moment stay: those that wait for the end of a bulk intake or for a part that did not answer.
+    """
+    async with procrastinate_app(services.database.url).open_async() as app:
+        while (await job_queue(services.database)).due:
+            await release_stalled(app.job_manager)
+            await app.run_worker_async(**_options(services), wait=False)
+            # What is still due waits for a job that another worker runs.
+            await asyncio.sleep(POLL_SECONDS)

@@ -219,7 +219,7 @@ class ContextInput(Struct, frozen=True, kw_only=True):
 class ContextMeta(Struct, frozen=True, kw_only=True):
     budget: BudgetView | None
     cache_hit: bool | None
-    """True: the cacheable prefix is that of the run's context before; null: unknown."""
+    """True: an earlier context of the run, for the same model, had the prefix; null: no run."""
     compression_ratio: float
     created_at: datetime | None
     entropy: float

@@ -227,6 +227,57 @@ def test_a_decision_is_asked_why_and_cues_are_tended(folder: Path) -> None:
     assert probed["cues"] == 3
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("cue", "list"), "no cues"),
+        (("session",), "no sessions"),
+        (("case",), "no cases"),
+        (("context", "list"), "no contexts"),
+        (("context", "templates"), "no templates"),
+        (("cues", "proposals"), "no proposals"),
+        (("quarantine",), "none"),
+    ],
+)
+def test_an_empty_list_says_so(folder: Path, words: tuple[str, ...], told: str) -> None:
+    assert call(folder, *words, "-w", "empty").stdout == f"{told}\n"
+
+
+def test_a_representation_of_a_file_and_a_request_of_a_file_are_compiled(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "given.json"
+    rule = {"id": "rule", "content": "Answer in German.", "mode": "constraint", "label": "Rules"}
+    long = {"id": "long", "content": "The market grew again in this year. " * 40}
+    file.write_text(json.dumps({"sections": [long, rule], "budget": {"total": 100, "reserve_ratio": 0}}))
+    compiled = call(folder, "context", "compile", str(file))
+    assert compiled.stdout.startswith("## Rules\n\nAnswer in German.\n\nThe market grew")
+    assert "priors: not stored: " in compiled.stderr
+    assert "priors: cut long: " in compiled.stderr
+    assert json.loads(call(folder, "context", "compile", str(file), "--json").stdout)["meta"]["total_tokens"] <= 100
+    file.write_text('{"sections": [{"id": "a", "contents": "b"}]}')
+    wrong = call(folder, "context", "compile", str(file))
+    assert (wrong.returncode, "contents" in wrong.stderr) == (2, True)
+    file.write_text(json.dumps({"observation": "Derive the market.", "sections": [rule], "state": None}))
+    made = call(folder, "context", "make", "--from", str(file), "-w", "contexts")
+    assert made.stdout == "## Rules\n\nAnswer in German.\n\n## Observation\n\nDerive the market.\n"
+
+
+def test_cues_are_made_without_a_service_and_ingestion_says_how(folder: Path, tmp_path: Path) -> None:
+    turns = [
+        {"role": "user", "text": "Drop the column deprecated_flag from the orders table."},
+        {"role": "assistant", "text": "I dropped the column in production."},
+        {"role": "user", "text": "No, never drop a column in production directly. Deprecate it first."},
+    ]
+    log = tmp_path / "s47.jsonl"
+    log.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+    taken = call(folder, "ingest", str(log), "-w", "unmade")
+    assert "no cues are made yet of" in taken.stderr
+    assert "`priors worker --once`" in taken.stderr
+    assert call(folder, "cue", "list", "-w", "unmade").stdout == "no cues\n"
+    assert call(folder, "worker", "--once").returncode == 0
+    assert "deprecate" in call(folder, "activate", "drop the column deprecated_flag", "-w", "unmade").stdout.lower()
+    assert "no cues" not in call(folder, "ingest", str(log), "-w", "unmade").stderr
+
+
 def test_contexts_are_made_shown_and_compared(folder: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.md"
     rules.write_text("Answer in German.")

@@ -246,7 +246,12 @@ def test_the_same_input_gives_the_same_bytes_and_what_changes_stands_last(counte
     assert compiled(later, "openai", counter).prefix == made.prefix
     anthropic = compiled(one, "anthropic", counter)
     assert (anthropic.system, anthropic.messages[0].content) == (system, user)
-    assert compiled(one, "markdown", counter).markdown == f"{system}\n\n{user}\n"
+    whole, changed = (compiled(given, "markdown", counter) for given in (one, later))
+    assert whole.markdown == f"{system}\n\n{user}\n"
+    assert changed.markdown is not None
+    stands = f"{system}\n\n## Handbook\n\nScores are 0 to 10."
+    assert whole.markdown.encode()[: whole.prefix.bytes] == changed.markdown.encode()[: whole.prefix.bytes]
+    assert (whole.prefix.bytes, whole.prefix.tokens) == (len(stands.encode()), counter.count(stands))
 
 
 class Fresh:

@@ -11,6 +11,7 @@ from app.db.database import Database
 from app.index import backfill
 from app.index import vectors as store
 from app.index.backfill import build_indexes, pending_counts, pouring, serving_model, vector_bytes
+from app.index.indexing import OUTGROWN, inform_planner
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import Door, remember
@@ -19,6 +20,7 @@ from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.wiring import Services
 from app.worker import worker
+from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
 from tests.fakes.providers import Slow
 from tests.worker.working import note, until_settled, working
@@ -48,6 +50,23 @@ async def indexes(database: Database) -> list[str]:
     async with database.across() as session:
         names = "SELECT relname FROM pg_class WHERE relname LIKE '%%\\_hnsw' AND relkind = 'i'"
         return await session.column(names)
+
+
+async def test_the_planner_learns_of_every_table_that_has_grown(database: Database, workspace: Workspace) -> None:
+    filled = """
+    INSERT INTO context_templates (workspace_id, name, content, label, mode, priority)
+    SELECT %(id)s, i, 'Answer in German.', '', 'constraint', 'low' FROM generate_series(1, 20000) AS i
+    """
+    known = "SELECT reltuples FROM pg_class WHERE relname = 'context_templates'"
+    async with database.across() as session:
+        tables = set(await session.column(OUTGROWN, {"times": -1}))
+        assert await session.execute(filled, {"id": workspace.workspace_id}) == 20_000
+        await inform_planner(session)
+        assert await session.value(known) >= 20_000
+        await session.execute(
+            "DELETE FROM context_templates WHERE workspace_id = %(id)s", {"id": workspace.workspace_id}
+        )
+    assert tables >= {"memories", "lexical", "cues", "cue_evidence", "artifact_touches", "session_acts", "contexts"}
 
 
 async def test_two_that_build_at_once_build_it_once(

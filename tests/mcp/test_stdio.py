@@ -13,9 +13,13 @@ from mcp.client.stdio import StdioServerParameters
 
 from app.cli.agents import relay
 from app.errors import ConfigurationError
+from app.intake.sessions.take_in import take_in
+from app.intake.sessions.transcript import Transcript, Turn
 from app.mcp.tools import TOOLS
+from app.memories.remember import Door
 from app.settings import Settings
-from tests.conftest import REPOSITORY
+from app.wiring import Services
+from tests.conftest import REPOSITORY, workspace_in
 from tests.mcp.agent import NEW, agent, ids_in, told
 
 COMMAND = ("-c", "from app.cli import main; main()", "mcp")
@@ -31,13 +35,33 @@ def environment(settings: Settings, **given: str) -> dict[str, str]:
 
 async def test_a_process_beside_a_service(settings: Settings, server: str, workspace_name: str) -> None:
     words = [*COMMAND, "--workspace", workspace_name]
-    parameters = StdioServerParameters(command=sys.executable, args=words, env=environment(settings))
+    # Other tests leave work in this database that no worker may do.
+    environ = environment(settings, EMBEDDED_WORKER="false")
+    parameters = StdioServerParameters(command=sys.executable, args=words, env=environ)
     async with Client(parameters, mode=NEW) as piped, agent(server, workspace_name) as served:
         (memory_id,) = ids_in(await told(piped, "remember", body=NOTE))
         assert NOTE in await told(served, "relevant_history", query="how often is the pipe flushed?")
         assert "quality is 1 now" in await told(served, "rate", id=memory_id, rating=1)
         assert f"priors://memories/{memory_id}" in [item.uri for item in (await piped.list_resources()).resources]
         assert await told(piped, "forget", ids=[memory_id]) == "Forgotten: 1"
+
+
+async def test_a_process_without_a_service_runs_the_jobs_itself(own_services: Services) -> None:
+    """A session that was stored before becomes cues while the process serves."""
+    workspace = await workspace_in(own_services.database, "w")
+    door = Door(own_services.database, own_services.counter, workspace, provider=own_services.provider)
+    said = {"assistant": "I dropped the column.", "user": "No, never drop a column directly. Deprecate it first."}
+    turns = tuple(Turn(ordinal=place, role=role, text=text) for place, (role, text) in enumerate(said.items()))
+    await take_in(door, Transcript(session_id="s", format="messages", turns=turns))
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[*COMMAND, "--workspace", "w"], env=environment(own_services.settings)
+    )
+    async with Client(parameters, mode=NEW) as piped:
+        while True:
+            answer = await told(piped, "before_you_act", plan="drop the column")
+            if "never drop a column directly" in answer:
+                return
+            await asyncio.sleep(0.1)
 
 
 async def test_a_process_in_front_of_a_service_prints_messages_alone_and_ends_with_its_input(

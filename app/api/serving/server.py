@@ -16,7 +16,7 @@ from app.errors import ConfigurationError, DatabaseUnavailable, PriorsError
 from app.insight.map.worker import LayoutWorker
 from app.settings import Settings, check_exposure
 from app.wiring import Services
-from app.worker.worker import run_worker
+from app.worker.worker import keep_working
 
 GRACE_SECONDS = 5
 """Time that requests have to finish after a stop."""
@@ -87,7 +87,7 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
-    working = asyncio.create_task(_work(services, stop))
+    working = asyncio.create_task(keep_working(services, stop))
     helpers = [
         asyncio.create_task(_watch_database(services.database, services)),
         asyncio.create_task(_announce(server, app.state.context.model_tried, address(listening), on_ready)),
@@ -119,16 +119,6 @@ async def _prepare_maps(layouts: LayoutWorker, model_tried: asyncio.Event) -> No
     """Compiles what maps need once the model is loaded, so that the two do not slow each other down."""
     await model_tried.wait()
     await layouts.prepare()
-
-
-async def _work(services: Services, stop: asyncio.Event) -> None:
-    """Runs the background worker, unless other processes do; starts it again after the database was unreachable."""
-    while services.settings.embedded_worker and not stop.is_set():
-        try:
-            await run_worker(services, stop)
-        except Exception as error:  # noqa: BLE001 - whatever ended it, the service goes on and tries again
-            logger.warning("the worker stopped and starts again", reason=str(error))
-            await asyncio.sleep(WATCH_SECONDS)
 
 
 async def _watch_database(database: Database, services: Services) -> None:
