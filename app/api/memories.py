@@ -25,7 +25,9 @@ from app.api.schemas import (
     view_of,
 )
 from app.links.linking import MOST_AT_ONCE, LinksGiven, give_links, take_back_link
-from app.links.relations import GIVEN, LEAST_WEIGHT, Link, Linked
+from app.links.relations import LEAST_WEIGHT, RELATION_FORM, Link, Linked
+from app.links.walk import DEEPEST, MOST_STEPPED, Walk, walk_links
+from app.links.walk import Direction as WalkDirection
 from app.memories.browse import (
     LARGEST_PAGE,
     get_memory,
@@ -43,6 +45,7 @@ Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
 Sort = Literal["created", "occurred", "score", "quality"]
 Direction = Literal["desc", "asc"]
 Cursor = Annotated[str | None, QueryParameter(max_length=200)]
+Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contradicts", "refines", "causes"])]
 
 
 @view_of(Source, source_id="id")
@@ -87,7 +90,6 @@ class SourcePage(Struct, frozen=True):
 class LinkedView(Struct):
     """A memory at the other end of a link."""
 
-    relation: Literal["next", "derived_from", "supersedes", "mentions", "same_entity", "similar", "same_task"]
     direction: Literal["out", "in"]
 
 
@@ -100,9 +102,9 @@ class LinksView(Struct, frozen=True):
 class LinkInput(Struct, forbid_unknown_fields=True):
     """A link between two memories of the workspace."""
 
-    from_id: Annotated[UUID, Meta(description="the memory that is derived from the other, or supersedes it")]
+    from_id: Annotated[UUID, Meta(description="the memory that contradicts, refines, supersedes … the other")]
     to_id: UUID
-    relation: Annotated[str, Meta(description="the others are found", extra_json_schema={"enum": list(GIVEN)})]
+    relation: Annotated[Relation, Meta(description="`mentions`, `similar` and the like are found, not given")]
     weight: Annotated[float, Meta(ge=LEAST_WEIGHT, le=1)] = 1.0
 
 
@@ -122,7 +124,23 @@ class LinkDeletion(Struct, forbid_unknown_fields=True):
 
     from_id: UUID
     to_id: UUID
-    relation: Literal["derived_from", "supersedes", "mentions", "same_entity", "similar", "same_task"]
+    relation: Relation
+
+
+class WalkInput(Struct, forbid_unknown_fields=True, rename={"start": "from"}):
+    """A walk over links."""
+
+    start: Annotated[UUID, Meta(description="the memory where the walk begins")]
+    relations: Annotated[list[Relation], Meta(max_length=32, description="empty: all")] = []
+    direction: Annotated[WalkDirection, Meta(description="out: from a link's `from_id` to its `to_id`")] = "both"
+    depth: Annotated[int, Meta(ge=1, le=DEEPEST)] = 2
+    limit: Annotated[int, Meta(ge=1, le=MOST_STEPPED)] = 50
+    user: Annotated[str, Meta(description="the user whose memories are walked, besides those of nobody")] = ""
+
+
+@view_of(Walk)
+class WalkView(Struct):
+    """The memories that a walk reached, nearest first, and the links by which it reached them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +253,17 @@ class LinksController(Controller):
         """Take a link away."""
         link = Link(data.from_id, data.to_id, data.relation)
         await take_back_link(call.database, workspace=await call.tenant(), link=link)
+
+    @post("/graph:walk", status_code=200, responses=PROBLEMS)
+    async def walk(self, call: ThisCall, data: JSONBody[WalkInput]) -> WalkView:
+        """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
+        found = await walk_links(
+            call.database,
+            workspace=(await call.tenant()).for_reading(data.user),
+            start=data.start,
+            relations=data.relations,
+            direction=data.direction,
+            depth=data.depth,
+            limit=data.limit,
+        )
+        return converted(found, WalkView)

@@ -389,9 +389,7 @@ _table(
     sa.PrimaryKeyConstraint("workspace_id", "from_id", "relation", "to_id"),
     deleted_with("memories", from_id="memory_id", key_name="links_from_fk"),
     deleted_with("memories", to_id="memory_id", key_name="links_to_fk"),
-    sa.CheckConstraint(
-        "relation IN ('mentions', 'same_entity', 'similar', 'derived_from', 'supersedes', 'same_task')", name="relation"
-    ),
+    sa.CheckConstraint("relation ~ '^[a-z][a-z0-9_]{0,39}$' AND relation <> 'next'", name="relation"),
     sa.CheckConstraint("weight > 0 AND weight <= 1", name="weight"),
     sa.CheckConstraint("from_id <> to_id", name="itself"),
     # With all that a recall reads of them, strongest first: the links of a memory lie scattered in the table.

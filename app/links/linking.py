@@ -17,16 +17,16 @@ from app.index.indexing import VECTORS, WORDS, leave_links
 from app.links import lookup, store
 from app.links.lookup import Phrase
 from app.links.relations import (
-    GIVEN,
     LEAST_WEIGHT,
     NAME_BEARERS,
-    RELATIONS,
     SIMILAR,
     Link,
     Others,
     Reading,
     Text,
     compared,
+    impossible_relation,
+    impossible_to_give,
     mentioned,
     of_one_task,
     read,
@@ -230,7 +230,7 @@ async def give_links(database: Database, *, workspace: Workspace, links: Sequenc
     If a link is given twice, the last one counts.
 
     Raises:
-        InvalidInput: a caller cannot give the relation, a memory is linked with itself, or a weight is out of range.
+        InvalidInput: callers cannot set the relation, a memory is linked with itself, or a weight is out of range.
         NotFound: one of the memories is not in the workspace, or it is deleted or in quarantine; nothing is linked.
     """
     if not 1 <= len(links) <= MOST_AT_ONCE:
@@ -253,11 +253,11 @@ async def take_back_link(database: Database, *, workspace: Workspace, link: Link
     """Removes a link. If it was found, not given, it returns when one of its memories is stored again.
 
     Raises:
-        InvalidInput: links of this relation are not stored.
+        InvalidInput: no link of this relation is stored.
         NotFound: there is no such link.
     """
-    if link.relation not in RELATIONS[1:]:
-        raise InvalidInput("relation", f"{link.relation!r} is not stored; there are {', '.join(RELATIONS[1:])}")
+    if reason := impossible_relation(link.relation):
+        raise InvalidInput("relation", reason)
     async with database.session(workspace) as session:
         if not await store.remove(session, [link]):
             raise NotFound(
@@ -268,9 +268,8 @@ async def take_back_link(database: Database, *, workspace: Workspace, link: Link
 def _reasons(links: Sequence[Link]) -> Iterator[str]:
     """Yields the reasons why these links cannot be given."""
     for place, link in enumerate(links):
-        if link.relation not in GIVEN:
-            given = " and ".join(GIVEN)
-            yield f"links[{place}].relation: {link.relation!r} cannot be given; {given} can, others are found"
+        if reason := impossible_to_give(link.relation):
+            yield f"links[{place}].relation: {reason}"
         if link.from_id == link.to_id:
             yield f"links[{place}].to_id: is the memory itself; link two different ones"
         if not LEAST_WEIGHT <= link.weight <= 1:

@@ -15,12 +15,31 @@ from app.text.words import BEFORE, SENTENCE_BEGINS, STOP_WORDS, content_words, n
 
 NEXT, MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK = "next", "mentions", "same_entity", "similar", "same_task"
 DERIVED_FROM, SUPERSEDES = "derived_from", "supersedes"
-GIVEN = (DERIVED_FROM, SUPERSEDES)
-"""The relations that callers set. The others are found: the next search for links would replace a caller's link."""
 FOUND = (MENTIONS, SAME_ENTITY, SIMILAR, SAME_TASK)
-"""The relations that are found: in texts, by vectors and by the tasks of observations."""
-RELATIONS = (NEXT, *GIVEN, *FOUND)
+"""The relations that are found: in texts, by vectors and by the tasks of observations. The next search for links would
+replace a caller's link of these relations."""
+ANY_GIVEN = ""
+"""Stands for the relations of callers' own words in ORDER."""
+ORDER = (NEXT, DERIVED_FROM, SUPERSEDES, ANY_GIVEN, *FOUND)
 """All relations, in the order in which they are shown."""
+RELATION_FORM = r"[a-z][a-z0-9_]{0,39}"
+"""The form of a relation, as the table has it, too: a word or several, like `contradicts` or `part_of`."""
+
+
+def impossible_relation(relation: str) -> str | None:
+    """Returns the reason why no link of this relation is stored; None if one may be."""
+    if relation == NEXT:
+        return f"{NEXT!r} is not stored: the order of a source gives it"
+    if not re.fullmatch(RELATION_FORM, relation):
+        return f"{relation!r} is not a relation; take lower-case letters, digits and _, a letter first, at most 40"
+    return None
+
+
+def impossible_to_give(relation: str) -> str | None:
+    """Returns the reason why callers cannot set this relation; None if they can."""
+    if relation in FOUND:
+        return f"{relation!r} cannot be given, because it is found; give a link another relation"
+    return impossible_relation(relation)
 
 
 class Link(NamedTuple):

@@ -8,7 +8,7 @@ import msgspec
 from app.db.session import Session
 from app.index.indexing import THESE, VECTORS, queue_for_links
 from app.links import relations
-from app.links.relations import FOUND, MENTIONS, NEXT, RELATIONS, SAME_ENTITY, SAME_TASK, SIMILAR, Link, Linked
+from app.links.relations import ANY_GIVEN, FOUND, MENTIONS, NEXT, ORDER, SAME_ENTITY, SAME_TASK, SIMILAR, Link, Linked
 
 # A text that named an earlier title of the memory no longer refers to it.
 RENAMED = """
@@ -208,7 +208,8 @@ WITH own AS (
 SELECT t.relation, t.direction, m.memory_id, m.title, m.kind, t.weight
 FROM linked t JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = t.other
 WHERE m.valid_until IS NULL
-ORDER BY array_position(%(order)s::text[], t.relation), t.direction DESC, t.weight DESC, t.created_at, m.memory_id
+ORDER BY coalesce(array_position(%(order)s::text[], t.relation), array_position(%(order)s::text[], %(any)s)),
+    t.relation, t.direction DESC, t.weight DESC, t.created_at, m.memory_id
 LIMIT %(limit)s
 """
 
@@ -220,7 +221,7 @@ ORDER BY memory_id FOR KEY SHARE
 
 async def links_of(session: Session, memory_id: UUID, limit: int) -> list[Linked]:
     """Returns at most `limit` memories that a memory is linked with, its neighbours in its source first."""
-    given = {"memory_id": memory_id, "limit": limit, "order": list(RELATIONS), "next": NEXT}
+    given = {"memory_id": memory_id, "limit": limit, "order": list(ORDER), "any": ANY_GIVEN, "next": NEXT}
     return [Linked(**row._asdict()) for row in await session.rows(OF, given)]
 
 

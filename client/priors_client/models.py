@@ -389,6 +389,13 @@ class DifferenceView(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+class Edge(Struct, frozen=True, kw_only=True):
+    from_id: UUID
+    relation: str
+    to_id: UUID
+    weight: float
+
+
 class EmbeddingInput(Struct, frozen=True, kw_only=True):
     model: str
     """As `GET /api/status` names the one that is served."""
@@ -615,15 +622,15 @@ class LatencyView(Struct, frozen=True, kw_only=True):
 
 class LinkDeletion(Struct, frozen=True, kw_only=True):
     from_id: UUID
-    relation: Literal['derived_from', 'supersedes', 'mentions', 'same_entity', 'similar', 'same_task']
+    relation: str
     to_id: UUID
 
 
 class LinkInput(Struct, frozen=True, kw_only=True):
     from_id: UUID
-    """The memory that is derived from the other, or supersedes it."""
+    """The memory that contradicts, refines, supersedes … the other."""
     relation: str
-    """The others are found."""
+    """`mentions`, `similar` and the like are found, not given."""
     to_id: UUID
     weight: float | UnsetType = UNSET
 
@@ -802,6 +809,14 @@ class NearlyView(Struct, frozen=True, kw_only=True):
     lesson: str
     reason: str
     score: float
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    depth: int
+    kind: str
+    memory_id: UUID
+    title: str
+    weight: float
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
@@ -1590,6 +1605,25 @@ class UseView(Struct, frozen=True, kw_only=True):
     task: str | None
     used: bool
     verdict: str | None
+
+
+class WalkInput(Struct, frozen=True, kw_only=True):
+    depth: int | UnsetType = UNSET
+    direction: Literal['out', 'in', 'both'] | UnsetType = UNSET
+    """Out: from a link's `from_id` to its `to_id`."""
+    from_: UUID = field(name='from')
+    """The memory where the walk begins."""
+    limit: int | UnsetType = UNSET
+    relations: Sequence[str] | UnsetType = UNSET
+    """Empty: all."""
+    user: str | UnsetType = UNSET
+    """The user whose memories are walked, besides those of nobody."""
+
+
+class WalkView(Struct, frozen=True, kw_only=True):
+    edges: list[Edge]
+    more: bool
+    nodes: list[Node]
 
 
 class WeightsInput(Struct, frozen=True, kw_only=True):

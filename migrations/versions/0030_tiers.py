@@ -1,7 +1,8 @@
-"""The tiers of memories, with how often and when they were recalled, and the recalls that are still to be counted.
+"""The tiers of memories with their accesses, the recalls that are still to be counted, and links of any relation.
 
-Locks: `recalls`, exclusively, for a change in the catalogue. Its index is built (CONCURRENTLY, over one that was left
-half-built) outside the transaction. The recalls of before are counted afterwards, by a worker.
+Locks: `recalls` and `links`, exclusively, for changes in the catalogue. The index of `recalls` is built (CONCURRENTLY,
+over one that was left half-built) and the check of `links` is made outside the transaction. The recalls of before are
+counted afterwards, by a worker.
 """
 
 import sqlalchemy as sa
@@ -29,6 +30,15 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS tiers_run_ix ON tiers (workspace_id, run_id) WHERE tier = 'working'",
 )
 NAME = "recalls_uncounted_ix"
+KNOWN = "'mentions', 'same_entity', 'similar', 'derived_from', 'supersedes', 'same_task'"
+
+
+CHECK = "links_links_relation_ck_ck"
+
+
+def _allow(condition: str) -> None:
+    op.execute(f"ALTER TABLE links DROP CONSTRAINT IF EXISTS {CHECK}")
+    op.execute(f"ALTER TABLE links ADD CONSTRAINT {CHECK} CHECK ({condition}) NOT VALID")
 
 
 def upgrade() -> None:
@@ -37,14 +47,19 @@ def upgrade() -> None:
     for index in INDEXES:
         op.execute(index)
     op.execute("SELECT priors_secure('tiers')")
+    _allow("relation ~ '^[a-z][a-z0-9_]{0,39}$' AND relation <> 'next'")
     with op.get_context().autocommit_block():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {NAME}")
         op.create_index(
             NAME, "recalls", ["workspace_id", "recall_id"], postgresql_where=sa.text("NOT counted"),
             postgresql_concurrently=True,
         )  # fmt: skip
+        op.execute(f"ALTER TABLE links VALIDATE CONSTRAINT {CHECK}")
 
 
 def downgrade() -> None:
+    op.execute(f"DELETE FROM links WHERE relation NOT IN ({KNOWN})")  # noqa: S608 - constants
+    _allow(f"relation IN ({KNOWN})")
+    op.execute(f"ALTER TABLE links VALIDATE CONSTRAINT {CHECK}")
     op.execute("DROP TABLE IF EXISTS tiers")
     op.execute("ALTER TABLE recalls DROP COLUMN IF EXISTS counted")

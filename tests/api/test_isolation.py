@@ -87,6 +87,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
         "/api/links",
         json={"links": [{"from_id": known["id"], "to_id": known["deleted_id"], "relation": "supersedes"}]},
     ),
+    ("POST", "/api/graph:walk"): lambda client, known: client.post("/api/graph:walk", json={"from": known["id"]}),
     ("POST", "/api/links:delete"): lambda client, known: client.post(
         "/api/links:delete",
         json={"from_id": known["id"], "to_id": known["observation_id"], "relation": "derived_from"},

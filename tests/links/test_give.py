@@ -7,7 +7,7 @@ import pytest
 from app.errors import InvalidInput, NotFound
 from app.links.linking import LinksGiven, give_links, take_back_link
 from app.links.relations import DERIVED_FROM, MENTIONS, NEXT, SIMILAR, SUPERSEDES, Link
-from app.memories.lifecycle import delete_memories
+from app.memories.lifecycle import delete_memories, restore_memories
 from app.workspaces.resolve import resolve
 from tests.links.conftest import Linked
 
@@ -42,10 +42,35 @@ async def test_a_link_is_taken_back(store: Linked, pair: list[UUID]) -> None:
         await take_back_link(store.database, workspace=store.workspace, link=link._replace(relation=NEXT))
 
 
-@pytest.mark.parametrize("relation", [NEXT, MENTIONS, SIMILAR, "likes", ""])
-async def test_only_what_callers_know_is_given(store: Linked, pair: list[UUID], relation: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be given"):
+@pytest.mark.parametrize(
+    ("relation", "reason"),
+    [
+        (MENTIONS, "cannot be given"),
+        (SIMILAR, "cannot be given"),
+        (NEXT, "is not stored"),
+        *((relation, "is not a relation") for relation in ("", "Refines", "is not", "x" * 41, "9th", "refines\n")),
+    ],
+)
+async def test_what_is_found_or_no_word_is_not_given(
+    store: Linked, pair: list[UUID], relation: str, reason: str
+) -> None:
+    with pytest.raises(InvalidInput, match=reason):
         await give(store, Link(pair[0], pair[1], relation))
+
+
+async def test_a_link_of_any_relation_is_kept_in_its_direction_until_it_is_taken_back(
+    store: Linked, pair: list[UUID]
+) -> None:
+    one, two = pair
+    links = [Link(one, two, "contradicts"), Link(two, one, "refines", 0.5), Link(one, two, DERIVED_FROM)]
+    await give(store, *links)
+    assert await give(store, *links) == LinksGiven(created=0, updated=0, unchanged=3)
+    assert await store.links(one) == [(DERIVED_FROM, "out", two), ("contradicts", "out", two), ("refines", "in", two)]
+    await delete_memories(store.database, workspace=store.workspace, ids=[two])
+    assert await store.links(one) == []
+    await restore_memories(store.database, workspace=store.workspace, ids=[two])
+    await take_back_link(store.database, workspace=store.workspace, link=links[0])
+    assert await store.links(two) == [(DERIVED_FROM, "in", one), ("refines", "out", one)]
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, 1.5, 1e-60, float("nan")])
