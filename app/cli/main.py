@@ -11,6 +11,7 @@ from app.cli import (
     context,
     cues,
     database,
+    evaluating,
     hooks,
     ingestion,
     learning,
@@ -35,7 +36,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for room in (serving, ingestion, sessions, recalls, cases, cues, why, agents, hooks, tending, learning, database):
+for room in (
+    serving,
+    ingestion,
+    sessions,
+    recalls,
+    cases,
+    cues,
+    why,
+    agents,
+    hooks,
+    tending,
+    learning,
+    evaluating,
+    database,
+):
     app.registered_commands += room.commands.registered_commands
 app.add_typer(context.context_commands, name="context")
 app.add_typer(cues.cue_commands, name="cue")

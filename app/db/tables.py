@@ -51,7 +51,7 @@ _table(
     *default("0", document_count=sa.BigInteger, mean_length=sa.REAL),
     *moments("statistics_at", nullable=True),
     *moments("created_at", now=True),
-    *default("{}", roles=JSONB),
+    *default("{}", roles=JSONB, ranking=JSONB),
     # True once a memory of a user was stored: from then on recalls are filtered.
     *default(FALSE, has_users=sa.Boolean),
     sa.PrimaryKeyConstraint("workspace_id"),

@@ -14,6 +14,7 @@ import structlog
 from app.db.session import Row, Session
 from app.memories.memory import first_id, new_id
 from app.memories.tiers import Access
+from app.retrieval.rank.presets import DEFAULT
 from app.retrieval.recall import (
     TRIAL,
     Degradation,
@@ -221,7 +222,7 @@ async def log(
     recall = _recall(finding, hits)
     try:
         if finding.is_placed:
-            await session.execute(LOG, _record(finding.query, recall, tokens, budget_tokens=budget_tokens))
+            await session.execute(LOG, _record(finding, recall, tokens, budget_tokens=budget_tokens))
     except psycopg.errors.DiskFull as error:
         logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
@@ -236,7 +237,7 @@ async def log_section(
     Returns None, and logs nothing, if another section of the run was logged after the one that this continues.
     """
     recall = _recall(finding, hits)
-    record = _record(finding.query, recall, tokens, stable=True, kept=section.kept)
+    record = _record(finding, recall, tokens, stable=True, kept=section.kept)
     record |= {"blocks": _json(section.blocks), "continues": section.continues}
     if finding.is_placed and not await session.value(LOG_SECTION, record):
         return None
@@ -332,8 +333,14 @@ OPTIONS = ("weights", "semantic_threshold", "half_life_days", "now", "rerank")
 """Options of a query that the log has where they were given."""
 
 
-def _record(query: Query, recall: Recall, tokens: int | None, **more: object) -> dict[str, Any]:
-    """Returns the parameters for the statement that stores the recall; `more` are further ones."""
+def _record(finding: Finding, recall: Recall, tokens: int | None, **more: object) -> dict[str, Any]:
+    """Returns the parameters for the statement that stores the recall; `more` are further ones.
+
+    A recall by the workspace's own weights names them as `fitted`.
+    """
+    query = finding.query
+    if query.preset == DEFAULT.name and finding.workspace.weights:
+        more["fitted"] = finding.workspace.weights
     given = {name: getattr(query, name) for name in OPTIONS} | more
     always = {"k": query.k, "preset": query.preset, "language": query.language, "filters": query.filters}
     hits = [

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from textwrap import shorten
+from types import MappingProxyType
 from typing import Literal
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
 from app.memories.memory import Memory, in_utc
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
+from app.retrieval.rank.tuning import with_weights
 from app.workspaces.workspace import check_language
 
 QUERY_LIMIT = 300_000
@@ -65,14 +67,18 @@ WEIGHED = ("relevance", "quality")
 """The weights that a query may set."""
 
 
-def checked_preset(query: Query) -> Preset:
+def checked_preset(query: Query, fitted: Mapping[str, float] = MappingProxyType({})) -> Preset:
     """Returns the preset that the query names, with the query's own weights and threshold.
+
+    `fitted` are the workspace's own weights, which the preset `default` has there.
 
     Raises:
         InvalidInput: a part of the query is not valid.
     """
     check(list(islice(_reasons(query), 1)))
     preset = PRESETS[query.preset]
+    if fitted and preset is DEFAULT:
+        preset = with_weights(preset, fitted)
     weights = preset.weights if query.weights is None else query.weights
     if query.half_life_days is not None:
         weights = replace(weights, half_life_days=query.half_life_days)

@@ -154,7 +154,7 @@ async def find(
     Without `suspects`, a memory in which the injection scan suspects an instruction is no hit.
     """
     started = time.perf_counter()
-    call = _Call(database, workspace, query, checked_preset(query), suspects)
+    call = _Call(database, workspace, query, checked_preset(query, workspace.weights), suspects)
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )

@@ -9,9 +9,10 @@ import msgspec
 from app.db.session import Row, Session
 from app.workspaces.workspace import Workspace
 
-FIND = "SELECT workspace_id, name, language, languages, roles FROM priors_workspace(%(name)s)"
-MAKE = "SELECT workspace_id, name, language, languages, roles FROM priors_make_workspace(%(name)s, %(language)s)"
-GET = "SELECT workspace_id, name, language, languages, roles FROM workspaces WHERE workspace_id = %(workspace_id)s"
+COLUMNS = "workspace_id, name, language, languages, roles, ranking"
+FIND = f"SELECT {COLUMNS} FROM priors_workspace(%(name)s)"  # noqa: S608 - a constant
+MAKE = f"SELECT {COLUMNS} FROM priors_make_workspace(%(name)s, %(language)s)"  # noqa: S608 - as above
+GET = f"SELECT {COLUMNS} FROM workspaces WHERE workspace_id = %(workspace_id)s"  # noqa: S608 - as above
 ADD_LANGUAGES = """
 UPDATE workspaces SET languages = ARRAY(SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1)
 WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
@@ -23,6 +24,7 @@ UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(n
     ELSE roles || jsonb_build_object(%(name)s::text, %(role)s::jsonb) END
 WHERE workspace_id = %(workspace_id)s
 """
+SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
 ALL = "SELECT name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
@@ -84,6 +86,11 @@ async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) 
     await session.execute(SET_ROLE, {"name": name, "role": encoded})
 
 
+async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
+    """Gives the workspace weights of its own; an empty mapping takes them away."""
+    await session.execute(SET_RANKING, {"ranking": msgspec.json.encode(ranking).decode()})
+
+
 async def all_of_them(session: Session) -> list[Row]:
     """Returns the name and language of all workspaces, by name."""
     return await session.rows(ALL)
@@ -121,4 +128,5 @@ def _workspace_of(row: Row) -> Workspace:
         language=row.language,
         languages=tuple(row.languages),
         roles=row.roles,
+        ranking=row.ranking,
     )

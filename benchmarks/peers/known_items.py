@@ -5,10 +5,7 @@ judge's reasons in it, at least eight words long. A text that stands in more tha
 no answer could be called the right one; nor do two texts that come to the same paraphrase. Where there are more than
 asked for, every n-th is taken, in the order of the files.
 
-The paraphrase, so that the question is not the chunk's own text: lower case; stop words, numbers and marks left out;
-words of a small table exchanged for a synonym; every third word that is left is dropped, as nobody remembers all; at
-most twelve words; the second half before the first. Names with a digit in them (`t3`, `run_01`) are not counted and
-stay: they say which of many like files is meant.
+The paraphrase is that of `app/text/reworded.py`.
 """
 
 import re
@@ -22,78 +19,13 @@ from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.prepare import chunk_report
 from app.intake.reports.scan import SUFFIXES
 from app.models.tokenizer import BundledTokenCounter
+from app.text.reworded import reworded
 from benchmarks.peers.system import Memory
 
 REASON = re.compile(r"(?m)^(?:[\w.]+\.)?reason(?:ing)?: (.+)$")
-WORD = re.compile(r"[a-z][a-z0-9_]*(?:'[a-z]+)?")
-NAME = re.compile(r".*\d")
 REASON_WORDS = 8
-QUESTION_WORDS = 12
 LEAST_WORDS = 4
 """Of a paraphrase: a shorter one asks for too little."""
-DROPPED = 3
-"""Every third word."""
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "for",
-        "from",
-        "has",
-        "have",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "so",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "this",
-        "to",
-        "was",
-        "were",
-        "which",
-        "while",
-        "will",
-        "with",
-    ]
-)
-SYNONYMS = {
-    "accurate": "right", "added": "put in", "agent": "assistant", "all": "every", "build": "compile", "check": "test",
-    "clean": "tidy", "clear": "plain", "code": "program", "commands": "calls", "complete": "whole", "confirms": "shows",
-    "contains": "holds", "correct": "right", "correctly": "rightly", "cost": "price", "created": "made",
-    "criteria": "standards", "deduction": "penalty", "directory": "folder", "directories": "folders",
-    "documentation": "docs", "duration": "time", "empty": "blank", "error": "fault", "errors": "faults",
-    "excellent": "very good", "executed": "ran", "exists": "is present", "expected": "wanted", "explanation": "reasons",
-    "extra": "additional", "failed": "broke", "file": "document", "files": "documents", "follows": "obeys",
-    "functions": "routines", "grade": "mark", "imports": "modules", "issues": "problems", "judge": "evaluator",
-    "line": "row", "minimal": "smallest", "minor": "small", "missing": "absent", "only": "just", "output": "result",
-    "passed": "succeeded", "prints": "writes", "proper": "suitable", "quality": "standard", "remain": "are left",
-    "required": "needed", "requirements": "demands", "result": "outcome", "results": "outcomes", "root": "top",
-    "run": "attempt", "script": "program", "score": "rating", "shows": "tells", "simple": "plain", "single": "lone",
-    "solution": "answer", "summary": "overview", "successfully": "with success", "task": "job", "tests": "checks",
-    "unused": "needless", "uses": "employs", "valid": "well formed", "variables": "names", "verified": "proven",
-    "workspace": "working folder",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +59,7 @@ def chunks(folder: Path) -> list[Memory]:
 def questions(memories: Sequence[Memory], most: int) -> list[Question]:
     """At most so many, spread evenly over the files."""
     found = [
-        Question(exact=text, paraphrased=paraphrased(text), key=memory.key)
+        Question(exact=text, paraphrased=reworded(text), key=memory.key)
         for memory in memories
         for text in dict.fromkeys(_askable(memory))
     ]
@@ -141,16 +73,6 @@ def questions(memories: Sequence[Memory], most: int) -> list[Question]:
         and sum(item.exact in text for text in chunk_texts) == 1
     ]
     return known[:: max(1, -(-len(known) // most))]
-
-
-def paraphrased(text: str) -> str:
-    """The same in other words, by the rule above."""
-    words = [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
-    places = {place for place, word in enumerate(words) if not NAME.match(word)}
-    dropped = sorted(places)[DROPPED - 1 :: DROPPED]
-    cut = [SYNONYMS.get(word, word) for place, word in enumerate(words) if place not in dropped][:QUESTION_WORDS]
-    middle = len(cut) // 2
-    return " ".join([*cut[middle:], *cut[:middle]])
 
 
 def _askable(memory: Memory) -> Iterator[str]:

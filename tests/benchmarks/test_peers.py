@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from app.text.reworded import reworded
 from benchmarks.figures import Figure
 from benchmarks.peers.catalog import CLASSIC, PRIORS, SYSTEMS
-from benchmarks.peers.known_items import paraphrased, questions
+from benchmarks.peers.known_items import questions
 from benchmarks.peers.quality import Values, needed
 from benchmarks.peers.results import as_figures, document
 from benchmarks.peers.run import Outcome, Task, plan
@@ -81,7 +82,7 @@ def test_a_text_that_two_chunks_have_makes_no_question() -> None:
 
 def test_a_paraphrase_keeps_names_and_changes_words() -> None:
     text = "The agent created the script in run_01 of T3, and all tests passed"
-    assert paraphrased(text) == "t3 every checks assistant made run_01"
+    assert reworded(text) == "t3 every checks assistant made run_01"
 
 
 def test_larger_sizes_are_asked_only_of_those_that_carry_them() -> None:

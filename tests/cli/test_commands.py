@@ -122,6 +122,22 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     assert "sim" in table
 
 
+def test_a_store_is_evaluated(folder: Path, reports: Path, tmp_path: Path) -> None:
+    call(folder, "ingest", str(reports))
+    asked = tmp_path / "questions.jsonl"
+    asked.write_text('{"question": "scout found no actors", "sources": ["SOURCE"]}\n{"question": "zeppelins"}\n')
+    missing = call(folder, "evaluate", str(asked))
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "question 1: no live memory has the source 'SOURCE'" in missing.stderr
+    hit = json.loads(call(folder, "search", "scout found no actors", "--json", "-k", "1").stdout)["hits"][0]
+    asked.write_text(asked.read_text().replace('"sources": ["SOURCE"]', f'"ids": ["{hit["id"]}"]'))
+    told = call(folder, "evaluate", str(asked)).stdout
+    assert told.startswith("1 questions (given) and 1 about nothing, of default")
+    assert "default                    1.000 1.000 1.000  1.000  0.000" in told
+    found = json.loads(call(folder, "evaluate", str(asked), "--forget", "--json").stdout)
+    assert found["rows"][0]["name"] == "default"
+
+
 def test_a_bad_file_makes_the_exit_code_1(folder: Path, reports: Path) -> None:
     (reports / "bad.json").write_text("{")
     result = call(folder, "ingest", str(reports))
