@@ -9,12 +9,14 @@ from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, QueryParameter
-from litestar.types import HTTPScope
+from litestar.types import HTTPScope, Scope
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from app.db.database import Database
-from app.errors import InvalidInput
+from app.errors import Forbidden, InvalidInput
 from app.index.models import Move
+from app.keys.key import EVERYTHING, Key
+from app.keys.known import KnownKeys
 from app.memories.memory import Remembered
 from app.operations.status import Gauges
 from app.retrieval.recall import Recall
@@ -25,6 +27,8 @@ from app.workspaces.workspace import USER_LIMIT, Workspace
 
 METRICS_TYPE = "text/plain; version=0.0.4"
 """Litestar adds the character set of a text."""
+KEY = "priors.key"
+"""The place in a request's scope where the frame leaves its key."""
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
 
@@ -124,6 +128,15 @@ class Context:
     model_tried: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after the first attempt to load the model, whether it succeeded or failed."""
 
+    _keys: KnownKeys | None = None
+
+    @property
+    def keys(self) -> KnownKeys:
+        """The keys of the store."""
+        if self._keys is None:
+            self._keys = KnownKeys(self.opened.database)
+        return self._keys
+
     @property
     def opened(self) -> Services:
         """The services, once the application has started."""
@@ -133,10 +146,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, as handlers take it: its application's context and the tenant that its header names."""
+    """A request, as handlers take it: its application's context, the tenant that its header names, and its key."""
 
     state: State
     workspace: WorkspaceHeader = None
+    key: Key = EVERYTHING
 
     @property
     def context(self) -> Context:
@@ -164,13 +178,19 @@ class Call:
         return self.services.database
 
     async def tenant(self) -> Workspace:
-        """Returns the workspace of the header, or the configured default without a header. It asks the database.
+        """Returns the workspace of the header. It asks the database.
+
+        Without a header, it is the only one that the key serves, or else the configured default.
 
         Raises:
             InvalidInput: a workspace may not have this name.
+            Forbidden: the key does not serve it, whether it exists or not.
         """
         settings = self.settings
-        return await resolve(self.database, self.workspace or settings.workspace, language=settings.language)
+        name = self.workspace or self.key.own_workspace or settings.workspace
+        if not self.key.serves(name):
+            raise Forbidden("this key does not serve the workspace that `X-Workspace` names")
+        return await resolve(self.database, name, language=settings.language)
 
     async def tenant_of(self, user: str | None) -> Workspace:
         """Returns the tenant with what belongs to this user alone; None stands for all users."""
@@ -181,6 +201,16 @@ class Call:
         """Returns the tenant with what this user may see; None stands for all users."""
         tenant = await self.tenant()
         return tenant if user is None else tenant.for_reading(user)
+
+
+def key_of(scope: Scope) -> Key:
+    """Returns the key that the frame found for a request; everything is allowed where no frame stands around."""
+    return cast("dict[str, Key]", scope).get(KEY, EVERYTHING)
+
+
+def call_of(state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None) -> Call:
+    """Returns the call of a request."""
+    return Call(state, workspace, key_of(request.scope))
 
 
 UserParameter = Annotated[

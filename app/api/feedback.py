@@ -1,6 +1,5 @@
 """Judging memories: ratings and their export, candidates, quarantine, trash, tags."""
 
-import hmac
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -11,10 +10,11 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, Quer
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.api.context import Call, ThisCall, token_of
+from app.api.context import Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
+from app.keys.key import ADMIN, Key
 from app.memories import lifecycle
 from app.memories.gate import TAG_LIMIT
 from app.memories.lifecycle import MOST_AT_ONCE
@@ -214,7 +214,7 @@ class LifecycleController(Controller):
     @post("/memories:restore", status_code=200, responses=PROBLEMS)
     async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
-        release = _by_a_person(request, call.settings.admin_key)
+        release = _by_a_person(call.key, request)
         tenant = await call.tenant()
         found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
         return converted(found, ChangedView)
@@ -243,12 +243,9 @@ class LifecycleController(Controller):
         return await _tagged(call, data, remove=True)
 
 
-def _by_a_person(request: Request[Any, Any, Any], admin_key: str) -> bool:
-    """Tells whether a person asks: by the admin key, or where there is none by the panel, as its browser says."""
-    if admin_key:
-        token = token_of(request.headers.get("authorization", "").encode("latin-1"))
-        return hmac.compare_digest(token, admin_key.encode())
-    return request.headers.get("sec-fetch-site") == "same-origin"
+def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
+    """Tells whether a person asks: by a personal key, or where none is needed by the panel, as its browser says."""
+    return key.personal or (key.has(ADMIN) and request.headers.get("sec-fetch-site") == "same-origin")
 
 
 async def _retired(call: Call, reason: str, limit: int, offset: int) -> Sequence[MemoryView]:

@@ -14,6 +14,7 @@ from app.cli import (
     evaluating,
     hooks,
     ingestion,
+    keys,
     learning,
     recalls,
     remote,
@@ -55,6 +56,7 @@ for room in (
 app.add_typer(context.context_commands, name="context")
 app.add_typer(cues.cue_commands, name="cue")
 app.add_typer(tending.cues_commands, name="cues")
+app.add_typer(keys.key_commands, name="key")
 
 
 def _show_version(*, wanted: bool) -> None:

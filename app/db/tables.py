@@ -58,6 +58,22 @@ _table(
     sa.UniqueConstraint("name"),
 )
 
+# A key belongs to no workspace: it names those that it serves, NULL for all. Only the owner's role sees the rows.
+_table(
+    "api_keys",
+    sa.Column("key_id", Id),
+    *required(digest=sa.LargeBinary, name=sa.Text, scopes=ARRAY(sa.Text)),
+    *optional(workspaces=ARRAY(sa.Text)),
+    *moments("created_at", now=True),
+    *moments("expires_at", "revoked_at", "last_used_at", nullable=True),
+    *optional(replaces=Id),
+    sa.PrimaryKeyConstraint("key_id"),
+    sa.UniqueConstraint("digest"),
+    sa.CheckConstraint("octet_length(digest) = 32", name="digest"),
+    sa.CheckConstraint("scopes <> '{}' AND scopes <@ ARRAY['read', 'write', 'rate', 'admin']", name="scopes"),
+    sa.CheckConstraint("workspaces <> '{}'", name="workspaces"),
+)
+
 _table(
     "sources",
     *of_workspace(source_id=Id),

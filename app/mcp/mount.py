@@ -2,7 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from litestar import Request, asgi
 from litestar.datastructures import State
@@ -11,10 +11,11 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 
-from app.api.context import Call
+from app.api.context import Call, key_of
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.requests import Request as StarletteRequest
 
 PATH = "/mcp"
 JSON = "application/json"
@@ -57,10 +58,14 @@ class AgentMount:
 
         from app.mcp.server import server_for  # noqa: PLC0415 - the same
 
-        server = server_for(lambda headers: Call(self._state, headers.get("x-workspace")))
+        server = server_for(self._call)
         return StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=self._body_bytes
         )
+
+    def _call(self, request: "StarletteRequest | None") -> Call:
+        assert request is not None, "every message comes with a request"  # noqa: S101
+        return Call(self._state, request.headers.get("x-workspace"), key_of(cast("Scope", request.scope)))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request[Any, Any, Any](scope, receive)

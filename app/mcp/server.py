@@ -1,6 +1,6 @@
 """The MCP server: the SDK's, with the tools, resources and prompts of the house, and the errors of each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -25,6 +25,7 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+from starlette.requests import Request
 
 from app.api.context import Call
 from app.api.problems import field_error
@@ -34,8 +35,8 @@ from app.mcp.tools import TOOLS, AgentTool
 from app.settings import VERSION
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-CallOf: TypeAlias = Callable[[Mapping[str, str]], Call]
-"""Returns the application's context and the workspace of a request with these headers; there are none in a pipe."""
+CallOf: TypeAlias = Callable[[Request | None], Call]
+"""Returns the application's context, and the workspace and the key of a request; there is no request in a pipe."""
 
 INSTRUCTIONS = """Priors remembers what earlier runs found, how they were judged, and what people said.
 1. Start each task with `relevant_history`.
@@ -83,7 +84,7 @@ class _Answers:
         self._call_of = call_of
 
     def _call(self, context: Context) -> Call:
-        return self._call_of({} if context.request is None else context.request.headers)
+        return self._call_of(context.request)
 
     async def list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         """Lists the tools, always in the same order."""
@@ -139,6 +140,7 @@ class _Answers:
 async def _called(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> tuple[str, bool]:
     """Returns a tool's answer, or its error, and True for an error."""
     try:
+        call.key.demand(tool.scope)
         return await tool.answer(call, msgspec.convert(arguments, tool.takes, strict=False)), False
     except msgspec.ValidationError as error:
         wrong = field_error(str(error))

@@ -26,6 +26,7 @@ from app.context.section import is_long, section
 from app.cues.activate import PLAN_LIMIT, PlanAsked
 from app.cues.why.why import ask_why
 from app.errors import InvalidInput, NotFound
+from app.keys.key import RATE, READ, WRITE
 from app.mcp.told import ID_TOKENS, NAMED, fenced, fenced_tokens, ids_line, memory_line, shortened, within
 from app.memories.browse import get_memory
 from app.memories.filters import Filters
@@ -130,7 +131,8 @@ class AgentTool:
 
     answer: Callable[[Call, Any], Awaitable[str]]
     title: str
-    read_only: bool = True
+    scope: str = READ
+    """The scope of a key that may call it."""
     destructive: bool = False
     idempotent: bool = True
 
@@ -155,7 +157,7 @@ class AgentTool:
             input_schema=_schema(self.takes),
             annotations=ToolAnnotations(
                 title=self.title,
-                read_only_hint=self.read_only,
+                read_only_hint=self.scope == READ,
                 destructive_hint=self.destructive,
                 idempotent_hint=self.idempotent,
                 open_world_hint=False,
@@ -320,9 +322,9 @@ TOOLS: Mapping[str, AgentTool] = {
         AgentTool(recall, "Search memories"),
         AgentTool(why, "Why it is so"),
         AgentTool(context, "A whole context"),
-        AgentTool(remember, "Remember", read_only=False),
-        AgentTool(rate, "Rate a memory", read_only=False, idempotent=False),
-        AgentTool(forget, "Forget", read_only=False, destructive=True),
+        AgentTool(remember, "Remember", scope=WRITE),
+        AgentTool(rate, "Rate a memory", scope=RATE, idempotent=False),
+        AgentTool(forget, "Forget", scope=WRITE, destructive=True),
     )
 }
 """The tools, in the order in which clients list them."""

@@ -158,7 +158,12 @@ ROUTES: dict[tuple[str, str], Asking] = {
 }
 """Every route that touches a workspace, and how a stranger would ask it for another's."""
 
-WITHOUT_WORKSPACE = {("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")}
+# What keys may see and do is tested in tests/keys.
+KEYS = {("GET", "/api/keys"), ("POST", "/api/keys"), ("DELETE", "/api/keys/{key_id}"),
+        ("POST", "/api/keys/{key_id}/rotate")}  # fmt: skip
+WITHOUT_WORKSPACE = KEYS | {
+    ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")
+}  # fmt: skip
 WITHOUT_WORKSPACE |= {("POST", "/api/contexts:compile")}
 
 

@@ -8,9 +8,11 @@ import httpx
 import pytest
 
 from app.api import panel
-from app.api.context import Metrics
-from app.api.frame import NO_KEY, Frame
+from app.api.admission import NO_KEY, Admission
+from app.api.context import Context, Metrics
 from app.api.serving.application import document
+from app.keys.key import EVERYTHING
+from app.settings import Settings
 
 
 @pytest.fixture
@@ -70,15 +72,12 @@ async def test_without_a_build_the_page_says_how_to_make_one(
     assert "default-src 'self'" in page.headers["content-security-policy"]
 
 
-def test_the_panel_is_open_and_the_data_is_not() -> None:
-    async def nothing(*_: object) -> None:
-        """An application that is never asked."""
-
-    frame = Frame(nothing, keys=["k"], metrics=Metrics(), read_timeout=30)
+async def test_the_panel_is_open_and_the_data_is_not() -> None:
+    admission = Admission(lambda: Context(services=None, metrics=Metrics()).keys, Settings(api_key="k"))
     for path in (*panel.PAGES, "/icon.svg", "/assets/index-abc.js", "/health"):
-        assert frame.refusal({"path": path, "headers": []}) is None  # type: ignore[typeddict-item] # all that is read
+        assert await admission.of({"path": path, "headers": []}) is EVERYTHING  # type: ignore[typeddict-item] # all that is read
     for path in ("/api/memories", "/schema", "/metrics", "/ready", "/assetsx", "/api/assets/x"):
-        assert frame.refusal({"path": path, "headers": []}) is NO_KEY  # type: ignore[typeddict-item] # all that is read
+        assert await admission.of({"path": path, "headers": []}) is NO_KEY  # type: ignore[typeddict-item] # all that is read
 
 
 def test_the_types_are_those_of_the_service(repository: Path) -> None:

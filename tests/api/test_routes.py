@@ -10,7 +10,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from app.api.context import Metrics
+from app.api.admission import Admission
+from app.api.context import Context, Metrics
 from app.api.frame import Frame
 from app.api.serving.server import bound_socket
 from app.errors import ConfigurationError
@@ -242,8 +243,10 @@ async def test_the_key_is_asked_for_everywhere_but_health() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
+    context = Context(services=None, metrics=Metrics())
+    admission = Admission(lambda: context.keys, Settings(api_key="secret", admin_key="admin"))
     transport = httpx.ASGITransport(
-        app=cast("Any", Frame(app, keys=["admin", "secret"], metrics=Metrics(), read_timeout=30))
+        app=cast("Any", Frame(app, admission=admission, metrics=context.metrics, read_timeout=30))
     )
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for path in ("/api/search", "/ready", "/metrics", "/schema"):

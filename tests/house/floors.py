@@ -7,7 +7,7 @@ from tests.house.source import House, room_of
 FLOORS: Sequence[frozenset[str]] = (
     frozenset({"version", "errors", "settings", "logs"}),
     frozenset({"text", "models", "safety", "db", "postgres", "panel"}),
-    frozenset({"workspaces"}),
+    frozenset({"workspaces", "keys"}),
     frozenset({"memories", "index", "links"}),
     frozenset({"intake", "runs", "cues", "retrieval", "context", "insight"}),
     frozenset({"wiring"}),

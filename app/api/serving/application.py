@@ -9,19 +9,23 @@ from typing import Any
 
 import structlog
 from litestar import Litestar
+from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from app.api.admission import Admission, scope_of
 from app.api.cases import CasesController
-from app.api.context import Call, Context, Metrics
+from app.api.context import Context, Metrics, call_of, key_of
 from app.api.contexts import ContextsController
 from app.api.cues import CuesController
 from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
 from app.api.insight import GraphController, NoveltyController
 from app.api.intake import MemoriesController, ReportsController
+from app.api.keys import KeysController
 from app.api.memories import LinksController
 from app.api.panel import PanelController, answered
 from app.api.retrieval import RetrievalController
@@ -55,6 +59,7 @@ ROUTES = (
     why,
     FeedbackController,
     LifecycleController,
+    KeysController,
     LinksController,
     NoveltyController,
     GraphController,
@@ -88,7 +93,8 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 
     return Litestar(
         route_handlers=[*ROUTES, agents.route()],
-        dependencies={"call": Provide(Call, sync_to_thread=False)},
+        dependencies={"call": Provide(call_of, sync_to_thread=False)},
+        guards=[_demand_scope],
         state=state,
         lifespan=[opened],
         exception_handlers={Exception: answered},
@@ -114,8 +120,14 @@ def framed(app: Litestar) -> Frame:
     """Returns the application as it is served: with request ids, the bearer token, the access log and metrics."""
     context: Context = app.state.context
     settings: Settings = app.state.settings
-    keys = [key for key in (settings.api_key, settings.admin_key) if key]
-    return Frame(app, keys=keys, metrics=context.metrics, read_timeout=settings.read_timeout)
+    admission = Admission(lambda: context.keys, settings)
+    return Frame(app, admission=admission, metrics=context.metrics, read_timeout=settings.read_timeout)
+
+
+def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    """Checks that the key of a request has the scope of its route."""
+    scope = connection.scope
+    key_of(scope).demand(scope_of(str(scope.get("method", "")), str(scope.get("path_template", ""))))
 
 
 def document() -> bytes:

@@ -1,0 +1,148 @@
+"""Who may call: the keys of the settings, the keys of the store, and without any key this machine alone."""
+
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from litestar.types import HTTPScope
+
+from app.api.context import token_of
+from app.api.panel import is_open
+from app.errors import DatabaseUnavailable
+from app.keys.key import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
+from app.keys.known import KnownKeys
+from app.settings import Settings
+
+OPEN_ROUTES = frozenset({"/health"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+QUESTIONS = frozenset(
+    {
+        "/api/activate",
+        "/api/contexts",
+        "/api/contexts:compile",
+        "/api/history",
+        "/api/novelty",
+        "/api/search",
+        "/mcp",
+    }
+)
+"""Routes that are asked by POST and change no memory. `/mcp` demands a scope for each tool."""
+JUDGEMENTS = frozenset(
+    {
+        "/api/activations/{activation_id}/outcome",
+        "/api/feedback/{feedback_id}",
+        "/api/memories/{memory_id}/feedback",
+    }
+)
+KEYS = "/api/keys"
+LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
+"""The names of this machine for itself, in the form of a Host header."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An answer that ends a request here."""
+
+    status: int
+    title: str
+    detail: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+NO_KEY = Refusal(
+    status=401,
+    title="Unauthorized",
+    detail="this service asks for its API key: send `Authorization: Bearer …`",
+    headers=((b"www-authenticate", b"Bearer"),),
+)
+FOREIGN = Refusal(
+    status=403,
+    title="Forbidden",
+    detail="without an API key this service answers only its own machine, and no page of another site: call it by"
+    " 127.0.0.1 or localhost, or set PRIORS_API_KEY",
+)
+UNREAD = Refusal(
+    status=503,
+    title="Service Unavailable",
+    detail="the database does not answer, so the key cannot be checked; try again later",
+    headers=((b"retry-after", b"5"),),
+)
+
+
+def configured_keys(settings: Settings) -> dict[bytes, Key]:
+    """Returns the keys of the settings. They serve all workspaces; if there is an admin key, only it has `admin`."""
+    keys = dict[bytes, Key]()
+    if settings.api_key:
+        scopes = frozenset(SCOPES) - ({ADMIN} if settings.admin_key else set())
+        keys[settings.api_key.encode()] = Key(name="PRIORS_API_KEY", scopes=scopes, workspaces=None)
+    if settings.admin_key:
+        keys[settings.admin_key.encode()] = Key(
+            name="PRIORS_ADMIN_KEY", scopes=frozenset(SCOPES), workspaces=None, personal=True
+        )
+    return keys
+
+
+class Admission:
+    """Decides who may call an application.
+
+    A service without a key in its settings answers its own machine without one, until a key is stored: then each
+    request needs a key.
+    """
+
+    def __init__(self, known: Callable[[], KnownKeys], settings: Settings) -> None:
+        self._known = known
+        self._keys = configured_keys(settings)
+
+    async def of(self, scope: HTTPScope) -> Key | Refusal:
+        """Returns the powers of a request, or the reason why it is refused."""
+        path = scope["path"]
+        if path in OPEN_ROUTES:
+            return EVERYTHING
+        if is_open(path):
+            return EVERYTHING if self._keys else self._without_key(scope)
+        token = token_of(header(scope, b"authorization"))
+        for secret, key in self._keys.items():
+            if hmac.compare_digest(token, secret):
+                return key
+        try:
+            return await self._of_the_store(scope, token)
+        except DatabaseUnavailable:
+            return UNREAD
+
+    async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:
+        if token.startswith(PREFIX.encode()) and (key := await self._known().find(token)):
+            return key
+        if self._keys or await self._known().exist():
+            return NO_KEY
+        return self._without_key(scope)
+
+    def _without_key(self, scope: HTTPScope) -> Key | Refusal:
+        return EVERYTHING if _from_here(scope) else FOREIGN
+
+
+def scope_of(method: str, route: str) -> str:
+    """Returns the scope that a route demands: `write` for what changes something, unless a table above says more."""
+    if route.startswith(KEYS):
+        return ADMIN
+    if method in SAFE_METHODS:
+        return READ
+    return RATE if route in JUDGEMENTS else READ if route in QUESTIONS else WRITE
+
+
+def header(scope: HTTPScope, name: bytes) -> bytes:
+    """Returns the first value of a header; b"" if it is not there."""
+    return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def _from_here(scope: HTTPScope) -> bool:
+    """Tells whether the request is meant for this machine and comes from no page of another site.
+
+    Without a key, this check alone keeps foreign web pages from writing into the store. A page that is open on this
+    machine could post a form or run a script, or its own host name could resolve to this machine. A link from another
+    site to the panel is allowed: its files hold no data.
+    """
+    if header(scope, b"sec-fetch-site") == b"cross-site" and not is_open(scope["path"]):
+        return False
+    host, origin = header(scope, b"host").decode("latin-1"), header(scope, b"origin").decode("latin-1")
+    return bool(LOOPBACK.fullmatch(host)) and (not origin or origin.partition("://")[2] == host)

@@ -1,0 +1,98 @@
+"""`/api/keys`: the API keys of the store. Every route demands the scope `admin`."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+from litestar import Controller, delete, get, post
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.params import FromPath, JSONBody
+from msgspec import Meta, Struct
+
+from app.api.context import ThisCall, key_of
+from app.api.problems import PROBLEMS
+from app.api.schemas import converted, view_of
+from app.errors import Forbidden
+from app.keys.key import EVERYTHING, LONGEST_NAME, MOST_WORKSPACES, MadeKey, NewKey, StoredKey
+from app.operations.keys import LONGEST_OVERLAP, list_keys, make_key, revoke_key, rotate_key
+
+Scopes = Annotated[list[str], Meta(min_length=1, max_length=10, description="read, write, rate, admin")]
+WorkspaceNames = Annotated[list[str], Meta(min_length=1, max_length=MOST_WORKSPACES)]
+
+
+@view_of(StoredKey, key_id="id")
+class KeyView(Struct):
+    """A key without its secret, which nobody can read again."""
+
+
+class MadeKeyView(Struct, frozen=True):
+    """A new key with its secret, which is shown this once."""
+
+    key: KeyView
+    secret: str
+
+
+class KeyInput(Struct, forbid_unknown_fields=True):
+    """A key to be made."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, description="tells it from other keys")]
+    scopes: Scopes
+    workspaces: WorkspaceNames | None = None
+    """The workspaces that it serves; null for all."""
+    expires_at: datetime | None = None
+    """The end of its life; null for none."""
+
+
+class RotationInput(Struct, forbid_unknown_fields=True):
+    """How long the old key stays valid."""
+
+    overlap_seconds: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP.total_seconds())] = 86_400
+
+
+def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    """Checks that the caller has a key or sits before the panel: any program may call a service without a key."""
+    if key_of(connection.scope) is EVERYTHING and connection.headers.get("sec-fetch-site") != "same-origin":
+        raise Forbidden("without a key, only the panel and the command line (`priors key`) manage keys")
+
+
+class KeysController(Controller):
+    """Manages keys."""
+
+    path = "/api/keys"
+    tags = ("keys",)
+    guards = (_known_caller,)
+
+    @get(responses=PROBLEMS)
+    async def page(self, call: ThisCall) -> Sequence[KeyView]:
+        """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
+        return converted(await list_keys(call.database, by=call.key), list[KeyView])
+
+    @post(responses=PROBLEMS)
+    async def make(self, call: ThisCall, data: JSONBody[KeyInput]) -> MadeKeyView:
+        """Make a key. The answer has its secret, which is shown this once."""
+        names = None if data.workspaces is None else tuple(data.workspaces)
+        wanted = NewKey(name=data.name, scopes=tuple(data.scopes), workspaces=names, expires_at=data.expires_at)
+        made = await make_key(call.database, wanted=wanted, by=call.key)
+        call.context.keys.forget()
+        return _made_view(made)
+
+    @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
+    async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> KeyView:
+        """Revoke a key for good; a second time changes nothing."""
+        revoked = await revoke_key(call.database, key_id=key_id, by=call.key)
+        call.context.keys.forget()
+        return converted(revoked, KeyView)
+
+    @post("/{key_id:uuid}/rotate", responses=PROBLEMS)
+    async def rotate(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[RotationInput]) -> MadeKeyView:
+        """Make a key in place of another, which stays valid for the overlap."""
+        overlap = timedelta(seconds=data.overlap_seconds)
+        made = await rotate_key(call.database, key_id=key_id, overlap=overlap, by=call.key)
+        call.context.keys.forget()
+        return _made_view(made)
+
+
+def _made_view(made: MadeKey) -> MadeKeyView:
+    return MadeKeyView(key=converted(made.key, KeyView), secret=made.secret)

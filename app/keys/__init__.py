@@ -1,0 +1,1 @@
+"""API keys: what each may do, in which workspaces, and how long."""
