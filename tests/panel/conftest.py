@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from app.api.panel import DIST
 from app.models.protocols import EmbeddingProvider
@@ -20,6 +20,8 @@ PATIENCE = 900.0
 """Seconds that the first map may take on a busy machine."""
 FOR_THE_MAP = PATIENCE * 1000
 """The same in milliseconds, as the browser takes it."""
+FOR_A_VIEW = 120_000.0
+"""Milliseconds that a view may take to show something on a busy machine; a fast one does not wait."""
 NARROW = {"width": 390, "height": 844}
 
 Open = Callable[..., Awaitable[Page]]
@@ -33,6 +35,7 @@ async def browser() -> AsyncIterator[Browser]:
         pytest.skip(MISSING)
     if not (DIST / "index.html").is_file():
         pytest.skip("the panel is not built; run `make panel`")
+    expect.set_options(timeout=FOR_A_VIEW)
     async with launched(path) as browser:
         yield browser
 
@@ -83,6 +86,7 @@ async def open_panel(browser: Browser, server: str, workspace_name: str, complai
         requests: list[str] | None = None,
     ) -> Page:
         context = await browser.new_context(viewport=size, color_scheme=theme)
+        context.set_default_timeout(FOR_A_VIEW)
         contexts.append(context)
         page = await context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
