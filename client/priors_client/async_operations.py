@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, IngestionView, KeptView, KeyInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WalkInput, WalkView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -144,6 +144,22 @@ class AsyncOperations:
     def iter_ingestions(self, *, limit: int | UnsetType = UNSET, failed: bool | UnsetType = UNSET) -> AsyncIterator[IngestionView]:
         """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
         return self._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
+
+    async def keys(self) -> list[KeyView]:
+        """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
+        return await self._send(Request('GET', '/api/keys', list[KeyView], repeatable=True))
+
+    async def add_keys(self, *, expires_at: datetime | None | UnsetType = UNSET, name: str, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
+        """Make a key. The answer has its secret, which is shown this once."""
+        return await self._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(expires_at=expires_at, name=name, scopes=scopes, workspaces=workspaces)))
+
+    async def delete_key(self, key_id: UUID) -> KeyView:
+        """Revoke a key for good; a second time changes nothing."""
+        return await self._send(Request('DELETE', f"/api/keys/{segment(key_id)}", KeyView, repeatable=True))
+
+    async def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKeyView:
+        """Make a key in place of another, which stays valid for the overlap."""
+        return await self._send(Request('POST', f"/api/keys/{segment(key_id)}/rotate", MadeKeyView, body=RotationInput(overlap_seconds=overlap_seconds)))
 
     async def add_links(self, links: Sequence[LinkInput]) -> LinksGivenView:
         """Link memories, all or none of them. A known link takes the new weight, so a call may be repeated."""
@@ -414,7 +430,7 @@ class AsyncOperations:
         return await self._send(Request('GET', '/api/why', WhyView, {"subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     async def workspaces(self) -> list[TenantView]:
-        """The workspaces that something was written to, by name."""
+        """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""
         return await self._send(Request('GET', '/api/workspaces', list[TenantView], repeatable=True))
 
     async def health(self) -> HealthView:

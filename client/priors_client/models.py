@@ -604,6 +604,27 @@ class KeptView(Struct, frozen=True, kw_only=True):
     stored: int
 
 
+class KeyInput(Struct, frozen=True, kw_only=True):
+    expires_at: datetime | None | UnsetType = UNSET
+    name: str
+    """Tells it from other keys."""
+    scopes: Sequence[str]
+    """Read, write, rate, admin."""
+    workspaces: Sequence[str] | None | UnsetType = UNSET
+
+
+class KeyView(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    expires_at: datetime | None
+    id: UUID
+    last_used_at: datetime | None
+    name: str
+    replaces: UUID | None
+    revoked_at: datetime | None
+    scopes: list[str]
+    workspaces: list[str] | None
+
+
 class LabelView(Struct, frozen=True, kw_only=True):
     size: int
     terms: list[str]
@@ -674,6 +695,11 @@ class LoggedHitView(Struct, frozen=True, kw_only=True):
     rank: int
     score: float
     title: str
+
+
+class MadeKeyView(Struct, frozen=True, kw_only=True):
+    key: KeyView
+    secret: str
 
 
 class MadeSectionInput(Struct, frozen=True, kw_only=True):
@@ -1124,6 +1150,10 @@ class RoleView(Struct, frozen=True, kw_only=True):
     name: str
     own: bool
     parts: list[Part]
+
+
+class RotationInput(Struct, frozen=True, kw_only=True):
+    overlap_seconds: float | UnsetType = UNSET
 
 
 class RunChange(Struct, frozen=True, kw_only=True):
