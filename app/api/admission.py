@@ -21,6 +21,7 @@ QUESTIONS = frozenset(
         "/api/activate",
         "/api/contexts",
         "/api/contexts:compile",
+        "/api/graph:walk",
         "/api/history",
         "/api/novelty",
         "/api/search",
