@@ -81,7 +81,8 @@ async def test_the_turns_of_a_session_are_forgotten(client: httpx.AsyncClient) -
 
 
 async def test_bad_turns_are_refused(client: httpx.AsyncClient) -> None:
-    for body in ({"messages": []}, said(" "), {"messages": [{"role": "owl", "text": "hoo"}]}):
+    bodies: list[dict[str, Any]] = [{"messages": []}, said(" "), {"messages": [{"role": "owl", "text": "hoo"}]}]
+    for body in bodies:
         assert (await client.post("/api/sessions/chat/messages", json=body)).status_code == 400
     assert (await client.post("/api/sessions/%20/messages", json=said("x"))).status_code == 400
 
