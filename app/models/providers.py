@@ -1,8 +1,11 @@
 """Builds the embedding provider that the settings name: local, remote (OpenAI's protocol, Ollama's too) or none."""
 
+import asyncio
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import NoReturn, cast
 
 import numpy as np
@@ -13,12 +16,17 @@ from app.models.folders import folder_of
 from app.models.local import LocalProvider
 from app.models.prefixes import prefixed, prefixes_of, read_stored_name
 from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.tokenizer import well_formed
 from app.settings import ProviderKind, Settings
 
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 BATCH_TEXTS = 128
 BATCH_CHARACTERS = 200_000
 """Characters of one request: endpoints limit its tokens as well as its texts."""
+TOO_LARGE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""Answers to a request of more texts, or of a longer one, than the provider takes; each names other limits."""
+LEAST_CHARACTERS = 500
+"""Characters of a text that is not shortened further: about 128 tokens, fewer than any model's window."""
 RETRIES = 2
 OPEN_SECONDS = 5.0
 """Time after a failure in which queries are refused at once, so that no recall waits for a provider that is down (a
@@ -46,7 +54,7 @@ class RemoteProvider:
         from openai import AsyncOpenAI  # noqa: PLC0415 - takes a second to import
 
         self.model_id, self.dimension = f"{kind}:{model}", dimension
-        self._model, self._clock = model, clock
+        self._model, self._clock, self._timeout = model, clock, timeout
         self._open_until, self._reason = 0.0, ""
         default = OLLAMA_URL if kind == "ollama" else None
         self._client = AsyncOpenAI(
@@ -62,14 +70,18 @@ class RemoteProvider:
         await self._vectors(["ready?"])
 
     async def embed_query(self, text: str) -> Vector:
-        """Embeds one query.
+        """Embeds one query. All attempts together take no longer than the timeout, whatever the provider asks for.
 
         Raises:
             EmbeddingUnavailable: the provider gives no vector, or failed less than OPEN_SECONDS ago.
         """
         if self._clock() < self._open_until:
             raise EmbeddingUnavailable(self._reason)
-        vector: Vector = (await self._vectors([text]))[0]
+        try:
+            async with asyncio.timeout(self._timeout):
+                vector: Vector = (await self._vectors([text]))[0]
+        except TimeoutError as error:
+            self._refuse(f"{self.model_id} gave no vector within {self._timeout:g} s", error)
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -86,20 +98,24 @@ class RemoteProvider:
         await self._client.close()
 
     async def _vectors(self, texts: Sequence[str]) -> Matrix:
+        """Embeds texts in one request, or in halves where the provider refuses it as too large."""
         from openai import APIConnectionError, APIStatusError, OpenAIError  # noqa: PLC0415 - with the client
 
         try:
             # Some endpoints refuse an empty text.
             reply = await self._client.embeddings.create(
-                model=self._model, input=[text or " " for text in texts], encoding_format="float"
+                model=self._model, input=[well_formed(text) or " " for text in texts], encoding_format="float"
             )
             return self._checked([(item.index, item.embedding) for item in reply.data], len(texts))
         except APIStatusError as error:
-            self._refuse(f"{self.model_id} answers {error.status_code}: {error.message[:200]}", error)
+            halves = _halves(texts) if error.status_code in TOO_LARGE else ()
+            if not halves:
+                self._refuse(f"{self.model_id} answers {error.status_code}: {error.message[:200]}", error)
         except APIConnectionError as error:
             self._refuse(f"{self.model_id} cannot be reached at {self._client.base_url}: {error}", error)
-        except (OpenAIError, ValueError, TypeError, AttributeError) as error:
+        except (OpenAIError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             self._refuse(f"{self.model_id} does not answer as an embeddings endpoint does: {error}", error)
+        return np.concatenate([await self._vectors(half) for half in halves])
 
     def _refuse(self, reason: str, error: Exception) -> NoReturn:
         self._open_until, self._reason = self._clock() + OPEN_SECONDS, reason
@@ -108,23 +124,43 @@ class RemoteProvider:
             f"{reason}; check PRIORS_EMBEDDING_BASE_URL, PRIORS_EMBEDDING_MODEL and PRIORS_EMBEDDING_API_KEY"
         ) from error
 
-    def _checked(self, items: Sequence[tuple[int, Sequence[float]]], expected: int) -> Matrix:
+    def _checked(self, items: Sequence[tuple[int, object]], expected: int) -> Matrix:
         """Returns the vectors in the order of the texts, at unit length.
 
         Raises:
             ValueError: a vector is missing, has another length, is zero or is not finite.
         """
-        if sorted(index for index, _ in items) != list(range(expected)):
+        given = {index: _numbers(vector) for index, vector in items}
+        if len(items) != expected or given.keys() != set(range(expected)):
             raise ValueError(f"asked for {expected} vectors, {len(items)} came")
-        wrong = next((len(vector) for _, vector in items if len(vector) != self.dimension), None)
+        wrong = next((len(vector) for vector in given.values() if len(vector) != self.dimension), None)
         if wrong is not None:
             raise ValueError(f"a vector has {wrong} numbers: set PRIORS_EMBEDDING_DIMENSION={wrong}")
-        matrix = np.array([vector for _, vector in sorted(items)], np.float32)
-        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-        if not np.isfinite(matrix).all() or not norms.all():
+        matrix = np.array([given[index] for index in range(expected)], np.float64)
+        largest = np.abs(matrix).max(axis=1, keepdims=True)
+        if not np.isfinite(matrix).all() or not largest.all():
             raise ValueError("a vector is zero or holds no numbers")
-        matrix /= norms
-        return matrix
+        # Divided by the largest number first, so that no square overflows.
+        matrix /= largest
+        matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+        return matrix.astype(np.float32)
+
+
+def _numbers(vector: object) -> Sequence[float]:
+    """Returns the numbers of a vector; some endpoints give 32-bit floats in base64 whatever they are asked for."""
+    if isinstance(vector, str):
+        decoded: list[float] = np.frombuffer(b64decode(vector, validate=True), "<f4").tolist()
+        return decoded
+    if not isinstance(vector, list):
+        raise TypeError("a vector is no list of numbers")
+    return vector
+
+
+def _halves(texts: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Returns both halves of several texts, or the beginning of a single one; nothing if it is short already."""
+    if len(texts) > 1:
+        return texts[: len(texts) // 2], texts[len(texts) // 2 :]
+    return ([texts[0][: len(texts[0]) // 2]],) if len(texts[0]) > LEAST_CHARACTERS else ()
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

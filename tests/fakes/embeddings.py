@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -31,6 +32,9 @@ class Endpoint:
     def __init__(self) -> None:
         self.reply: Callable[[list[str]], Reply] = good
         self.requests: list[dict[str, Any]] = []
+        self.headers = {"content-type": "application/json", "retry-after-ms": "1"}
+        self.withheld = 0
+        """Bytes that an answer promises and does not send."""
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -38,10 +42,14 @@ class Endpoint:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 endpoint.requests.append({"path": self.path, "key": self.headers["authorization"], **body})
                 status, content = endpoint.reply_to(body["model"], body["input"])
+                with suppress(ConnectionError):  # the caller may not have waited
+                    self.answer(status, content)
+
+            def answer(self, status: int, content: bytes) -> None:
                 self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.send_header("retry-after-ms", "1")
+                for name, value in endpoint.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(content) + endpoint.withheld))
                 self.end_headers()
                 self.wfile.write(content)
 
@@ -49,7 +57,8 @@ class Endpoint:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        # Seconds between looks for its end, half a one by default.
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def reply_to(self, _model: str, texts: list[str]) -> Reply:
         return self.reply(texts)

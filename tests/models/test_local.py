@@ -43,13 +43,6 @@ async def test_vectors_do_not_depend_on_their_company(provider: EmbeddingProvide
     assert together.dtype == np.float32
 
 
-async def test_many_queries_at_once_each_get_their_own(provider: EmbeddingProvider) -> None:
-    texts = [f"question number {number} about topic {number * 7}" for number in range(50)]
-    expected = await provider.embed_documents(texts)
-    found = await asyncio.gather(*(provider.embed_query(text) for text in texts))
-    assert np.allclose(np.stack(found), expected, atol=1e-5)
-
-
 async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) -> None:
     tasks = [asyncio.ensure_future(provider.embed_query(f"text {number}")) for number in range(20)]
     for task in tasks[::2]:
@@ -57,14 +50,6 @@ async def test_a_cancelled_query_disturbs_no_other(provider: EmbeddingProvider) 
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(result, asyncio.CancelledError) for result in results[::2])
     assert all(isinstance(result, np.ndarray) for result in results[1::2])
-
-
-async def test_no_texts_no_vectors(provider: EmbeddingProvider) -> None:
-    assert (await provider.embed_documents([])).shape == (0, 384)
-
-
-async def test_halves_of_surrogates_are_survived(provider: EmbeddingProvider) -> None:
-    assert (await provider.embed_query("half \ud800 here")).shape == (384,)
 
 
 def test_the_model_is_written_once_and_whole(tmp_path: Path) -> None:
