@@ -33,6 +33,7 @@ BY_HAND = {"POST /api/memories:bulk": "store_many"}
 """The methods that `async_client.py` has, because their requests are streams."""
 REPEATABLE = {
     "POST /api/graph:walk",
+    "POST /api/items:batch",
     "POST /api/links",
     "POST /api/memories",
     "POST /api/memories:delete",

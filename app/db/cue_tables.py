@@ -1,4 +1,4 @@
-"""The tables of sessions, of cues, of activations and of contexts, with named constraints."""
+"""The tables of sessions, of cues, of activations, of contexts and of items, with named constraints."""
 
 from collections.abc import Callable
 
@@ -206,4 +206,22 @@ def add_context_tables(_table: Callable[..., None]) -> None:
         *moments("updated_at", now=True),
         sa.CheckConstraint("mode IN ('hierarchical', 'constraint')", name="mode"),
         sa.CheckConstraint("priority IN ('critical', 'high', 'medium', 'low')", name="priority"),
+    )
+
+
+def add_item_table(_table: Callable[..., None]) -> None:
+    """Adds the table of items to the schema by its `_table`."""
+    # `namespace` has its labels with U+0001 after each, so that its order is theirs. JSONB would change large numbers
+    # and the order of keys: `value` comes back as it was given. No foreign key to the memory of
+    # an item's text: where a person destroys it, the item stays.
+    exact = sa.Text(collation="C")
+    _table(
+        "items",
+        *of_workspace(namespace=exact, key=exact),
+        *required(value=JSON),
+        *optional(memory_id=Id, ttl_minutes=sa.Double),
+        *moments("created_at", "updated_at", now=True),
+        *moments("expires_at", nullable=True),
+        index("items_created_ix", "namespace", "created_at", "key"),
+        index("items_expires_ix", "expires_at", where="expires_at IS NOT NULL"),
     )

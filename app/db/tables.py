@@ -27,7 +27,7 @@ from app.db.columns import (
     optional,
     required,
 )
-from app.db.cue_tables import add_context_tables, add_cue_tables, add_session_tables
+from app.db.cue_tables import add_context_tables, add_cue_tables, add_item_table, add_session_tables
 
 metadata = sa.MetaData(
     naming_convention={
@@ -433,3 +433,4 @@ _table(
 
 add_cue_tables(_table)
 add_context_tables(_table)
+add_item_table(_table)

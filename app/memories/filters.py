@@ -36,6 +36,7 @@ CLAUSES = {
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
     "max_score": "m.final_score <= %(max_score)s::real",
+    "ids": "m.memory_id = ANY(%(ids)s::uuid[])",
 }
 """The SQL of each filter, by its name."""
 
@@ -128,6 +129,8 @@ class Filters:
     min_score: float | None = None
     """The lowest score; a memory without a score does not meet this condition."""
     max_score: float | None = None
+    ids: tuple[UUID, ...] = ()
+    """Memories: it must be one of them. Only verbs set this, never a caller."""
 
     @property
     def given(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from app.index.indexing import STALE_AT_WRITES
 from app.index.reembed import FollowingProvider
 from app.intake.sessions.cue_making import extraction_lock
 from app.intake.sessions.take_in import of_owner
+from app.items.batch import sweep_items
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash
@@ -280,6 +281,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
     await count_accesses(database, across, fading=services.settings.heat_days * DAY_SECONDS)
+    await sweep_items(database, across)
     for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)
     for workspace_id in await workspaces_to_match(across):

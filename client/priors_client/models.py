@@ -477,6 +477,13 @@ class ForgottenView(Struct, frozen=True, kw_only=True):
     deleted: int
 
 
+class FoundItemsView(Struct, frozen=True, kw_only=True):
+    degraded: list[DegradedView]
+    items: list[ItemView]
+    mode: str | None
+    recall_id: UUID | None
+
+
 class GivenView(Struct, frozen=True, kw_only=True):
     agent: str | None
     explain: dict[str, float | HitLink | None]
@@ -594,6 +601,61 @@ class IngestionView(Struct, frozen=True, kw_only=True):
     finished_at: datetime
     id: UUID
     seconds: float
+
+
+class ItemAnswersView(Struct, frozen=True, kw_only=True):
+    get: list[ItemView | None]
+    namespaces: list[list[list[str]]]
+    search: list[FoundItemsView]
+    unsearchable: list[UnsearchableItemView]
+
+
+class ItemBatchInput(Struct, frozen=True, kw_only=True):
+    get: Sequence[ItemGetInput] | UnsetType = UNSET
+    namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET
+    put: Sequence[ItemPutInput] | UnsetType = UNSET
+    """Of several values for one key the last one counts."""
+    search: Sequence[ItemSearchInput] | UnsetType = UNSET
+
+
+class ItemGetInput(Struct, frozen=True, kw_only=True):
+    key: str
+    namespace: Sequence[str]
+    refresh_ttl: bool | UnsetType = UNSET
+    """True: the ends of what is read are put off."""
+
+
+class ItemPutInput(Struct, frozen=True, kw_only=True):
+    key: str
+    namespace: Sequence[str]
+    text: str | UnsetType = UNSET
+    """The text by which queries find it; empty: none does."""
+    ttl_minutes: float | None | UnsetType = UNSET
+    """Minutes after the last access at which it ends."""
+    value: Mapping[str, Any] | None
+    """Null removes the item."""
+
+
+class ItemSearchInput(Struct, frozen=True, kw_only=True):
+    filter: Mapping[str, Any] | UnsetType = UNSET
+    """Values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` with one; all must be met."""
+    limit: int | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
+    prefix: Sequence[str] | UnsetType = UNSET
+    query: str | UnsetType = UNSET
+    """What has to do with it comes first."""
+    refresh_ttl: bool | UnsetType = UNSET
+    """True: the ends of what is read are put off."""
+
+
+class ItemView(Struct, frozen=True, kw_only=True):
+    created_at: datetime
+    expires_at: datetime | None
+    key: str
+    namespace: list[str]
+    score: float | None
+    updated_at: datetime
+    value: dict[str, Any]
 
 
 class KeptView(Struct, frozen=True, kw_only=True):
@@ -821,6 +883,17 @@ class MessageView(Struct, frozen=True, kw_only=True):
 class MessagesView(Struct, frozen=True, kw_only=True):
     messages: list[MessageView]
     next: int | None
+
+
+class NamespaceSearchInput(Struct, frozen=True, kw_only=True):
+    limit: int | UnsetType = UNSET
+    max_depth: int | None | UnsetType = UNSET
+    """Labels after which namespaces are cut off."""
+    offset: int | UnsetType = UNSET
+    prefixes: Sequence[Sequence[str]] | UnsetType = UNSET
+    """Each must match; `*` stands for any label."""
+    suffixes: Sequence[Sequence[str]] | UnsetType = UNSET
+    """Each must match; `*` stands for any label."""
 
 
 class NearestView(Struct, frozen=True, kw_only=True):
@@ -1621,6 +1694,13 @@ class TouchView(Struct, frozen=True, kw_only=True):
     session: str
     symbol: str
     title: str
+
+
+class UnsearchableItemView(Struct, frozen=True, kw_only=True):
+    code: str
+    details: list[dict[str, Any]]
+    index: int
+    reason: str
 
 
 class UseView(Struct, frozen=True, kw_only=True):

@@ -51,6 +51,7 @@ TEMPLATE = """
 INSERT INTO context_templates (workspace_id, name, content, label, mode, priority)
 VALUES (%(workspace_id)s, 'analyst', 'You are an analyst.', '', 'hierarchical', 'critical')
 """
+ITEM = "INSERT INTO items (workspace_id, namespace, key, value) VALUES (%(workspace_id)s, 'users', 'ann', '{}')"
 LEARNING = "0003"
 """The migration that makes runs, observations and ratings."""
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
@@ -94,7 +95,7 @@ async def use(url: str, counter: TokenCounter) -> None:
     (observed,) = await list_memories(**place, filters=Filters(kinds=("observation",)))
     await rate(**place, memory_id=observed.memory_id, rating=1, reviewer="ann")
     async with database.session(place["workspace"]) as session:
-        for statement in (RECALL, CONTEXT, TEMPLATE):
+        for statement in (RECALL, CONTEXT, TEMPLATE, ITEM):
             await session.execute(statement)
     await database.close()
 

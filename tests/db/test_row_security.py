@@ -104,6 +104,7 @@ FILL = {
         "(workspace_id, name, content, label, mode, priority)"
         " VALUES (%(w)s, 'n', 'text', '', 'hierarchical', 'critical')"
     ),
+    "items": "(workspace_id, namespace, key, value) VALUES (%(w)s, 'n', 'k', '{}')",
     "cue_proposals": (
         "(workspace_id, proposal_id, change, key, cue_ids, relation, reason)"
         " VALUES (%(w)s, %(a)s, 'merge', 'k', '{}', '', '')"

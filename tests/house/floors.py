@@ -9,7 +9,7 @@ FLOORS: Sequence[frozenset[str]] = (
     frozenset({"text", "models", "safety", "db", "postgres", "panel"}),
     frozenset({"workspaces", "keys"}),
     frozenset({"memories", "index", "links"}),
-    frozenset({"intake", "runs", "cues", "retrieval", "context", "insight"}),
+    frozenset({"intake", "runs", "cues", "retrieval", "context", "insight", "items"}),
     frozenset({"wiring"}),
     frozenset({"operations"}),
     frozenset({"worker", "mcp", "api", "cli", "backend"}),

@@ -25,6 +25,7 @@ from app.api.feedback import FeedbackController, LifecycleController
 from app.api.frame import Frame
 from app.api.insight import GraphController, NoveltyController
 from app.api.intake import MemoriesController, ReportsController
+from app.api.items import ItemsController
 from app.api.keys import KeysController
 from app.api.memories import LinksController
 from app.api.panel import PanelController, answered
@@ -55,6 +56,7 @@ ROUTES = (
     CasesController,
     CuesController,
     ContextsController,
+    ItemsController,
     TendingController,
     why,
     FeedbackController,

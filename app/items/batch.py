@@ -1,0 +1,187 @@
+"""The verbs of items: a batch of operations, and the sweep of expired items."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
+
+from app.db.database import Database, again_after_deadlock
+from app.db.session import Across, Session
+from app.errors import check
+from app.index.vectors import embedded_text
+from app.items import store
+from app.items.item import Answers, Batch, Found, Item, ItemSearch, Put, path_of, reasons
+from app.items.store import ItemKey
+from app.memories import sources
+from app.memories import store as memories
+from app.memories.filters import Filters
+from app.memories.gate import screened
+from app.memories.memory import DELETED, Rejection, Screened
+from app.memories.remember import Door
+from app.memories.write import write
+from app.models.protocols import EmbeddingProvider, Reranker
+from app.retrieval.log import log
+from app.retrieval.recall import LARGEST_K, Query, Recall
+from app.retrieval.search import find
+from app.safety.secrets import masked_values
+from app.workspaces import store as workspaces
+from app.workspaces.resolve import made, resolve_id
+
+PURPOSE = "items"
+"""The purpose of a recall that ranks items."""
+SWEPT_AT_ONCE = 1_000
+
+
+class _Ready(NamedTuple):
+    """A value that can be stored, with the memory of its text, if it has one that can be found."""
+
+    put: Put
+    memory: Screened | None = None
+
+    @property
+    def key(self) -> ItemKey:
+        """The key of its item."""
+        return ItemKey(path_of(self.put.namespace), self.put.key)
+
+
+async def run_batch(
+    door: Door, batch: Batch, *, provider: EmbeddingProvider, reranker: Reranker | None = None
+) -> Answers:
+    """Carries out operations on items: what it reads is the state before what it writes; it writes all or nothing.
+
+    The text of an item is a memory of kind `note`, which the write gate may refuse: then the value is stored, and no
+    query finds it. Secrets are masked unless `mask` of the door is off.
+
+    Raises:
+        InvalidInput: an operation cannot be carried out; nothing was done.
+        DatabaseUnavailable: nothing was written.
+    """
+    check(list(islice(reasons(batch), 1)))
+    ready, refused = await asyncio.to_thread(_prepared, door, batch.put) if batch.put else ({}, ())
+    recalls = [await _recalled(door, asked, provider, reranker) for asked in batch.search]
+    if ready:
+        door = door._replace(workspace=await made(door.database, door.workspace))
+
+    async def attempt() -> Answers:
+        async with door.database.session(door.workspace) as session:
+            answers = await _read(session, batch, recalls)
+            await _write(session, door, list(ready.values()))
+        return replace(answers, unsearchable=refused)
+
+    return await again_after_deadlock(attempt)
+
+
+def _prepared(door: Door, puts: Sequence[Put]) -> tuple[dict[ItemKey, _Ready], tuple[Rejection, ...]]:
+    """Returns the last value of each key, at the place of its first one, and the texts that no query will find."""
+    found, refused = dict[ItemKey, _Ready](), dict[ItemKey, Rejection]()
+    for place, put in enumerate(puts):
+        clean = replace(put, value=masked_values(put.value)) if door.mask else put
+        ready = _Ready(clean, _screened(door, put) if put.value is not None and put.text else None)
+        found[ready.key] = ready
+        refused.pop(ready.key, None)
+        if ready.memory is not None and (objection := ready.memory.objection) is not None:
+            found[ready.key] = ready._replace(memory=None)
+            refused[ready.key] = Rejection(index=place, reason=objection.message, code=objection.code)
+    return found, tuple(refused.values())
+
+
+def _screened(door: Door, put: Put) -> Screened:
+    passed = screened(put.memory(), mask=door.mask)
+    if passed.objection is not None:
+        return passed
+    return replace(passed, tokens=door.counter.count(embedded_text(passed.memory.title, passed.memory.body)))
+
+
+async def _recalled(
+    door: Door, asked: ItemSearch, provider: EmbeddingProvider, reranker: Reranker | None
+) -> Recall | None:
+    """Returns the recall of the items' texts for a search with a query, logged; None where there is nothing to rank."""
+    if not asked.query.strip():
+        return None
+    async with door.database.session(door.workspace, transaction=False) as session:
+        ids = await store.searchable(session, asked)
+    if not ids:
+        return None
+    k = min(max(asked.offset + asked.limit, 1), LARGEST_K)
+    query = Query(text=asked.query, k=k, filters=Filters(ids=tuple(ids)), purpose=PURPOSE)
+    finding = await find(
+        door.database, provider, workspace=door.workspace, query=query, mask=door.mask, reranker=reranker
+    )
+    finding = replace(finding, query=replace(finding.query, filters=Filters()))
+    async with door.database.session(door.workspace, transaction=False) as session:
+        return await log(session, finding, hits=finding.hits, tokens=None)
+
+
+async def _read(session: Session, batch: Batch, recalls: Sequence[Recall | None]) -> Answers:
+    gotten = await store.get(session, batch.get)
+    found = [
+        Found(items=tuple(await store.search(session, asked, _scores(recall))), recall=recall)
+        for asked, recall in zip(batch.search, recalls, strict=True)
+    ]
+    listed = [tuple(await store.namespaces(session, asked)) for asked in batch.namespaces]
+    read = [(asked.refresh_ttl, item) for asked, item in zip(batch.get, gotten, strict=True)]
+    read += [(asked.refresh_ttl, item) for asked, one in zip(batch.search, found, strict=True) for item in one.items]
+    await store.put_off(session, sorted({_key(item) for refresh, item in read if refresh and _ends(item)}))
+    return Answers(get=tuple(gotten), search=tuple(found), namespaces=tuple(listed))
+
+
+def _scores(recall: Recall | None) -> Mapping[UUID, float]:
+    return {} if recall is None else {hit.memory.memory_id: hit.score for hit in recall.hits}
+
+
+def _key(item: Item | None) -> ItemKey:
+    assert item is not None, "only an item that was found ends"  # noqa: S101
+    return ItemKey(path_of(item.namespace), item.key)
+
+
+def _ends(item: Item | None) -> bool:
+    return item is not None and item.expires_at is not None
+
+
+async def _write(session: Session, door: Door, ready: Sequence[_Ready]) -> None:
+    """Removes and stores items, and gives each the memory of its present text; earlier texts go to the trash."""
+    removed = await store.remove(session, sorted(one.key for one in ready if one.put.value is None))
+    before = await store.put(session, [one.put for one in ready if one.put.value is not None])
+    written = await _remembered(session, door, [one for one in ready if one.memory is not None])
+    changed = {key: written.get(key) for key, known in before.items() if written.get(key) != known}
+    await store.set_memories(session, changed)
+    outdated = [*removed, *(known for key in changed if (known := before[key]) is not None)]
+    await memories.retire(session, sorted(outdated), reason=DELETED)
+
+
+async def _remembered(session: Session, door: Door, ready: Sequence[_Ready]) -> dict[ItemKey, UUID]:
+    """Stores the texts of items as memories; returns their ids."""
+    if not ready:
+        return {}
+    found = [(one.key, one.memory, one.memory.memory.source) for one in ready if one.memory is not None]
+    known = await sources.ensure(session, [source for _, _, source in found if source is not None])
+    language = door.workspace.language
+    await workspaces.add_languages(session, door.workspace, {language})
+    rows = [
+        memory.row(source_id=known[source.kind, source.uri], language=language)
+        for _, memory, source in found
+        if source is not None
+    ]
+    written = await write(session, rows)
+    return dict(zip((key for key, _, _ in found), written.ids, strict=True))
+
+
+async def sweep_items(database: Database, across: Across) -> int:
+    """Removes expired items of all workspaces, with the memories of their texts; returns their number."""
+    async with across(transaction=False) as session:
+        found = await store.workspaces_with_expired(session)
+    return sum([await _sweep(database, workspace_id) for workspace_id in found])
+
+
+async def _sweep(database: Database, workspace_id: int) -> int:
+    workspace, swept = await resolve_id(database, workspace_id), 0
+    while True:
+        async with database.session(workspace) as session:
+            batch = await store.sweep(session, limit=SWEPT_AT_ONCE)
+            gone = sorted(memory_id for memory_id in batch if memory_id is not None)
+            await memories.retire(session, gone, reason=DELETED)
+        swept += len(batch)
+        if len(batch) < SWEPT_AT_ONCE:
+            return swept

@@ -1,0 +1,36 @@
+"""Items: JSON values under a namespace and a key.
+
+Locks: nothing that readers or writers wait for; the table is new.
+"""
+
+from alembic import op
+
+revision = "0034"
+down_revision = "0032"
+branch_labels = None
+depends_on = None
+
+TABLE = """
+CREATE TABLE items (
+    workspace_id bigint NOT NULL, namespace text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL,
+    value json NOT NULL, memory_id uuid, ttl_minutes double precision,
+    created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz,
+    CONSTRAINT items_pk PRIMARY KEY (workspace_id, namespace, key),
+    CONSTRAINT items_workspaces_fk FOREIGN KEY (workspace_id) REFERENCES workspaces (workspace_id)
+)
+"""
+INDEXES = (
+    "CREATE INDEX items_created_ix ON items (workspace_id, namespace, created_at, key)",
+    "CREATE INDEX items_expires_ix ON items (workspace_id, expires_at) WHERE expires_at IS NOT NULL",
+)
+
+
+def upgrade() -> None:
+    for statement in (TABLE, *INDEXES):
+        op.execute(statement)
+    op.execute("SELECT priors_secure('items')")
+
+
+def downgrade() -> None:
+    op.execute("DROP TABLE items")

@@ -1,0 +1,308 @@
+"""LangGraph's store over Priors: every operation answers as LangGraph's own `InMemoryStore` does."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from langgraph.store.base import (
+    GetOp,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+from priors_client import AsyncClient, Client
+from priors_client.langgraph import PriorsStore
+
+EXAMPLES = 30
+Shown = list[Any] | tuple[Any, ...] | None
+
+LABELS = ["a", "b", "a!", "A", "ü", "ключ", "x y", "%", "_", "a\n", "(", "\\d", "[^b]"]
+KEYS = ["k", "K", "k 2", "ключ", "", "k/1", "%2F"]
+NAMES = st.tuples(st.permutations(LABELS), st.permutations(KEYS))
+"""The labels and keys that the places in operations stand for: few of them in one example, so that they meet."""
+NAMESPACES = st.sampled_from([(0,), (0,), (1,), (0, 1), (1, 0), (0, 2), (2, 1, 0), (2, 2)])
+PREFIXES = st.lists(st.integers(0, 2), max_size=2).map(tuple)
+PLACES = st.integers(0, 2)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+NUMBERS = st.sampled_from([1, 2, 2.0, 2.5, -3, 0.1, -0.0, 1e23, 2**70])
+SPELLED = st.sampled_from(["12", " 3.5 ", "-1e1", ".5", 7, 12, True, False, 4.0])
+LEAVES = st.sampled_from([None, True, False, 2, 2.0, "", "2", "ü'%s{}"])
+TREES = st.sampled_from(
+    [None, 2, "2", [], {}, {"x": 2}, {"x": None}, {"x": 2, "y": {"x": "2"}}, [2], [2, None], ["2", {"x": 2}], [[2], {}]]
+)
+VALUES = st.fixed_dictionaries(
+    {"n": NUMBERS, "d": SPELLED}, optional={"s": LEAVES, "o": TREES, "text": TEXTS, "": LEAVES, "$": LEAVES}
+)
+COMPARED = st.sampled_from(["$gt", "$gt", "$gte", "$lt", "$lte"])
+COMPARISONS = st.dictionaries(COMPARED, NUMBERS | SPELLED, min_size=1, max_size=2)
+EQUALITIES = st.dictionaries(st.sampled_from(["$eq", "$ne"]), TREES, min_size=1, max_size=2)
+PARTS = TREES | EQUALITIES
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": NUMBERS | COMPARISONS,
+        "d": COMPARISONS,
+        "s": LEAVES | EQUALITIES,
+        "o": PARTS | st.dictionaries(st.sampled_from("xy"), PARTS, max_size=2) | st.lists(PARTS, max_size=2),
+        "": LEAVES,
+        "absent": st.none() | EQUALITIES,
+    },
+)
+LIMITS, OFFSETS = st.sampled_from([0, 1, 2, 100]), st.integers(0, 2)
+CONDITIONS = st.builds(
+    MatchCondition, st.sampled_from(["prefix", "suffix"]), st.lists(PLACES | st.just("*"), max_size=3).map(tuple)
+)
+INDEXES = st.sampled_from([None, False, ["s", "o.x"]])
+PUTS = st.builds(PutOp, NAMESPACES, PLACES, VALUES | st.none(), INDEXES, st.none())
+GETS = st.builds(GetOp, NAMESPACES, PLACES)
+SEARCHES = st.builds(SearchOp, PREFIXES, st.none() | FILTERS, LIMITS, OFFSETS, st.none())
+BOUNDS = st.sampled_from([1, 2, 2.5, -3, 0.1])
+"""Numbers that items of FIRST have."""
+COMPARING = st.builds(
+    SearchOp,
+    st.sampled_from([(), (0,)]),
+    st.fixed_dictionaries({"n": st.dictionaries(COMPARED, BOUNDS, min_size=1, max_size=1)}),
+    st.just(100),
+    st.just(0),
+    st.none(),
+)
+LISTS = st.builds(
+    ListNamespacesOp, st.lists(CONDITIONS, max_size=2).map(tuple), st.none() | st.integers(0, 3), LIMITS, OFFSETS
+)
+
+
+def suffix(places: list[Any]) -> tuple[MatchCondition]:
+    return (MatchCondition("suffix", tuple(places)),)
+
+
+SUFFIXED = st.builds(
+    ListNamespacesOp,
+    st.lists(PLACES, min_size=1, max_size=2).map(suffix),
+    st.none(),
+    st.just(100),
+    st.just(0),
+)
+OPERATIONS = st.one_of(PUTS, PUTS, PUTS, GETS, SEARCHES, COMPARING, LISTS, SUFFIXED)
+BATCHES = st.lists(st.lists(OPERATIONS, min_size=1, max_size=10), min_size=2, max_size=5)
+FIRST: list[PutOp] = [
+    PutOp(namespace, place, {"n": number, "d": spelled, "o": tree})  # type: ignore[arg-type]  # places become names
+    for namespace, place, number, spelled, tree in [
+        ((0,), 0, 1, "12", None),
+        ((0,), 1, 2, " 3.5 ", {"x": 2, "y": {"x": "2"}}),
+        ((0, 1), 0, 2.5, 7, [2, None]),
+        ((1,), 2, -3, True, {"x": None}),
+        ((1, 0), 0, 1e23, 4.0, "2"),
+        ((2, 1, 0), 1, 0.1, "-1e1", {}),
+    ]
+]
+"""The first batch of each example, so that what is read and changed is there."""
+
+
+def named(operation: Any, labels: Sequence[str], keys: Sequence[str]) -> Op:
+    """Returns an operation with names for the places that it was generated with."""
+
+    def path(places: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(place if place == "*" else labels[place] for place in places)
+
+    renamed: Op
+    if isinstance(operation, PutOp | GetOp):
+        place: Any = operation.key
+        return operation._replace(namespace=path(operation.namespace), key=keys[place])
+    if isinstance(operation, SearchOp):
+        return operation._replace(namespace_prefix=path(operation.namespace_prefix))
+    conditions = [one._replace(path=path(one.path)) for one in operation.match_conditions]
+    renamed = operation._replace(match_conditions=conditions)
+    return renamed
+
+
+class Reference(InMemoryStore):
+    """LangGraph's reference without two habits that Priors does not share.
+
+    It lists namespaces without items, and searches namespaces in the order of their first use.
+    """
+
+    def _filter_items(self, op: SearchOp) -> Any:
+        self._tidy()
+        return super()._filter_items(op)
+
+    def _handle_list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        self._tidy()
+        return super()._handle_list_namespaces(op)
+
+    def _tidy(self) -> None:
+        kept = {namespace: self._data[namespace] for namespace in sorted(self._data) if self._data[namespace]}
+        self._data.clear()
+        self._data.update(kept)
+
+
+def shown(result: Result) -> Shown:
+    """Returns an answer without its times, which are checked."""
+    match result:
+        case None:
+            return None
+        case list():
+            return [one if isinstance(one, tuple) else shown(one) for one in result]
+    assert result.created_at <= result.updated_at
+    assert result.created_at.tzinfo is not None
+    scored = (result.score,) if isinstance(result, SearchItem) else ()
+    return (type(result).__name__, result.namespace, result.key, result.value, *scored)
+
+
+Run = Callable[[PriorsStore, Sequence[Op]], list[Result]]
+
+
+def compare(store: PriorsStore, run: Run, batches: Iterable[Sequence[Op]]) -> None:
+    """Carries out batches on both stores and requires the same answers."""
+    reference = Reference()
+    for batch in batches:
+        found, wanted = run(store, batch), reference.batch(batch)
+        assert [shown(one) for one in found] == [shown(one) for one in wanted], batch
+
+
+def judge(check: Callable[[list[list[Op]]], None], *, examples: int = EXAMPLES) -> None:
+    """Checks generated batches, the same ones each time."""
+
+    def check_named(batches: list[list[Any]], names: tuple[list[str], list[str]]) -> None:
+        check([[named(operation, *names) for operation in batch] for batch in (FIRST, *batches)])
+
+    test = given(BATCHES, NAMES)(check_named)
+    settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )(test)()
+
+
+def sync(store: PriorsStore, batch: Sequence[Op]) -> list[Result]:
+    return store.batch(batch)
+
+
+def fresh(server: str, name: str) -> Callable[[], Client]:
+    """Returns a function that opens a client of another empty workspace each time."""
+    numbers = iter(range(10_000))
+    return lambda: Client(server, workspace=f"{name}-{next(numbers)}")
+
+
+async def test_it_answers_as_the_reference_does(server: str, workspace_name: str) -> None:
+    open_client = fresh(server, workspace_name)
+
+    def check(batches: list[list[Op]]) -> None:
+        with open_client() as client:
+            compare(PriorsStore(client), sync, batches)
+
+    await asyncio.to_thread(judge, check)
+
+
+async def test_asynchronous_calls_answer_as_the_reference_does(server: str, workspace_name: str) -> None:
+    open_client = fresh(server, workspace_name)
+
+    def run(store: PriorsStore, batch: Sequence[Op]) -> list[Result]:
+        async def calls() -> list[Result]:
+            workspace = store._client._http.headers["X-Workspace"]
+            async with AsyncClient(server, workspace=workspace) as client:
+                return await PriorsStore(store._client, client).abatch(batch)
+
+        return asyncio.run(calls())
+
+    def check(batches: list[list[Op]]) -> None:
+        with open_client() as client:
+            compare(PriorsStore(client), run, batches)
+
+    await asyncio.to_thread(judge, check, examples=10)
+
+
+def changed(kind: type, **how: Callable[[Any], Any]) -> Callable[[list[Op]], list[Op]]:
+    """Returns the change of operations of a kind: of each named field by its function."""
+
+    def change(operations: list[Op]) -> list[Op]:
+        return [
+            one._replace(**{name: new(getattr(one, name)) for name, new in how.items()})
+            if isinstance(one, kind)
+            else one
+            for one in operations
+        ]
+
+    return change
+
+
+def turned(conditions: tuple[MatchCondition, ...]) -> list[MatchCondition]:
+    return [MatchCondition("prefix", condition.path) for condition in conditions]
+
+
+def including(wanted: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns a filter with $gte for $gt."""
+    return {
+        key: {name.replace("$gt", "$gte")[:4]: one for name, one in value.items()} if isinstance(value, dict) else value
+        for key, value in (wanted or {}).items()
+    }
+
+
+FAULTS: dict[str, Callable[[list[Op]], list[Op]]] = {
+    "a filter is ignored": changed(SearchOp, filter=lambda _: None),
+    "an offset is ignored": changed(SearchOp, offset=lambda _: 0),
+    "a limit is one too high": changed(SearchOp, limit=lambda limit: limit + 1),
+    "a prefix is ignored": changed(SearchOp, namespace_prefix=lambda _: ()),
+    "a comparison includes its bound": changed(
+        SearchOp,
+        filter=including,
+    ),
+    "a suffix is a prefix": changed(ListNamespacesOp, match_conditions=turned),
+    "a depth is ignored": changed(ListNamespacesOp, max_depth=lambda _: None),
+    "namespaces are not paged": changed(ListNamespacesOp, offset=lambda _: 0),
+    "keys are cut off": changed(GetOp, key=lambda key: key[:1]),
+    "nothing is deleted": lambda operations: (
+        [one for one in operations if not (isinstance(one, PutOp) and one.value is None)]
+        + [GetOp(("none",), "k")] * sum(isinstance(one, PutOp) and one.value is None for one in operations)
+    ),
+    "a namespace loses its last label": changed(PutOp, namespace=lambda labels: labels[:1]),
+}
+
+
+class Broken(PriorsStore):
+    """A store with a fault."""
+
+    def __init__(self, client: Client, fault: Callable[[list[Op]], list[Op]]) -> None:
+        super().__init__(client)
+        self._fault = fault
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return super().batch(self._fault(list(ops)))
+
+
+class WritesFirst(PriorsStore):
+    """A store whose batches read what they write."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        operations = list(ops)
+        super().batch([one for one in operations if isinstance(one, PutOp)])
+        return super().batch(operations)
+
+
+FAULTY: dict[str, Callable[[Client], PriorsStore]] = {
+    **{name: partial(Broken, fault=fault) for name, fault in FAULTS.items()},
+    "what is written is read": WritesFirst,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+async def test_a_broken_adapter_fails(server: str, workspace_name: str, fault: str) -> None:
+    open_client = fresh(server, workspace_name)
+
+    def check(batches: list[list[Op]]) -> None:
+        with open_client() as client:
+            compare(FAULTY[fault](client), sync, batches)
+
+    with pytest.raises((AssertionError, BaseExceptionGroup)):
+        await asyncio.to_thread(judge, check)
