@@ -9,6 +9,8 @@ NAMES = {
     "GET /api/recalls:trends": "recall_trends",
     "GET /api/runs:scores": "run_scores",
     "DELETE /api/feedback/{feedback_id}": "undo_rating",
+    "DELETE /api/memories/{memory_id}/tier": "unpin_memory",
+    "PUT /api/memories/{memory_id}/tier": "pin_memory",
     "PATCH /api/runs/{run_id}": "complete_run",
     "POST /api/activate": "activate",
     "POST /api/activations/{activation_id}/outcome": "note_outcome",

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, delete, get, post
+from litestar import Controller, delete, get, post, put
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from app.api.schemas import (
     Kind,
     MemoryView,
     SourceKind,
+    Tier,
     converted,
     cursor_of,
     memory_view,
@@ -38,7 +39,7 @@ from app.memories.browse import (
     page_memories,
 )
 from app.memories.filters import GLOB_LIMIT, Filters
-from app.memories.lifecycle import delete_memory
+from app.memories.lifecycle import delete_memory, pin_memory, unpin_memory
 from app.memories.memory import Source
 
 Limit = Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)]
@@ -51,6 +52,12 @@ Relation = Annotated[str, Meta(pattern=f"^{RELATION_FORM}$", examples=["contradi
 @view_of(Source, source_id="id")
 class SourceDetail(Struct):
     """A source with its state."""
+
+
+class PinInput(Struct, forbid_unknown_fields=True):
+    """The tier in which a memory is to stay."""
+
+    tier: Literal["short_term", "long_term"]
 
 
 class MemoryPage(Struct, frozen=True):
@@ -151,6 +158,7 @@ class PageOptions:
     tag: FromQuery[list[str] | None] = None
     task_type: FromQuery[list[str] | None] = None
     verdict: FromQuery[list[str] | None] = None
+    tier: FromQuery[list[Tier] | None] = None
     source: Annotated[str, QueryParameter(max_length=GLOB_LIMIT, description="glob of the source's path")] = ""
     source_id: FromQuery[UUID | None] = None
     since: FromQuery[datetime | None] = None
@@ -166,7 +174,13 @@ class PageOptions:
 
     def filters(self) -> Filters:
         """Returns the conditions that queries have as well."""
-        lists = {"kinds": self.kind, "tags": self.tag, "task_types": self.task_type, "verdicts": self.verdict}
+        lists = {
+            "kinds": self.kind,
+            "tags": self.tag,
+            "task_types": self.task_type,
+            "verdicts": self.verdict,
+            "tiers": self.tier,
+        }
         return converted(self, Filters, **{name: given or () for name, given in lists.items()})
 
 
@@ -212,6 +226,18 @@ class MemoryViewsController(Controller):
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
         return memory_view(await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
+
+    @put("/memories/{memory_id:uuid}/tier", responses=PROBLEMS)
+    async def pin(self, memory_id: FromPath[UUID], call: ThisCall, data: JSONBody[PinInput]) -> MemoryView:
+        """Put a memory into a tier, where it stays whatever its heat."""
+        workspace = await call.tenant()
+        await pin_memory(call.database, workspace=workspace, memory_id=memory_id, tier=data.tier)
+        return memory_view(await get_memory(call.database, workspace=workspace, memory_id=memory_id))
+
+    @delete("/memories/{memory_id:uuid}/tier", status_code=204, responses=PROBLEMS)
+    async def unpin(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
+        """Let heat decide about a memory's tier again, at a worker's next look."""
+        await unpin_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
 
     @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS)
     async def delete(self, memory_id: FromPath[UUID], call: ThisCall) -> None:

@@ -14,7 +14,20 @@ from app.api.context import Call, ThisCall
 from app.api.cues import ActivationView
 from app.api.feedback import IdempotencyKey
 from app.api.problems import PROBLEMS
-from app.api.schemas import DegradedView, HitView, Kind, Name, Quality, Score, Tags, User, converted, hit_view, view_of
+from app.api.schemas import (
+    DegradedView,
+    HitView,
+    Kind,
+    Name,
+    Quality,
+    Score,
+    Tags,
+    Tier,
+    User,
+    converted,
+    hit_view,
+    view_of,
+)
 from app.context.history import history, history_with_cues
 from app.errors import DatabaseUnavailable
 from app.memories.browse import LARGEST_PAGE, NEIGHBOURHOOD, surroundings
@@ -77,6 +90,7 @@ class FiltersInput(Struct, forbid_unknown_fields=True):
     until: datetime | None = None
     task_types: list[Name] = []
     verdicts: list[Name] = []
+    tiers: list[Tier] = []
     min_quality: Quality | None = None
     max_quality: Quality | None = None
     min_score: Score | None = None

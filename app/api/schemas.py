@@ -29,6 +29,7 @@ P = TypeVar("P")
 N = TypeVar("N")
 
 Kind = Literal["observation", "chunk", "message", "cue", "note"]
+Tier = Literal["working", "short_term", "long_term"]
 SourceKind = Literal["report", "session", "run", "other"]
 Name = Annotated[str, Meta(max_length=NAME_LIMIT)]
 User = Annotated[
@@ -191,6 +192,8 @@ class MemoryView(Struct, frozen=True):
     """The user whom it belongs to; "" for nobody."""
     accessed_at: datetime | None
     access_count: int
+    tier: Tier
+    pinned: bool
     observation: ObservationView | None
 
 
@@ -214,6 +217,7 @@ class HitView(Struct, frozen=True):
     user: str
     accessed_at: datetime | None
     access_count: int
+    tier: Tier
     explain: Explanation
     mended: Sequence[MendedIssue]
     """The issues that it states as open, and that a later version of its case mended."""

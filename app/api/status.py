@@ -73,6 +73,8 @@ class StatusView(Struct, frozen=True):
     recalls: int
     retired: dict[str, int]
     refused: dict[str, int]
+    tiers: dict[str, int]
+    """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: Sequence[LatencyView]
     """The latest 1,000 recalls, by purpose."""
     maps: Stage

@@ -11,6 +11,7 @@ from uuid import UUID
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
 from app.memories.gate import URI_LIMIT, in_calendar, unstorable
+from app.memories.heat import TIERS
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
 from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
 from app.safety.secrets import masked_values
@@ -32,6 +33,9 @@ CLAUSES = {
     "until": f"{HAPPENED} < %(until)s",
     "task_types": OBSERVED.format(column="task_type"),
     "verdicts": OBSERVED.format(column="verdict"),
+    "tiers": """coalesce((
+        SELECT t.tier FROM tiers t WHERE t.workspace_id = m.workspace_id AND t.memory_id = m.memory_id
+    ), 'long_term') = ANY(%(tiers)s::text[])""",
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
     "min_score": "m.final_score >= %(min_score)s::real",
@@ -124,6 +128,8 @@ class Filters:
     """Task types: an observation must have one of them."""
     verdicts: tuple[str, ...] = ()
     """Verdicts: an observation must have one of them."""
+    tiers: tuple[str, ...] = ()
+    """Tiers: a memory must stand in one of them."""
     min_quality: int | None = None
     max_quality: int | None = None
     min_score: float | None = None
@@ -154,9 +160,8 @@ def check(filters: Filters, *, within: str = "filters.") -> None:
 
 
 def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
-    for kind in filters.kinds:
-        if kind not in KINDS:
-            yield "kinds", f"{kind!r} is not a kind; there are {', '.join(KINDS)}"
+    yield from _unknown("kind", filters.kinds, KINDS)
+    yield from _unknown("tier", filters.tiers, TIERS)
     for name in ("tags", "task_types", "verdicts"):
         if len(getattr(filters, name)) > LIST_LIMIT:
             yield name, f"at most {LIST_LIMIT} are taken"
@@ -168,6 +173,12 @@ def _reasons(filters: Filters) -> Iterator[tuple[str, str]]:
     yield from _range_reasons("quality", filters.min_quality, filters.max_quality, -3, 3)
     yield from _range_reasons("score", filters.min_score, filters.max_score, 0, 10)
     yield from map(told_apart, unstorable({name: getattr(filters, name) for name in TEXTS}))
+
+
+def _unknown(name: str, given: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for value in given:
+        if value not in known:
+            yield f"{name}s", f"{value!r} is not a {name}; there are {', '.join(known)}"
 
 
 def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,9 @@ from app.errors import InvalidInput, NotFound, Refused, told_apart
 from app.index.indexing import index_memories
 from app.links import store as links
 from app.links.relations import Link
-from app.memories import changes, filters, store
+from app.memories import changes, filters, store, tiers
 from app.memories.gate import INJECTION, instruction_in, tag_reasons, unstorable
+from app.memories.heat import LONG_TERM, SHORT_TERM
 from app.memories.memory import DELETED, QUARANTINED, SUPERSEDED, Memory
 from app.safety.secrets import masked_values
 from app.workspaces.workspace import Workspace
@@ -169,6 +170,31 @@ def _tag(tag: str, *, mask: bool, remove: bool) -> str:
     if not remove and (found := instruction_in(tag)):
         raise Refused("tag", f"looks like an instruction to the reader (rule {found.rule})", reason=INJECTION)
     return masked_values(tag) if mask else tag
+
+
+async def pin_memory(database: Database, *, workspace: Workspace, memory_id: UUID, tier: str) -> None:
+    """Puts a memory into the short-term or the long-term tier, where it stays until it is unpinned.
+
+    Raises:
+        InvalidInput: it is another tier.
+        NotFound: the workspace has no such memory.
+    """
+    if tier not in (SHORT_TERM, LONG_TERM):
+        raise InvalidInput("tier", f"{tier!r} cannot be pinned to; {SHORT_TERM} and {LONG_TERM} can")
+    async with database.session(workspace) as session:
+        if not await tiers.pin(session, memory_id, tier):
+            raise NotFound(f"there is no memory {memory_id} to pin in workspace {workspace.name}")
+
+
+async def unpin_memory(database: Database, *, workspace: Workspace, memory_id: UUID) -> None:
+    """Lets heat decide about the tier of a memory again; one that is not pinned stays as it is.
+
+    Raises:
+        NotFound: the workspace has no such memory.
+    """
+    async with database.session(workspace) as session:
+        if not await tiers.unpin(session, memory_id) and await store.get(session, memory_id) is None:
+            raise NotFound(f"there is no memory {memory_id} to unpin in workspace {workspace.name}")
 
 
 async def retired(

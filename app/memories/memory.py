@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from app.memories.heat import LONG_TERM
 from app.text.words import shingles
 
 KINDS = ("observation", "chunk", "message", "cue", "note")
@@ -285,6 +286,10 @@ class Memory:
     """The moment of the last recall that gave it; None if none did. A worker notes it within five minutes."""
     access_count: int = 0
     """Number of recalls that gave it; trials in the panel and imported ones do not count."""
+    tier: str = LONG_TERM
+    """WORKING (a run in progress wrote it), SHORT_TERM (of recent sessions, or often recalled) or LONG_TERM."""
+    pinned: bool = False
+    """True if a person put it into its tier, so that it stays there."""
     observation: StoredObservation | None = None
     """The fields of an observation; None for other kinds, and in a recall, which reads only the text."""
 

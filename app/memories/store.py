@@ -13,6 +13,7 @@ from app.db.session import Row, Session
 from app.index.indexing import THESE, forget_memories
 from app.links import store as links
 from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
+from app.memories.tiers import RUN_OF
 from app.workspaces import store as workspaces
 
 SUSPECT = """jsonb_path_exists(m.findings, '$[*].severity ? (@ == "suspect")') AND NOT m.released"""
@@ -21,7 +22,8 @@ COLUMNS = f"""
     m.memory_id, m.kind, m.title, m.body, m.language, m.source_id, s.kind AS source_kind, s.uri AS source_uri,
     s.title AS source_title, m.ordinal, m.occurred_at, m.tags, m.metadata, m.run_id, m.final_score, m.quality,
     m.tokens, m.uses, m.created_at, m.valid_until, m.retired_as, m.findings, m.user_id AS "user",
-    coalesce({SUSPECT}, false) AS suspect, t.accessed_at, coalesce(t.access_count, 0) AS access_count
+    coalesce({SUSPECT}, false) AS suspect, t.accessed_at, coalesce(t.access_count, 0) AS access_count,
+    coalesce(t.tier, 'long_term') AS tier, coalesce(t.pinned, false) AS pinned
 """
 JOINED = "memories m LEFT JOIN sources s USING (workspace_id, source_id)"
 TIERED = f"{JOINED} LEFT JOIN tiers t ON t.workspace_id = m.workspace_id AND t.memory_id = m.memory_id"
@@ -51,11 +53,27 @@ so an undated chunk has none."""
 
 WRITTEN = """memory_id, kind, source_id, ordinal, title, body, language, tags, metadata, run_id, final_score, tokens,
     occurred_at, content_hash, findings, retired_as"""
+FRESH_DAYS = 30
+"""Days after which a memory is too old to be anything but long-term when it is stored: it would cool at once."""
+# What is stored enters the tier of its run or of recent sessions; a worker looks at it soon.
 INSERT = f"""
-INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
-SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END
-FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
-ON CONFLICT DO NOTHING RETURNING memory_id
+WITH given AS MATERIALIZED (
+    SELECT * FROM jsonb_populate_recordset(NULL::memories, %(rows)s::jsonb)
+), written AS (
+    INSERT INTO memories (workspace_id, {WRITTEN}, valid_until)
+    SELECT %(workspace_id)s, {WRITTEN}, CASE WHEN retired_as IS NOT NULL THEN now() END FROM given
+    ON CONFLICT DO NOTHING RETURNING memory_id
+), entered AS (
+    INSERT INTO tiers (workspace_id, memory_id, tier, run_id, due_at)
+    SELECT %(workspace_id)s, m.memory_id, CASE WHEN working THEN 'working' ELSE 'short_term' END,
+        CASE WHEN working THEN m.run_id END, now()
+    FROM given m JOIN written USING (memory_id) CROSS JOIN LATERAL (
+        SELECT m.run_id IS NOT NULL AND NOT EXISTS (SELECT FROM runs r WHERE {RUN_OF.format(run_id="m.run_id")})
+    ) AS run(working)
+    WHERE m.retired_as IS NULL
+        AND coalesce(m.occurred_at, CASE WHEN m.kind <> 'chunk' THEN now() END) > now() - interval '{FRESH_DAYS} days'
+)
+SELECT memory_id FROM written
 """  # noqa: S608 - constants
 
 UPDATE = """

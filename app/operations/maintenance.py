@@ -101,3 +101,21 @@ async def count_accesses(database: Database, across: Across, *, fading: float) -
         while await again_after_deadlock(attempt):
             done += 1
     return done
+
+
+async def move_tiers(database: Database, across: Across, *, fading: float) -> int:
+    """Moves the memories of all workspaces whose tier may be another by now; returns the number of those looked at.
+
+    Workers may do it at once: each skips the memories that another looks at.
+    """
+    async with across() as session:
+        due = await tiers.due_of_all(session)
+    done = 0
+    for workspace_id in due:
+        while True:
+            async with database.session(workspace_id) as session:
+                found = await tiers.move_due(session, fading=fading)
+            done += found
+            if not found:
+                break
+    return done

@@ -61,7 +61,11 @@ SELECT
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired,
     (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
-        AS refused
+        AS refused,
+    (SELECT coalesce(json_object_agg(tier, n), '{{}}') FROM (
+        SELECT t.tier, count(*) AS n FROM tiers t JOIN memories m USING (workspace_id, memory_id)
+        WHERE t.workspace_id = %(workspace_id)s AND t.tier <> 'long_term' AND m.valid_until IS NULL GROUP BY t.tier
+    ) AS by_tier) AS tiers
 """  # noqa: S608 - constants
 
 
@@ -106,6 +110,8 @@ class Status:
     """Memories that are excluded from all answers, by reason."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
+    tiers: Mapping[str, int]
+    """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: tuple[Latency, ...]
 
 

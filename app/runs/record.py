@@ -12,6 +12,7 @@ from app.db.database import Database, again_after_deadlock
 from app.db.session import Across, Session
 from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
+from app.memories import tiers
 from app.memories.browse import LARGEST_PAGE, with_memory
 from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
 from app.runs import store
@@ -74,6 +75,8 @@ async def save_run(session: Session, run: NewRun, *, known_first: bool = False) 
     The caller holds the run's lock.
     """
     saved, is_new = await store.save(session, run)
+    if saved.finished_at or saved.output or saved.final_score is not None or saved.verdict:
+        await tiers.end_run(session, run.run_id)
     if run.final_score is not None or run.verdict:
         held = await store.held_by(session, run.run_id)
         await memories.lock(session, held)

@@ -34,7 +34,7 @@ from app.intake.sessions.take_in import of_owner
 from app.items.batch import sweep_items
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
-from app.operations.maintenance import count_accesses, drop_retired, empty_trash
+from app.operations.maintenance import count_accesses, drop_retired, empty_trash, move_tiers
 from app.operations.status import job_queue
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
@@ -280,7 +280,9 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(database, across)
     await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
-    await count_accesses(database, across, fading=services.settings.heat_days * DAY_SECONDS)
+    fading = services.settings.heat_days * DAY_SECONDS
+    await count_accesses(database, across, fading=fading)
+    await move_tiers(database, across, fading=fading)
     await sweep_items(database, across)
     for task in (EMBED, EMBED_CUES, INDEX, LINK):
         await _ask(services, task)

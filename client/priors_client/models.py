@@ -469,6 +469,7 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     """Glob of the source's path."""
     tags: Sequence[str] | UnsetType = UNSET
     task_types: Sequence[str] | UnsetType = UNSET
+    tiers: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET
     until: datetime | None | UnsetType = UNSET
     verdicts: Sequence[str] | UnsetType = UNSET
 
@@ -586,6 +587,7 @@ class HitView(Struct, frozen=True, kw_only=True):
     source: SourceView | None
     suspect: bool
     tags: list[str]
+    tier: str
     title: str
     user: str
 
@@ -838,12 +840,14 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     observation: ObservationView | None
     occurred_at: datetime | None
     ordinal: int | None
+    pinned: bool
     quality: int
     retired_as: str | None
     run_id: str | None
     source: SourceView | None
     suspect: bool
     tags: list[str]
+    tier: str
     title: str
     tokens: int
     user: str
@@ -1035,6 +1039,10 @@ class PartInput(Struct, frozen=True, kw_only=True):
     """The line above it in the section."""
     weight: float | UnsetType = UNSET
     words: Sequence[str] | UnsetType = UNSET
+
+
+class PinInput(Struct, frozen=True, kw_only=True):
+    tier: Literal['short_term', 'long_term']
 
 
 class PrefixView(Struct, frozen=True, kw_only=True):
@@ -1553,6 +1561,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     revision: str | None
     runs: int
     sources: int
+    tiers: dict[str, int]
     trash_days: int
     version: str
     waiting: int

@@ -86,6 +86,12 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/memories:untag"): lambda client, known: client.post(
         "/api/memories:untag", json={"ids": [known["id"]], "tag": "ours"}
     ),
+    ("PUT", "/api/memories/{memory_id}/tier"): lambda client, known: client.put(
+        f"/api/memories/{known['id']}/tier", json={"tier": "long_term"}
+    ),
+    ("DELETE", "/api/memories/{memory_id}/tier"): lambda client, known: client.delete(
+        f"/api/memories/{known['id']}/tier"
+    ),
     ("GET", "/api/memories/{memory_id}/links"): lambda client, known: client.get(f"/api/memories/{known['id']}/links"),
     ("POST", "/api/links"): lambda client, known: client.post(
         "/api/links",

@@ -4,19 +4,26 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from app.db.database import Database
-from app.memories.browse import get_memory
-from app.memories.lifecycle import delete_memories
+from app.errors import InvalidInput, NotFound
+from app.memories.browse import get_memory, list_memories
+from app.memories.filters import Filters
+from app.memories.lifecycle import delete_memories, pin_memory, unpin_memory
 from app.memories.memory import Memory, NewMemory, new_id
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
-from app.operations.maintenance import count_accesses
+from app.models.providers import NoopProvider
+from app.operations.maintenance import count_accesses, move_tiers
+from app.operations.status import workspace_status
 from app.retrieval import log
+from app.runs.record import record_run
+from app.runs.run import NewRun
 from app.workspaces.workspace import Workspace
 
 FADING = 7 * 86_400.0
@@ -138,3 +145,104 @@ async def test_a_recall_that_is_taken_from_the_log_before_it_is_counted_counts_n
         await log.forget_runs(session, ["r"])
     await store.count()
     assert await store.counts(tea) == [0]
+
+
+async def move(store: Store) -> None:
+    await move_tiers(store.database, store.database.across, fading=FADING)
+
+
+async def tiers_of(store: Store, *ids: UUID) -> list[str]:
+    return [(await store.get(memory_id)).tier for memory_id in ids]
+
+
+async def age(store: Store, *ids: UUID, days: float) -> None:
+    """Makes memories and their accesses older, and lets them be looked at."""
+    earlier = """
+        WITH aged AS (
+            UPDATE memories SET created_at = created_at - make_interval(days => %(days)s)
+            WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+        )
+        UPDATE tiers SET accessed_at = accessed_at - make_interval(days => %(days)s), due_at = now()
+        WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+    """
+    async with store.database.session(store.workspace) as session:
+        await session.execute(earlier, {"ids": list(ids), "days": int(days)})
+
+
+async def test_what_is_new_is_short_term_and_what_is_old_or_undated_long_term(store: Store) -> None:
+    (new,) = await store.add("Tea of the house")
+    (old,) = await store.add("Bread of the house", occurred_at=datetime(2024, 1, 1, tzinfo=UTC))
+    (undated,) = await store.add("Salt of the house", kind="chunk")
+    assert await tiers_of(store, new, old, undated) == ["short_term", "long_term", "long_term"]
+    await move(store)
+    assert await tiers_of(store, new, old, undated) == ["short_term", "long_term", "long_term"]
+
+
+async def test_what_cools_moves_to_long_term_and_recalls_bring_it_back(store: Store) -> None:
+    tea, bread = await store.add("Tea of the house", "Bread of the house")
+    await age(store, tea, bread, days=40)
+    await move(store)
+    assert await tiers_of(store, tea, bread) == ["long_term", "long_term"]
+    for _ in range(2):
+        await store.recall(tea)
+    await store.recall(bread)
+    await store.count()
+    await move(store)
+    await move(store)
+    assert await tiers_of(store, tea, bread) == ["short_term", "long_term"]
+    assert await store.counts(tea, bread) == [2, 1]
+    await age(store, tea, days=40)
+    await move(store)
+    assert await tiers_of(store, tea) == ["long_term"]
+    assert await store.counts(tea) == [2]
+
+
+async def test_what_a_run_writes_is_working_until_the_run_is_recorded(store: Store) -> None:
+    place: dict[str, Any] = {"database": store.database, "workspace": store.workspace}
+    (noted,) = await store.add("Tea of the house", run_id="r")
+    await move(store)
+    assert await tiers_of(store, noted) == ["working"]
+    await record_run(**place, run=NewRun(run_id="r", task="tea"))
+    await move(store)
+    assert await tiers_of(store, noted) == ["working"]
+    await record_run(**place, run=NewRun(run_id="r", final_score=7))
+    await move(store)
+    assert await tiers_of(store, noted) == ["short_term"]
+    (late,) = await store.add("Bread of the house", run_id="r")
+    assert await tiers_of(store, late) == ["short_term"]
+
+
+async def test_a_person_pins_and_unpins(store: Store) -> None:
+    place: dict[str, Any] = {"database": store.database, "workspace": store.workspace}
+    tea, bread = await store.add("Tea of the house", "Bread of the house")
+    await pin_memory(**place, memory_id=tea, tier="short_term")
+    await pin_memory(**place, memory_id=bread, tier="long_term")
+    await age(store, tea, days=40)
+    await move(store)
+    assert await tiers_of(store, tea, bread) == ["short_term", "long_term"]
+    for memory_id in (tea, bread, tea):
+        await unpin_memory(**place, memory_id=memory_id)
+    await move(store)
+    assert await tiers_of(store, tea, bread) == ["long_term", "long_term"]
+    with pytest.raises(InvalidInput, match="cannot be pinned"):
+        await pin_memory(**place, memory_id=tea, tier="working")
+    for verb in (partial(pin_memory, tier="long_term"), unpin_memory):
+        with pytest.raises(NotFound):
+            await verb(**place, memory_id=new_id())
+
+
+async def test_lists_and_counts_are_by_tier(store: Store) -> None:
+    tea, bread = await store.add("Tea of the house", "Bread of the house")
+    (noted,) = await store.add("Salt of the house", run_id="r")
+    await pin_memory(store.database, workspace=store.workspace, memory_id=bread, tier="long_term")
+    listed = {
+        tiers: [found.memory_id for found in await list_memories(
+            store.database, workspace=store.workspace, filters=Filters(tiers=tiers)
+        )]
+        for tiers in (("short_term",), ("long_term",), ("working",), ("working", "short_term"))
+    }  # fmt: skip
+    assert list(listed.values()) == [[tea], [bread], [noted], [noted, tea]]
+    with pytest.raises(InvalidInput, match="is not a tier"):
+        await list_memories(store.database, workspace=store.workspace, filters=Filters(tiers=("hot",)))
+    status = await workspace_status(store.database, NoopProvider(), workspace=store.workspace, model_loaded=True)
+    assert status.tiers == {"short_term": 1, "working": 1}
