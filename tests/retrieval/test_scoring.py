@@ -131,6 +131,24 @@ def test_where_no_word_is_found_each_hit_stands_by_its_own_similarity() -> None:
     assert len(best("qqqq", DEFAULT, near._replace(bm25=1.0), beside, linked_source)) == 3
 
 
+@pytest.mark.parametrize(
+    ("similarity", "bm25", "answered"),
+    [(0.48, 0.01, True), (0.4, 0.3, False), (0.4, 0.5, True), (0.3, 0.8, False), (0.1, 1.6, True), (None, 0.5, True)],
+)
+def test_meaning_and_words_together_make_a_query_answerable(
+    similarity: float | None, bm25: float, *, answered: bool
+) -> None:
+    only = candidate(1)._replace(similarity=similarity, bm25=bm25)
+    assert bool(best("quick connectors", DEFAULT, only)) is answered
+
+
+def test_a_low_threshold_of_meaning_makes_more_queries_answerable() -> None:
+    only = candidate(1, similarity=0.25)._replace(bm25=0.2)
+    lenient = checked_preset(Query(text="pumps", k=5, semantic_threshold=0.2))
+    assert places(best("pumps", DEFAULT, only)) == []
+    assert places(best("pumps", lenient, only)) == [1]
+
+
 def test_each_hit_has_a_floor_of_its_own() -> None:
     far = candidate(9, similarity=0.13)._replace(bm25=0.1, source_id=None, ordinal=None)
     near, worded, lone = (

@@ -175,14 +175,21 @@ def _relevant(
         near = [place for place, item in enumerate(pool) if (item.similarity or 0.0) >= threshold.unmatched]
         return [place for place in near if found.values[place] >= threshold.share]
     similarities = [item.similarity for item in pool if item.similarity is not None]
-    least_lexical = threshold.lexical if similarities else threshold.lexical_alone
-    if max(similarities, default=-1.0) < threshold.similarity and all(value < least_lexical for value in found.lexical):
+    if not _is_answerable(max(similarities, default=None), max(found.lexical), threshold):
         return ()
     return [
         place
         for place, value in enumerate(found.values)
         if value >= threshold.share and _stands(pool[place], found[place], threshold)
     ]
+
+
+def _is_answerable(similarity: float | None, lexical: float, threshold: Threshold) -> bool:
+    """Tells if the best scores of a pool, each of any of its memories, say that something is relevant."""
+    if similarity is None:
+        return lexical >= threshold.lexical_alone
+    together = similarity + threshold.lexical_weight * lexical
+    return together >= threshold.answerable or lexical >= threshold.lexical
 
 
 def _stands(item: Candidate, found: Relevance, threshold: Threshold) -> bool:
