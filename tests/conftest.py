@@ -20,6 +20,7 @@ from sqlalchemy import make_url
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
+from app.context import contexts
 from app.db.database import Database, libpq_url
 from app.db.migrations import upgrade
 from app.index.backfill import serving_model
@@ -188,6 +189,15 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"
     write_onnx(folder)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient() -> Iterator[None]:
+    """A busy machine takes as long as it takes to ask the sources of a context."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(contexts, "SECONDS", 240.0)
+        patched.setattr(contexts, "EMBEDDING_SECONDS", 240.0)
+        yield
 
 
 def data_folder(parent: Path, models: Path) -> Path:

@@ -14,10 +14,11 @@ from app.api.context_inputs import CompileInput, ContextInput, TemplateInput
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.context.compile import Format, Message, Prefix
-from app.context.compose import Change, Difference
+from app.context.compose import Change, Difference, Impact
 from app.context.contexts import (
     Context,
     compile_given,
+    context_impacts,
     diff_contexts,
     get_context,
     list_contexts,
@@ -176,6 +177,11 @@ class DifferenceView(Struct):
     changes: Sequence[ChangeView]
 
 
+@view_of(Impact)
+class ImpactView(Struct):
+    """The loss if a section of a context were left out."""
+
+
 @view_of(Template)
 class TemplateView(Struct):
     """A stored template."""
@@ -239,6 +245,12 @@ class ContextsController(Controller):
         tenant = await call.tenant()
         found = await diff_contexts(call.database, workspace=tenant, context_id=context_id, other_id=other_id)
         return converted(found, DifferenceView)
+
+    @get("/contexts/{context_id:uuid}/impact", responses=PROBLEMS)
+    async def impact(self, context_id: FromPath[UUID], call: ThisCall) -> Sequence[ImpactView]:
+        """For each section of a context the loss if it were left out: its tokens, and what no other section says."""
+        found = await context_impacts(call.database, workspace=await call.tenant(), context_id=context_id)
+        return converted(found, list[ImpactView])
 
     @get("/templates", responses=PROBLEMS)
     async def templates(self, call: ThisCall) -> Sequence[TemplateView]:

@@ -1,4 +1,4 @@
-"""`context make`, `show`, `list`, `diff`, `compile`, `template`, `templates`, `forget-template`."""
+"""`context make`, `show`, `list`, `diff`, `impact`, `compile`, `template`, `templates`, `forget-template`."""
 
 import sys
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.cli.running import JsonOption, WorkspaceOption, expanded, in_workspace,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.context.compose import Difference
+    from app.context.compose import Difference, Impact
     from app.context.contexts import Context
     from app.context.store import ContextSummary, Template
     from app.wiring import Services
@@ -191,7 +191,30 @@ def diff(
     for item in found.changes:
         reason = f"  ({item.reason})" if item.reason else ""
         typer.echo(f"{item.kind:8} {item.before:6,} → {item.after:6,}  {item.label or item.id}{reason}")
-    typer.echo(f"{found.same} parts are the same; {found.tokens:+,} tokens")
+    typer.echo(f"{found.same} parts are the same; {found.tokens:+,} tokens; similarity {found.similarity:.2f}")
+
+
+@context_commands.command("impact")
+def impact(context_id: ContextArgument, *, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Print what each section of a context costs, and the share of its words that no other section has.
+
+    Changes nothing.
+    """
+
+    async def work(services: "Services", target: "Workspace") -> "Sequence[Impact]":
+        from app.context.contexts import context_impacts  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+        return await context_impacts(services.database, workspace=target, context_id=context_id)
+
+    found = in_workspace(workspace, work)
+    if as_json:
+        from app.api.contexts import ImpactView  # noqa: PLC0415 - see `app.cli`
+
+        print_json(found, list[ImpactView])
+        return
+    for item in found:
+        shares = f"{item.share:4.0%} of the tokens  {item.information:4.0%} of the words alone"
+        typer.echo(f"{item.tokens:6,}  {shares}  worth {item.worth:.2f}  {item.label or item.id}")
 
 
 @context_commands.command("templates")

@@ -193,8 +193,11 @@ def entropy(representation: Representation) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """The loss if a section were left out."""
+    """The loss if a section, or several of one id, were left out."""
 
+    id: str
+    label: str
+    source: str
     tokens: int
     share: float
     """Share of the representation's tokens, 0 to 1."""
@@ -210,21 +213,31 @@ def estimate_impact(representation: Representation, section_id: str) -> Impact:
     Raises:
         InvalidInput: the representation has no such section.
     """
-    gone = [section for section in representation.sections if section.id == section_id]
-    if not gone:
-        raise InvalidInput("section", f"there is no section {section_id!r}")
-    left = _words([section for section in representation.sections if section.id != section_id])
-    every, tokens = _words(representation.sections), sum(section.tokens for section in gone)
-    return Impact(
-        tokens=tokens,
-        share=tokens / representation.total_tokens if representation.total_tokens else 0.0,
-        information=len(every - left) / len(every) if every else 0.0,
-        worth=max(section.worth for section in gone),
-    )
+    for item in impacts(representation):
+        if item.id == section_id:
+            return item
+    raise InvalidInput("section", f"there is no section {section_id!r}")
 
 
-def _words(sections: Sequence[Section]) -> frozenset[str]:
-    return frozenset(word for section in sections for word in content_words(section.content))
+def impacts(representation: Representation) -> list[Impact]:
+    """Returns the loss for each section's id, in the order of the sections."""
+    parts: dict[str, list[Section]] = {}
+    for section in representation.sections:
+        parts.setdefault(section.id, []).append(section)
+    words = {part: {word for item in items for word in content_words(item.content)} for part, items in parts.items()}
+    holders = Counter(word for found in words.values() for word in found)
+    return [
+        Impact(
+            id=part,
+            label=items[0].label,
+            source=items[0].source,
+            tokens=(tokens := sum(item.tokens for item in items)),
+            share=tokens / representation.total_tokens if representation.total_tokens else 0.0,
+            information=sum(holders[word] == 1 for word in words[part]) / len(holders) if holders else 0.0,
+            worth=max(item.worth for item in items),
+        )
+        for part, items in parts.items()
+    ]
 
 
 def equivalent(first: Representation, second: Representation, threshold: float) -> bool:
@@ -283,6 +296,8 @@ class Difference:
     """Number of parts that both have."""
     tokens: int
     """Tokens of the second less those of the first."""
+    similarity: float
+    """0 to 1: 1 for the same contents in the same order. Two are equivalent from a threshold on that a caller sets."""
 
 
 def diff(first: Representation, second: Representation) -> Difference:
@@ -295,6 +310,7 @@ def diff(first: Representation, second: Representation) -> Difference:
         changes=tuple(change for change in found if change is not None),
         same=sum(change is None for change in found),
         tokens=second.total_tokens - first.total_tokens,
+        similarity=round(similarity(first, second), 4),
     )
 
 

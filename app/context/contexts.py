@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from app.context import store
 from app.context.compile import Compiled, Format, compiled, counted, counted_tool, overhead
-from app.context.compose import Difference, compose, compress, diff, entropy
+from app.context.compose import Difference, Impact, compose, compress, diff, entropy, impacts
 from app.context.representation import CUES, EMPTY, SEMANTIC, TEMPORAL, Budget, Cut, Representation, Section
 from app.context.request import LABEL_LIMIT, ContextRequest, budget_reasons, checked, part_reasons, without_secrets
 from app.context.sources import SECONDS, SOURCES, Hydrated, Hydration, Source, SourceTrace, hydrated
@@ -37,6 +37,8 @@ from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace
 
 MOST_TEMPLATES = 500
+EMBEDDING_SECONDS = 3.0
+"""Time after which sources go on by words alone: a remote model that hangs must not cost them all of theirs."""
 MASKED_AT_ONCE = 2_000
 """Characters of a request whose secrets are masked on the event loop; a thread masks longer ones."""
 COMPILED_AT_ONCE = 50_000
@@ -88,7 +90,7 @@ async def make_context(
     workspace: Workspace,
     request: ContextRequest,
     sources: Sequence[Source] = SOURCES,
-    seconds: float = SECONDS,
+    seconds: float | None = None,
 ) -> tuple[Context, Sequence[Recall]]:
     """Returns the context for a request, within its budget, and the recalls behind it; stores both.
 
@@ -102,7 +104,7 @@ async def make_context(
     asked_at = request.state.now if request.state and request.state.now else datetime.now(UTC)
     call = Hydration(
         database=parts.database,
-        provider=OncePerText(parts.provider),
+        provider=OncePerText(parts.provider, seconds=EMBEDDING_SECONDS),
         counter=counter,
         workspace=workspace,
         request=request,
@@ -110,7 +112,7 @@ async def make_context(
         mask=parts.mask,
         reranker=parts.reranker,
     )
-    found = await hydrated(call, sources, seconds=seconds)
+    found = await hydrated(call, sources, seconds=SECONDS if seconds is None else seconds)
     hydrate_ms = (time.perf_counter() - started) * 1_000
     compile_started = time.perf_counter()
     work = partial(_made, request, [item for item, _ in found], counter, call.now)
@@ -191,7 +193,17 @@ async def diff_contexts(database: Database, *, workspace: Workspace, context_id:
     """
     first = await get_context(database, workspace=workspace, context_id=context_id)
     second = await get_context(database, workspace=workspace, context_id=other_id)
-    return diff(first.representation, second.representation)
+    return await asyncio.to_thread(diff, first.representation, second.representation)
+
+
+async def context_impacts(database: Database, *, workspace: Workspace, context_id: UUID) -> Sequence[Impact]:
+    """Returns for each section of a context the loss if it were left out.
+
+    Raises:
+        NotFound: the workspace has no such context, or it is too old.
+    """
+    found = await get_context(database, workspace=workspace, context_id=context_id)
+    return await asyncio.to_thread(impacts, found.representation)
 
 
 async def list_contexts(

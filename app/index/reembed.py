@@ -269,10 +269,13 @@ def following_provider(settings: Settings) -> EmbeddingProvider:
 
 
 class OncePerText:
-    """Embeds each query of one request once for all who ask, by another provider; a failure is final, too."""
+    """Embeds each query of one request once for all who ask, by another provider; a failure is final, too.
 
-    def __init__(self, provider: EmbeddingProvider) -> None:
-        self.provider = provider
+    It waits at most `seconds` for a vector.
+    """
+
+    def __init__(self, provider: EmbeddingProvider, *, seconds: float | None = None) -> None:
+        self.provider, self._seconds = provider, seconds
         self._found: dict[str, Vector | EmbeddingUnavailable] = {}
         self._embedding = asyncio.Lock()
 
@@ -300,9 +303,12 @@ class OncePerText:
         async with self._embedding:
             if text not in self._found:
                 try:
-                    self._found[text] = await self.provider.embed_query(text)
+                    async with asyncio.timeout(self._seconds):
+                        self._found[text] = await self.provider.embed_query(text)
                 except EmbeddingUnavailable as error:
                     self._found[text] = error
+                except TimeoutError:
+                    self._found[text] = EmbeddingUnavailable(f"the embedding took longer than {self._seconds} s")
         found = self._found[text]
         if isinstance(found, EmbeddingUnavailable):
             raise EmbeddingUnavailable(str(found)) from found

@@ -386,6 +386,7 @@ class DegradedView(Struct, frozen=True, kw_only=True):
 class DifferenceView(Struct, frozen=True, kw_only=True):
     changes: list[ChangeView]
     same: int
+    similarity: float
     tokens: int
 
 
@@ -594,6 +595,16 @@ class HitView(Struct, frozen=True, kw_only=True):
 
 class Ids(Struct, frozen=True, kw_only=True):
     ids: Sequence[UUID]
+
+
+class ImpactView(Struct, frozen=True, kw_only=True):
+    id: str
+    information: float
+    label: str
+    share: float
+    source: str
+    tokens: int
+    worth: float
 
 
 class IngestionView(Struct, frozen=True, kw_only=True):

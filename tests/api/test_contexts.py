@@ -117,6 +117,10 @@ async def test_a_context_is_replayed_listed_and_compared(client: httpx.AsyncClie
     gone = {item["id"] for item in difference["changes"]}
     assert gone == set(cut)
     assert all(item["reason"] for item in difference["changes"])
+    assert 0 < difference["similarity"] < 1
+    impact = await get(client, f"/api/contexts/{first['id']}/impact")
+    assert [item["id"] for item in impact] == list(dict.fromkeys(part["id"] for part in first["sections"]))
+    assert sum(item["share"] for item in impact) == pytest.approx(1, abs=0.2), "tools have the rest"
     listed = await get(client, "/api/contexts?run_id=run-1&session=supplements&agent=researcher")
     assert [item["id"] for item in listed] == [small["id"], first["id"]]
     assert await get(client, f"/api/contexts?before={small['id']}") == listed[1:]

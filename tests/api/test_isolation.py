@@ -144,6 +144,9 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ("POST", "/api/contexts"): lambda client, _: client.post("/api/contexts", json={"observation": "the protocol"}),
     ("GET", "/api/contexts"): lambda client, _: client.get("/api/contexts"),
     ("GET", "/api/contexts/{context_id}"): lambda client, known: client.get(f"/api/contexts/{known['context_id']}"),
+    ("GET", "/api/contexts/{context_id}/impact"): lambda client, known: client.get(
+        f"/api/contexts/{known['context_id']}/impact"
+    ),
     ("GET", "/api/contexts/{context_id}/diff/{other_id}"): lambda client, known: client.get(
         f"/api/contexts/{known['context_id']}/diff/{known['context_id']}"
     ),

@@ -311,6 +311,10 @@ def test_contexts_are_made_shown_and_compared(folder: Path, tmp_path: Path) -> N
     compared = call(folder, "context", "diff", made["id"], other, "-w", "contexts").stdout
     assert compared.startswith("removed ")
     assert "parts are the same; -" in compared
+    assert "; similarity 0." in compared
+    impact = call(folder, "context", "impact", made["id"], "-w", "contexts").stdout
+    assert len(impact.splitlines()) == len(made["sections"])
+    assert "% of the words alone" in impact
     listed = call(folder, "context", "list", "--run-id", "r", "-w", "contexts").stdout
     assert (made["id"] in listed, other in listed) == (True, False)
     assert call(folder, "context", "forget-template", "rules", "-w", "contexts").returncode == 0

@@ -67,6 +67,24 @@ async def test_an_embedding_that_fails_is_not_tried_again_and_no_source_fails(
     assert tried == [PLAN, PLAN]
 
 
+async def test_an_embedding_that_hangs_costs_no_source(
+    client: httpx.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hanging(_text: str) -> Vector:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    await stored(client, DROP)
+    await post(client, "/api/memories", {"kind": "note", "body": "The column deprecated_flag is read by the import."})
+    monkeypatch.setattr(services.provider, "embed_query", hanging)
+    monkeypatch.setattr(contexts, "EMBEDDING_SECONDS", 0.1)
+    context = await post(client, "/api/contexts", {"observation": PLAN})
+    sources = {part["source"]: part for part in context["trace"]["sources"]}
+    assert [part["failure"] for part in sources.values()] == [""] * 6
+    assert sources["knowledge"]["sections"] == sources["cues"]["sections"] == 1
+    assert sources["cues"]["notes"] == ["the embedding took longer than 0.1 s"]
+
+
 async def test_cues_that_give_way_to_the_budget_are_not_told(client: httpx.AsyncClient) -> None:
     (cue,) = await stored(client, DROP)
     rules: dict[str, Any] = {"id": "rules", "content": "Answer in German. " * 90, "mode": CONSTRAINT}

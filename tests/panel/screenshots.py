@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Literal
 
 import httpx
+import msgspec
 from playwright.async_api import Browser, Page
 
 from app.api.serving.server import address, bound_socket, serve
 from app.cli.running import configure_log
 from app.db.migrations import upgrade
 from app.operations import examples as first_start
+from app.operations.example_runs import SESSIONS
 from app.postgres.embedded import EmbeddedPostgres
 from app.settings import Settings
 from app.wiring import open_services
 from app.workspaces.resolve import resolve
 from tests.panel.browser import MISSING, chromium, launched
 from tests.panel.seed import examples, seed
+from tests.panel.test_sessions import JSON, sessions, tell
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "screenshots"
@@ -54,6 +57,16 @@ VIEWS = {
     "run": ("/runs?run=run-024", PANE),
     "recalls": ("/recalls", ".row"),
     "ask": ("/ask?q=scout+actors+results+BADs+Russia&agent=director", ".hits li"),
+    "sessions": ("/sessions", ".row"),
+    "session": ("/sessions?session=session-47", PANE),
+    "cues": ("/cues", ".row"),
+    "cue": ("/cues?cue={cue}", PANE),
+    "activation": (
+        "/ask?for=plan&q=drop+column+deprecated_flag+in+a+production+migration",
+        "[aria-label='Fired cues'] li",
+    ),
+    "context": ("/ask?for=context&context={context}", ".token-bars"),
+    "contexts": ("/ask?for=context&context={context}&other={other}", ".comparison"),
     "health": ("/status", ".ingestions li"),
 }
 """The address of each view, and what is on the page once its content is there."""
@@ -81,10 +94,28 @@ async def seeded_service() -> AsyncIterator[str]:
             await serving
 
 
+async def shown(client: httpx.AsyncClient) -> dict[str, str]:
+    """Stores sessions, cues and two contexts; returns the ids that the addresses of VIEWS name."""
+    for session in sessions(SESSIONS):
+        content = msgspec.json.encode(session)
+        (await client.post("/api/sessions?wait=extracted", content=content, headers=JSON)).raise_for_status()
+    asked = {
+        "observation": "Which sources count for the judge?",
+        "goal": "Write the next report.",
+        "session": "session-47",
+    }
+    made = [
+        (await client.post("/api/contexts", json=asked | {"budget": {"total": total}})).raise_for_status().json()["id"]
+        for total in (3_000, 900)
+    ]
+    given = (await client.get("/api/runs/run-024")).raise_for_status().json()["given"]
+    return {"memory": given[0]["id"], "cue": (await tell(client))[0], "context": made[1], "other": made[0]}
+
+
 async def shoot(browser: Browser, where: str) -> None:
     """Every view, in both themes, at both widths."""
     async with httpx.AsyncClient(base_url=where, timeout=UNLIMITED, headers=USED) as client:
-        given = (await client.get("/api/runs/run-024")).json()["given"]
+        ids = await shown(client)
         (await client.get("/api/graph")).raise_for_status()
     for theme in ("light", "dark"):
         for size, (width, height) in SIZES.items():
@@ -94,7 +125,7 @@ async def shoot(browser: Browser, where: str) -> None:
             context.set_default_timeout(0)  # none
             tab = await context.new_page()
             for name, (path, there) in VIEWS.items():
-                url = where + path.format(memory=given[0]["id"])
+                url = where + path.format(**ids)
                 url += f"{'&' if '?' in url else '?'}workspace={USED['X-Workspace']}"
                 await _shoot(tab, url, there, FOLDER / f"{name}-{theme}-{size}.png")
             await context.close()
