@@ -35,7 +35,10 @@ def folder_of(setting: str, model: str, *, configured: bool) -> Path | None:
         return None
     folder = Path(setting).expanduser()
     named = folder / model.replace("/", "--")
-    return named if named.is_dir() else folder if configured else None
+    if named.is_dir():
+        return named
+    holds_models = next(folder.glob(f"*/{TOKENIZER[0]}"), None) is not None
+    return folder if configured and not holds_models else None
 
 
 def open_folder(model: str, folder: Path, dimension: int, **options: Any) -> "TextEmbedding":  # noqa: ANN401 - fastembed's own

@@ -117,6 +117,10 @@ async def test_a_folder_may_hold_a_folder_for_each_model(tmp_path: Path) -> None
     for provider, expected in ((provider_from(settings), mean_of), (second, first_of)):
         async with opened(provider):
             assert np.allclose(await provider.embed_query(TEXT), expected(TEXT), atol=1e-5)
+    default = Settings()
+    assert with_model(settings, default.embedding_model, default.embedding_dimension).embedding_folder == ""
+    elsewhere = replace(settings, embedding_model=default.embedding_model)
+    assert with_model(elsewhere, default.embedding_model, 384).embedding_folder == ""
 
 
 def test_the_folder_of_the_configured_model_is_no_other_models(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Asks the questions of an evaluation of a running store, without a trace: no log, no access counts, no statistics."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -105,7 +106,8 @@ class Bench:
         if not items:
             raise InvalidInput("questions", "the store's texts give no question; give a file of your own")
         nothing = own or about_nothing({subject: await self._knows(subject) for subject in SUBJECTS})
-        return Questions(origin="given" if wanted else "known items", items=items, nothing=nothing[:most])
+        spread = nothing if own else nothing[:: math.ceil(len(nothing) / most) or 1]
+        return Questions(origin="given" if wanted else "known items", items=items, nothing=spread)
 
     async def measured(self, ranking: Ranking, items: Sequence[Item], nothing: Sequence[Item]) -> Measured:
         """Asks every question with this ranking."""

@@ -13,6 +13,8 @@ JUDGED = 5
 RESAMPLES, SEED = 2_000, 7
 SURE = 0.95
 """Share of the resamples in which a difference must be a gain."""
+LEAST = 0.005
+"""Least gain of the score that counts: half a point, below which no idea was kept in the ranking either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Gain:
     @property
     def is_sure(self) -> bool:
         """True if it is better, beyond the chance of these questions."""
-        return self.mean > 0 and self.certainty >= SURE
+        return self.mean >= LEAST and self.certainty >= SURE
 
 
 def outcome(hits: Sequence[UUID], answers: Sequence[frozenset[UUID]]) -> Outcome:

@@ -46,7 +46,7 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tr
     texts: tuple[str, ...] = ()
     """Whole texts of memories."""
     sources: tuple[str, ...] = ()
-    """Paths or names of sources, of which any memory answers."""
+    """Paths or titles of sources, of which any memory answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

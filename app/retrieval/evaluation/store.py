@@ -22,7 +22,8 @@ WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL AND {condition}
 """
 BY_ID, BY_TEXT = "memory_id = %(wanted)s", "body = %(wanted)s"
 BY_SOURCE = """source_id IN (
-    SELECT source_id FROM sources WHERE workspace_id = %(workspace_id)s AND uri = %(wanted)s AND retired_at IS NULL
+    SELECT source_id FROM sources
+    WHERE workspace_id = %(workspace_id)s AND %(wanted)s IN (uri, title) AND retired_at IS NULL
 )"""
 # The latest recalls only: what people liked last year may have been written anew since.
 PRAISED = """
