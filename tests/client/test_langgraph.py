@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import (
     GetOp,
+    InvalidNamespaceError,
     ListNamespacesOp,
     MatchCondition,
     Op,
@@ -19,8 +21,13 @@ from langgraph.store.base import (
     SearchOp,
 )
 from langgraph.store.memory import InMemoryStore
-from priors_client import AsyncClient, Client
+from priors_client import AsyncClient, Client, InvalidRequest
 from priors_client.langgraph import PriorsStore
+
+from app.items.batch import sweep_items
+from app.wiring import Services
+from app.workspaces.workspace import Workspace
+from tests.api.calls import embed
 
 EXAMPLES = 30
 Shown = list[Any] | tuple[Any, ...] | None
@@ -306,3 +313,114 @@ async def test_a_broken_adapter_fails(server: str, workspace_name: str, fault: s
 
     with pytest.raises((AssertionError, BaseExceptionGroup)):
         await asyncio.to_thread(judge, check)
+
+
+TEXTS_OF = {
+    "tea": "Ann drinks green tea every morning.",
+    "beam": "The beam drifts by two millimetres at night.",
+    "train": "The train to Kazan leaves at seven.",
+}
+
+
+async def test_a_query_finds_what_the_reference_finds(
+    client: httpx.AsyncClient, server: str, services: Services, workspace_name: str
+) -> None:
+    async def vectors(texts: Sequence[str]) -> list[list[float]]:
+        return [list(map(float, row)) for row in await services.provider.embed_documents(list(texts))]
+
+    reference = InMemoryStore(index={"dims": 384, "embed": vectors, "fields": ["text"]})
+    with Client(server, workspace=workspace_name) as blocking:
+        store = PriorsStore(blocking, fields=["text"])
+        for number, (key, text) in enumerate(TEXTS_OF.items()):
+            for each in (store, reference):
+                await each.aput(("notes", "a"), key, {"text": text, "n": number})
+                await each.aput(("notes", "a"), f"{key} number", {"n": number})
+        await embed(client, services)
+        for query, best in (("which hot drink does she like?", "tea"), ("when does my train go?", "train")):
+            for wanted in (None, {"n": {"$gt": 0}}):
+                found = await store.asearch(("notes",), query=query, filter=wanted, limit=10)
+                known = await reference.asearch(("notes",), query=query, filter=wanted, limit=10)
+                assert {one.key for one in found} == {one.key for one in known}
+                if wanted is None or best != "tea":
+                    assert found[0].key == known[0].key == best
+                pages = [
+                    await store.asearch(("notes",), query=query, filter=wanted, limit=1, offset=at) for at in range(6)
+                ]
+                assert [one.key for page in pages for one in page] == [one.key for one in found]
+        await store.aput(("notes", "a"), "tea", {"text": "Ann drinks coffee now."})
+        assert "green tea" not in (await client.post("/api/history", json={"query": "green tea"})).text
+        await store.adelete(("notes", "a"), "beam")
+        assert (await client.post("/api/search", json={"query": "beam drifts"})).json()["hits"] == []
+
+
+async def test_an_item_ends_unless_it_is_read(
+    server: str, services: Services, workspace: Workspace, workspace_name: str
+) -> None:
+    async def age() -> None:
+        """Moves the ends of all items to five minutes ahead."""
+        async with services.database.session(workspace) as session:
+            await session.execute(
+                "UPDATE items SET expires_at = now() + interval '5 minutes' WHERE workspace_id = %(workspace_id)s"
+            )
+
+    async def ends() -> dict[str, float]:
+        statement = "SELECT key, extract(epoch FROM expires_at - now())::float8 AS left FROM items"
+        async with services.database.session(workspace) as session:
+            rows = await session.rows(f"{statement} WHERE workspace_id = %(workspace_id)s")
+        return {row.key: row.left for row in rows}
+
+    async with AsyncClient(server, workspace=workspace_name) as client:
+        with Client(server, workspace=workspace_name) as blocking:
+            store = PriorsStore(blocking, client, ttl={"default_ttl": 60})
+            await store.aput(("n",), "read", {"text": "a tale of a fox"})
+            await store.aput(("n",), "left", {"text": "a tale of a hare"})
+            await age()
+            await store.aget(("n",), "read")
+            await store.aget(("n",), "left", refresh_ttl=False)
+            found = await ends()
+            assert (found["read"] > 3_000, found["left"] < 400) == (True, True)
+            async with services.database.session(workspace) as session:
+                await session.execute(
+                    "UPDATE items SET expires_at = now() WHERE workspace_id = %(workspace_id)s AND key = 'left'"
+                )
+            assert await store.aget(("n",), "left") is None
+            assert [one.key for one in await store.asearch(("n",))] == ["read"]
+            await sweep_items(services.database, services.database.across)
+            assert set(await ends()) == {"read"}
+            assert [hit.body for hit in (await client.search("tale of a hare or fox")).hits] == [
+                '{"text": "a tale of a fox"}'
+            ]
+
+
+async def test_what_cannot_be_stored_is_refused_and_told(
+    server: str, workspace_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncClient(server, workspace=workspace_name) as client:
+        with Client(server, workspace=workspace_name) as blocking:
+            store = PriorsStore(blocking, client, fields=["text"])
+            with pytest.raises(InvalidNamespaceError):
+                await store.aput(("a.b",), "k", {})
+            with pytest.raises(ValueError, match="Out of range float"):
+                await store.aput(("a",), "k", {"n": float("nan")})
+            for value in ({"s": "\0"}, {"s": "x" * 1_000_001}):
+                with pytest.raises(InvalidRequest, match=r"put\[0\]\.value"):
+                    await store.aput(("a",), "k", value)
+            with pytest.raises(InvalidRequest, match=r"compares numbers only"):
+                await store.asearch(("a",), filter={"n": {"$gt": "high"}})
+            with pytest.raises(InvalidRequest, match=r"'\$in' is no operator"):
+                await store.asearch(("a",), filter={"n": {"$in": [1]}})
+            await store.aput(("a",), "k", {"text": "42"})
+            assert "bare number" in caplog.text
+            assert (await store.asearch(("a",), query="42"))[0].score is None
+
+
+async def test_writers_of_one_key_at_once_leave_one_value(server: str, workspace_name: str) -> None:
+    async with AsyncClient(server, workspace=workspace_name) as client:
+        with Client(server, workspace=workspace_name) as blocking:
+            store = PriorsStore(blocking, client, fields=["text"])
+            await asyncio.gather(
+                *(store.aput(("a",), "k", {"text": f"The fox has {number} cubs."}) for number in range(8))
+            )
+            item = await store.aget(("a",), "k")
+            assert item is not None
+            assert [hit.body for hit in (await client.search("fox cubs")).hits] == [item.value["text"]]
