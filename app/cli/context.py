@@ -8,13 +8,16 @@ from uuid import UUID
 
 import typer
 
-from app.cli.running import JsonOption, WorkspaceOption, expanded, in_workspace, print_json
+from app.cli.remote import answered, viewed
+from app.cli.running import JsonOption, WorkspaceOption, expanded, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from priors_client import Client
+
+    from app.api.contexts import ContextView
     from app.context.compose import Difference, Impact
-    from app.context.contexts import Context
     from app.context.store import ContextSummary, Template
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
@@ -82,12 +85,18 @@ def make(
     asked = options.asked(observation or "")
     given = _checked(asked, ContextInput) if from_file is None else _read(from_file, ContextInput)
 
-    async def work(services: "Services", target: "Workspace") -> "Context":
+    async def work(services: "Services", target: "Workspace") -> "ContextView":
+        from app.api.contexts import context_view  # noqa: PLC0415 - see `app.cli`
         from app.context.contexts import make_context  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return (await make_context(services.context_parts, workspace=target, request=given.request()))[0]
+        return context_view((await make_context(services.context_parts, workspace=target, request=given.request()))[0])
 
-    _show(in_workspace(workspace, work), as_json=as_json)
+    def there(client: "Client") -> "ContextView":
+        from app.api.contexts import ContextView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.build_context(**_fields(given)), ContextView)
+
+    _show(answered(workspace, work, there), as_json=as_json)
 
 
 @context_commands.command("compile")
@@ -106,13 +115,18 @@ def compile_(
 
     given = _read(file, CompileInput)
 
-    async def work(services: "Services", _target: "Workspace") -> "Context":
-        # SQLAlchemy: see `app.cli`.
-        from app.context.contexts import compile_given  # noqa: PLC0415
+    async def work(services: "Services", _target: "Workspace") -> "ContextView":
+        from app.api.contexts import context_view  # noqa: PLC0415 - see `app.cli`
+        from app.context.contexts import compile_given  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return await compile_given(services.counting, **given.asked())
+        return context_view(await compile_given(services.counting, **given.asked()))
 
-    _show(in_workspace(None, work), as_json=as_json)
+    def there(client: "Client") -> "ContextView":
+        from app.api.contexts import ContextView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.compile_context(**_fields(given)), ContextView)
+
+    _show(answered(None, work, there), as_json=as_json)
 
 
 @context_commands.command("show")
@@ -122,12 +136,18 @@ def show(context_id: ContextArgument, *, workspace: WorkspaceOption = None, as_j
     Changes nothing.
     """
 
-    async def work(services: "Services", target: "Workspace") -> "Context":
+    async def work(services: "Services", target: "Workspace") -> "ContextView":
+        from app.api.contexts import context_view  # noqa: PLC0415 - see `app.cli`
         from app.context.contexts import get_context  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return await get_context(services.database, workspace=target, context_id=context_id)
+        return context_view(await get_context(services.database, workspace=target, context_id=context_id))
 
-    _show(in_workspace(workspace, work), as_json=as_json)
+    def there(client: "Client") -> "ContextView":
+        from app.api.contexts import ContextView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.context(context_id), ContextView)
+
+    _show(answered(workspace, work, there), as_json=as_json)
 
 
 @context_commands.command("list")
@@ -151,7 +171,13 @@ def list_(
         asked: dict[str, Any] = {"run_id": run_id, "session_id": session, "agent": agent}
         return await list_contexts(services.database, workspace=target, **asked, limit=limit)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Sequence[ContextSummary]":
+        from app.api.contexts import ContextSummaryView  # noqa: PLC0415 - see `app.cli`
+
+        asked: dict[str, Any] = {"run_id": run_id, "session": session, "agent": agent}
+        return viewed(client.contexts(**asked, limit=limit), list[ContextSummaryView])
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.contexts import ContextSummaryView  # noqa: PLC0415 - see `app.cli`
 
@@ -182,7 +208,12 @@ def diff(
 
         return await diff_contexts(services.database, workspace=target, context_id=context_id, other_id=other_id)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Difference":
+        from app.api.contexts import DifferenceView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.context_diff(context_id, other_id), DifferenceView)
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.contexts import DifferenceView  # noqa: PLC0415 - see `app.cli`
 
@@ -206,7 +237,12 @@ def impact(context_id: ContextArgument, *, workspace: WorkspaceOption = None, as
 
         return await context_impacts(services.database, workspace=target, context_id=context_id)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Sequence[Impact]":
+        from app.api.contexts import ImpactView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.context_impact(context_id), list[ImpactView])
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.contexts import ImpactView  # noqa: PLC0415 - see `app.cli`
 
@@ -229,7 +265,12 @@ def templates(*, workspace: WorkspaceOption = None, as_json: JsonOption = False)
 
         return await list_templates(services.database, workspace=target)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Sequence[Template]":
+        from app.api.contexts import TemplateView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.templates(), list[TemplateView])
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.contexts import TemplateView  # noqa: PLC0415 - see `app.cli`
 
@@ -269,7 +310,7 @@ def template(
         mask = services.settings.mask_secrets
         return await save_template(services.database, workspace=target, template=kept, mask=mask)
 
-    in_workspace(workspace, work)
+    answered(workspace, work, lambda client: client.save_template(name, **_fields(given)))
 
 
 @context_commands.command("forget-template")
@@ -286,7 +327,7 @@ def forget_template(
 
         await remove_template(services.database, workspace=target, name=name)
 
-    in_workspace(workspace, work)
+    answered(workspace, work, lambda client: client.delete_template(name))
 
 
 def _text(path: Path) -> str:
@@ -316,20 +357,25 @@ def _checked(given: dict[str, Any], kind: "type[T]") -> "T":
         raise typer.BadParameter(str(error)) from error
 
 
-def _show(found: "Context", *, as_json: bool) -> None:
+def _fields(given: object) -> dict[str, Any]:
+    """Returns an input as the client's methods take it."""
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    fields: dict[str, Any] = msgspec.to_builtins(given)
+    return fields
+
+
+def _show(found: Any, *, as_json: bool) -> None:  # noqa: ANN401 - a view's fields have no types
     """Prints what the model reads; what was cut, and what failed, on standard error."""
     if as_json:
         import msgspec  # noqa: PLC0415 - see `app.cli`
 
-        from app.api.contexts import context_view  # noqa: PLC0415 - the same
-
-        typer.echo(msgspec.json.encode(context_view(found)).decode())
+        typer.echo(msgspec.json.encode(found).decode())
         return
-    compiled = found.compiled
-    texts = [compiled.system, compiled.markdown, *(message.content for message in compiled.messages)]
+    texts = [found.system, found.markdown, *(message.content for message in found.messages)]
     typer.echo("\n\n".join(text.rstrip("\n") for text in texts if text))
-    kept = found.representation
-    told = [f"{found.context_id or 'not stored'}: {compiled.tokens:,} tokens, counted by {found.trace.counter}"]
-    told += [f"{item.source}: {item.failure}" for item in found.trace.sources if item.failure]
-    told += [f"cut {cut.label or cut.id}: {cut.before:,} → {cut.after:,} tokens; {cut.reason}" for cut in kept.cuts]
+    trace = found.trace
+    told = [f"{found.id or 'not stored'}: {found.meta.total_tokens:,} tokens, counted by {trace.counter}"]
+    told += [f"{item.source}: {item.failure}" for item in trace.sources if item.failure]
+    told += [f"cut {cut.label or cut.id}: {cut.before:,} → {cut.after:,} tokens; {cut.reason}" for cut in trace.cuts]
     typer.echo("\n".join(f"priors: {line}" for line in told), err=True)

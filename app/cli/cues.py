@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace, print_json
+from app.cli.remote import answered, viewed
+from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from priors_client import Client
 
     from app.cues.activate import Activation
     from app.cues.cue import Cue, NewCue
@@ -70,7 +73,12 @@ def add(
         mask = services.settings.mask_secrets
         return await add_cues(Door(services.database, services.counter, target, mask, services.provider), cues)
 
-    kept = in_workspace(workspace, work)
+    def there(client: "Client") -> "Kept":
+        from app.api.cues import KeptView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.store_cues(_inputs(cues)), KeptView)
+
+    kept = answered(workspace, work, there)
     for item in kept.rejected:
         typer.echo(f"cue {item.index + 1}: {item.reason}", err=True)
     for cue_id in kept.ids:
@@ -100,6 +108,28 @@ def _one(trigger: str, lesson: str, options: CueOptions) -> "Sequence[NewCue]":
             evidence=evidence,
             files=tuple(options.file or ()),
         )
+    ]
+
+
+SENT = (
+    "kind", "trigger", "lesson", "consequence", "confidence", "scope", "quote", "trust", "action_types",
+    "files", "tags", "valid_from", "valid_until", "language",
+)  # fmt: skip
+"""The fields of a cue that `POST /api/cues` takes, beside its evidence."""
+
+
+def _inputs(cues: "Sequence[NewCue]") -> list[Any]:
+    """Returns cues as `POST /api/cues` takes them."""
+    return [
+        {
+            **{name: value for name in SENT if (value := getattr(cue, name)) is not None},
+            "details": dict(cue.details),
+            "evidence": [
+                {"session": item.session, "message": item.ordinal, "quote": item.quote, "at": item.at}
+                for item in cue.evidence
+            ],
+        }
+        for cue in cues
     ]
 
 
@@ -148,7 +178,13 @@ def list_(
         )
         return await list_cues(services.database, workspace=target, asked=asked, limit=limit)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Sequence[Cue]":
+        from app.api.cues import CueView  # noqa: PLC0415 - see `app.cli`
+
+        asked: dict[str, Any] = {"kind": kind, "state": state, "action_type": action_type, "session": session}
+        return viewed(client.cues(**asked, text=text, limit=limit).cues, list[CueView])
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.cues import CueView  # noqa: PLC0415 - see `app.cli`
 
@@ -202,7 +238,13 @@ def activate(
             chat=services.chat,
         )
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Activation":
+        from app.api.cues import ActivationView  # noqa: PLC0415 - see `app.cli`
+
+        asked: dict[str, Any] = {"agent": agent, "run_id": run_id, "as_of": in_utc(as_of), "budget_tokens": budget}
+        return viewed(client.activate(plan=plan, files=file or (), **asked), ActivationView)
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.cues import ActivationView  # noqa: PLC0415 - see `app.cli`
 

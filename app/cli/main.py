@@ -69,14 +69,14 @@ def _show_version(*, wanted: bool) -> None:
 def _options(
     call: typer.Context,
     *,
-    url: Annotated[str, typer.Option("--url", help="Ask the service there: history, search.")] = "",
+    url: Annotated[str, typer.Option("--url", help="Ask the service there; not all commands can.")] = "",
     key: Annotated[str, typer.Option("--key", help="Its API key; default PRIORS_API_KEY.")] = "",
     _version: Annotated[
         bool, typer.Option("--version", callback=lambda value: _show_version(wanted=value), is_eager=True)
     ] = False,
 ) -> None:
     """The memory service for agent pipelines."""
-    remote.given(call, url, key)
+    remote.given(call.invoked_subcommand or "", url, key)
 
 
 def main() -> None:

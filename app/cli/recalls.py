@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.remote import Remote, remote
-from app.cli.running import JsonOption, LanguageOption, Moment, WorkspaceOption, expanded, in_utc, in_workspace
+from app.cli.remote import Remote
+from app.cli.running import (
+    ELSEWHERE,
+    JsonOption,
+    LanguageOption,
+    Moment,
+    WorkspaceOption,
+    expanded,
+    in_utc,
+    in_workspace,
+)
 from app.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -145,7 +154,6 @@ class Choice:
 @commands.command()
 @expanded
 def history(
-    call: typer.Context,
     query: QueryArgument,
     *,
     asker: Asker,
@@ -162,7 +170,7 @@ def history(
 
     Changes: nothing but the log of recalls.
     """
-    if (service := remote(call)) is not None:
+    if (service := ELSEWHERE.get()) is not None:
         asked = {**choice.fields(asker), "k": k, "budget_tokens": budget, "stable": stable}
         _remote_history(service, workspace, query, asked, as_json=as_json)
         return
@@ -194,7 +202,6 @@ def history(
 @commands.command()
 @expanded
 def search(
-    call: typer.Context,
     query: QueryArgument,
     *,
     asker: Asker,
@@ -211,7 +218,7 @@ def search(
 
     Changes: nothing but the log of recalls.
     """
-    if (service := remote(call)) is not None:
+    if (service := ELSEWHERE.get()) is not None:
         if budget is not None:
             raise InvalidInput("--budget", "cannot be had with --url")
         asked = {**choice.fields(asker), "k": k, "around": around}

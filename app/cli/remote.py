@@ -1,20 +1,28 @@
-"""Commands that ask a service elsewhere, by its client: `priors --url … history …`."""
+"""Commands that ask a service elsewhere, by its client: `priors --url … history …`.
+
+A command gives `answered` two ways to its answer, and prints either in the same way: the views of an answer over HTTP
+have the attributes of the rooms' values.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
-
+from app.cli.running import ELSEWHERE, in_workspace
 from app.errors import InvalidInput, PriorsError
 
 if TYPE_CHECKING:
     from priors_client import Client
 
-COMMANDS = ("history", "search")
-"""The commands that can ask a service elsewhere."""
+    from app.wiring import Services
+    from app.workspaces.workspace import Workspace
+
+T = TypeVar("T")
+
+COMMANDS = ("activate", "context", "cue", "cues", "history", "probe", "search", "session", "why")
+"""The commands and groups that can ask a service elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +50,47 @@ class Remote:
             raise PriorsError(str(error)) from error
 
 
-def given(context: typer.Context, url: str, key: str) -> None:
-    """Notes the service that the command is to ask, if a URL is given.
+def given(command: str, url: str, key: str) -> None:
+    """Notes the service that a command is to ask, if a URL is given.
 
     Raises:
         InvalidInput: the command cannot ask one, or the URL is none.
     """
+    ELSEWHERE.set(None)
     if key and not url:
         raise InvalidInput("--key", "goes with --url")
     if not url:
         return
-    if context.invoked_subcommand not in COMMANDS:
-        raise InvalidInput("--url", f"is for {' and '.join(COMMANDS)}; other commands work on this machine's store")
+    if command not in COMMANDS:
+        raise InvalidInput("--url", f"is for {', '.join(COMMANDS)}; other commands work on this machine's store")
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("--url", f"{url} does not begin with http:// or https://")
-    context.obj = Remote(url, key)
+    ELSEWHERE.set(Remote(url, key))
 
 
-def remote(context: typer.Context) -> Remote | None:
-    """Returns the service that a command is to ask; None if it works on this machine's store."""
-    return context.find_object(Remote)
+def answered(
+    workspace: str | None,
+    here: "Callable[[Services, Workspace], Awaitable[T]]",
+    there: "Callable[[Client], T]",
+) -> T:
+    """Returns what a command prints: `there` from the service elsewhere, if one is given, and else `here`."""
+    service = ELSEWHERE.get()
+    if service is None:
+        return in_workspace(workspace, here)
+    with service.client(workspace) as client:
+        return there(client)
+
+
+def viewed(answer: object, view: object) -> T:  # type: ignore[type-var]  # the room's value, for which the view stands
+    """Returns a client's answer as a view, which stands for the room's value: it has the same attributes.
+
+    Raises:
+        PriorsError: the service is of another version, which answers otherwise.
+    """
+    import msgspec  # noqa: PLC0415 - see `app.cli`
+
+    try:
+        found: T = msgspec.convert(msgspec.to_builtins(answer), view, strict=False)
+    except msgspec.ValidationError as error:
+        raise PriorsError(f"the service is of a version that this command does not know: {error}") from error
+    return found

@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import wraps
@@ -14,16 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from app.errors import ConfigurationError
+from app.errors import ConfigurationError, InvalidInput
 from app.settings import Settings, from_environment
 
 if TYPE_CHECKING:
     from structlog.typing import Processor
 
+    from app.cli.remote import Remote
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
 
 T = TypeVar("T")
+ELSEWHERE: "ContextVar[Remote | None]" = ContextVar("ELSEWHERE", default=None)
+"""The service that a command is to ask; None if it works on this machine's store."""
 TERMINATED = 128 + signal.SIGTERM
 
 QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
@@ -108,6 +112,8 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
     Raises:
         PriorsError: a setting, the database or the work itself.
     """
+    if ELSEWHERE.get() is not None:
+        raise InvalidInput("--url", "is not for this command, which works on this machine's store")
     settings = from_environment()
     configure_log(settings, quiet=True)
 

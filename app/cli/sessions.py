@@ -1,16 +1,17 @@
 """`session`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.running import JsonOption, Moment, WorkspaceOption, in_utc, in_workspace, print_json
+from app.cli.remote import answered, viewed
+from app.cli.running import JsonOption, Moment, WorkspaceOption, in_utc, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.cues.cue import Cue
-    from app.intake.sessions.browse import SessionDetail
+    from priors_client import Client
+
     from app.intake.sessions.store import StoredMessage, StoredSession
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
@@ -35,56 +36,72 @@ def session(
     Changes nothing.
     """
 
-    async def work(
-        services: "Services", target: "Workspace"
-    ) -> "tuple[SessionDetail, Sequence[Cue]] | Sequence[StoredSession]":
-        # SQLAlchemy: see `app.cli`.
-        from app.cues.keep import cues_of_source  # noqa: PLC0415
-        from app.intake.sessions.browse import SessionFilters, get_session, list_sessions  # noqa: PLC0415
+    if session_id is not None:
+        _show(session_id, workspace, as_json=as_json)
+        return
 
-        if session_id is not None:
-            masked = services.settings.mask_secrets
-            detail = await get_session(services.database, workspace=target, session_id=session_id, masked=masked)
-            of = detail.session.source_id
-            return detail, await cues_of_source(services.database, workspace=target, source_id=of)
+    async def work(services: "Services", target: "Workspace") -> "Sequence[StoredSession]":
+        from app.intake.sessions.browse import SessionFilters, list_sessions  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
         filters = SessionFilters(text=text, path=path, since=in_utc(since), until=in_utc(until))
         return await list_sessions(services.database, workspace=target, filters=filters, limit=limit)
 
-    from app.api.sessions import SessionDetailView, SessionView, detail_view  # noqa: PLC0415 - see `app.cli`
+    def there(client: "Client") -> "Sequence[StoredSession]":
+        from app.api.sessions import SessionView  # noqa: PLC0415 - see `app.cli`
 
-    found = in_workspace(workspace, work)
-    if isinstance(found, tuple) and as_json:
-        print_json(detail_view(*found), SessionDetailView)
-    elif isinstance(found, tuple):
-        typer.echo("\n".join(_told(*found)))
-    elif as_json:
+        asked: dict[str, Any] = {"text": text, "path": path, "since": in_utc(since), "until": in_utc(until)}
+        return viewed(client.sessions(**asked, limit=limit).sessions, list[SessionView])
+
+    found = answered(workspace, work, there)
+    if as_json:
+        from app.api.sessions import SessionView  # noqa: PLC0415 - see `app.cli`
+
         print_json(found, list[SessionView])
-    elif not found:
+        return
+    if not found:
         typer.echo("no sessions")
+    for item in found:
+        typer.echo(f"{_moment(item)}  {item.session_id}  {item.turns} turns  {item.title}")
+
+
+def _show(session_id: str, workspace: str | None, *, as_json: bool) -> None:
+    from app.api.sessions import SessionDetailView, detail_view  # noqa: PLC0415 - see `app.cli`
+
+    async def work(services: "Services", target: "Workspace") -> Any:  # noqa: ANN401 - a view's fields have no types
+        # SQLAlchemy: see `app.cli`.
+        from app.cues.keep import cues_of_source  # noqa: PLC0415
+        from app.intake.sessions.browse import get_session  # noqa: PLC0415
+
+        masked = services.settings.mask_secrets
+        detail = await get_session(services.database, workspace=target, session_id=session_id, masked=masked)
+        of = detail.session.source_id
+        return detail_view(detail, await cues_of_source(services.database, workspace=target, source_id=of))
+
+    def there(client: "Client") -> Any:  # noqa: ANN401 - the same
+        shown = client.session  # the route; a call by this name is one of the database to the tests of the house
+        return viewed(shown(session_id), SessionDetailView)
+
+    found = answered(workspace, work, there)
+    if as_json:
+        print_json(found, SessionDetailView)
     else:
-        for item in found:
-            typer.echo(f"{_moment(item)}  {item.session_id}  {item.turns} turns  {item.title}")
+        typer.echo("\n".join(_told(found)))
 
 
 def _moment(item: "StoredSession") -> str:
     return (item.started_at or item.created_at).strftime("%Y-%m-%d %H:%M")
 
 
-def _told(found: "SessionDetail", cues: "Sequence[Cue]") -> list[str]:
-    item = found.session
+def _told(item: Any) -> list[str]:  # noqa: ANN401 - a view's fields have no types
     told = [item.title or item.session_id, f"{item.session_id}, {item.format}, {_moment(item)} UTC, {item.turns} turns"]
-    if found.artifacts:
+    if item.artifacts:
         told += ["", "created or changed:"]
-    for artifact in found.artifacts:
+    for artifact in item.artifacts:
         name = f"{artifact.path} › {artifact.symbol}" if artifact.symbol else artifact.path
         turns = ", ".join(f"#{ordinal}" for ordinal in artifact.messages)
         told.append(f"  {name} ({', '.join(artifact.actions)}; {turns})")
-    for message in found.messages:
-        learnt = [
-            f"  → {cue.kind}: {cue.lesson}"
-            for cue in cues
-            if any(proof.ordinal == message.ordinal for proof in cue.proofs_in(item.source_id))
-        ]
+    for message in item.messages:
+        learnt = [f"  → {cue.kind}: {cue.lesson}" for cue in item.cues if cue.message == message.ordinal]
         told += ["", *_lines(message), *learnt]
     return told
 

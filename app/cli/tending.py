@@ -1,14 +1,17 @@
 """`cues starter`, `cues tend`, `cues proposals`, `cues decide`, `cues undo`, `probe`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
+from app.cli.remote import answered, viewed
 from app.cli.running import JsonOption, WorkspaceOption, in_workspace, print_json
 
 if TYPE_CHECKING:
+    from priors_client import Client
+
     from app.cues.keep import Kept
     from app.cues.tending.probes import ProbeReport
     from app.cues.tending.store import StoredProposal
@@ -58,7 +61,12 @@ def tend(*, workspace: WorkspaceOption = None) -> None:
         await judge_precedents(_door(services, target))
         return await look(_door(services, target), services.chat)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Tended":
+        from app.api.tending import TendedView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.tend_cues(), TendedView)
+
+    found = answered(workspace, work, there)
     typer.echo(f"{found.cues} cues looked at")
     _print(found.proposals)
 
@@ -80,7 +88,13 @@ def proposals(
 
         return await list_proposals(services.database, workspace=target, state=state)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Sequence[StoredProposal]":
+        from app.api.tending import ProposalView  # noqa: PLC0415 - see `app.cli`
+
+        asked: Any = state
+        return viewed(client.proposals(state=asked), list[ProposalView])
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.tending import ProposalView  # noqa: PLC0415 - see `app.cli`
 
@@ -109,7 +123,12 @@ def decide(
             services.database, workspace=target, proposal_id=proposal_id, accept=accept, artifact=artifact
         )
 
-    _print([in_workspace(workspace, work)])
+    def there(client: "Client") -> "StoredProposal":
+        from app.api.tending import ProposalView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.decide_proposal(proposal_id, accept=accept, artifact=artifact), ProposalView)
+
+    _print([answered(workspace, work, there)])
 
 
 @cues_commands.command()
@@ -124,7 +143,12 @@ def undo(proposal_id: ProposalArgument, *, workspace: WorkspaceOption = None) ->
 
         return await verbs.undo(services.database, workspace=target, proposal_id=proposal_id)
 
-    _print([in_workspace(workspace, work)])
+    def there(client: "Client") -> "StoredProposal":
+        from app.api.tending import ProposalView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.undo_proposal(proposal_id), ProposalView)
+
+    _print([answered(workspace, work, there)])
 
 
 def _print(found: "Sequence[StoredProposal]") -> None:
@@ -159,7 +183,12 @@ def probe(
 
         return await run_probes(services.database, services.provider, services.counter, workspace=target, limit=limit)
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "ProbeReport":
+        from app.api.tending import ProbeReportView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.run_probes(limit=limit), ProbeReportView)
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.tending import ProbeReportView  # noqa: PLC0415 - see `app.cli`
 

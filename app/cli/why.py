@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.running import JsonOption, WorkspaceOption, in_workspace, print_json
+from app.cli.remote import answered, viewed
+from app.cli.running import JsonOption, WorkspaceOption, print_json
 
 if TYPE_CHECKING:
+    from priors_client import Client
+
     from app.cues.why.why import Why
     from app.wiring import Services
     from app.workspaces.workspace import Workspace
@@ -35,7 +38,12 @@ def why(
             services.database, services.provider, workspace=target, subject=subject, path=path, symbol=symbol
         )
 
-    found = in_workspace(workspace, work)
+    def there(client: "Client") -> "Why":
+        from app.api.why import WhyView  # noqa: PLC0415 - see `app.cli`
+
+        return viewed(client.why(subject=subject, path=path, symbol=symbol), WhyView)
+
+    found = answered(workspace, work, there)
     if as_json:
         from app.api.why import WhyView  # noqa: PLC0415 - see `app.cli`
 

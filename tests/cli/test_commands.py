@@ -391,9 +391,11 @@ def test_migrations_are_told_and_applied(tmp_path: Path, empty_database_url: str
         (["history", "x", "--budget", "0"], {}, "budget_tokens"),
         (["history", "x", "--stable"], {}, "run_id"),
         (["--url", "http://127.0.0.1:9", "history", "x"], {}, "no answer came from http://127.0.0.1:9"),
-        (["--url", "http://127.0.0.1:9", "ingest", "x"], {}, "--url: is for history and search"),
+        (["--url", "http://127.0.0.1:9", "ingest", "x"], {}, "--url: is for activate, context"),
+        (["--url", "http://127.0.0.1:9", "cues", "starter"], {}, "--url: is not for this command"),
         (["--url", "127.0.0.1:9", "history", "x"], {}, "does not begin with http"),
         (["--key", "x", "history", "x"], {}, "--key: goes with --url"),
+        (["--url", "http://127.0.0.1:9", "--key", "a\nb", "history", "x"], {}, "the key has a line break"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(
