@@ -7,7 +7,7 @@ from litestar import Controller, delete, get, put
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall
+from app.api.context import BY_USER, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import Name, converted, view_of
 from app.memories.browse import LARGEST_PAGE
@@ -70,7 +70,7 @@ class CasesController(Controller):
     path = "/api"
     tags = ("cases",)
 
-    @get("/cases", responses=PROBLEMS)
+    @get("/cases", responses=PROBLEMS, dependencies=BY_USER)
     async def cases(
         self, call: ThisCall, limit: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
     ) -> Sequence[CaseSummaryView]:
@@ -78,14 +78,14 @@ class CasesController(Controller):
         found = await list_cases(call.database, workspace=await call.tenant(), limit=limit)
         return converted(found, list[CaseSummaryView])
 
-    @get("/cases/{case:str}", responses=PROBLEMS)
+    @get("/cases/{case:str}", responses=PROBLEMS, dependencies=BY_USER)
     async def case(self, case: FromPath[str], call: ThisCall) -> CaseView:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
         provider = call.services.provider
         found = await get_case(call.database, provider, workspace=await call.tenant(), case=case)
         return converted(found, CaseView)
 
-    @get("/roles", responses=PROBLEMS)
+    @get("/roles", responses=PROBLEMS, dependencies=BY_USER)
     async def roles(self, call: ThisCall) -> Sequence[RoleView]:
         """The roles that agents are served by; an agent without one is served by `default`."""
         workspace = await call.tenant()
@@ -99,7 +99,7 @@ class CasesController(Controller):
         saved = await save_role(call.database, workspace=await call.tenant(), role=role, mask=mask)
         return converted(saved, RoleView, own=True)
 
-    @delete("/roles/{name:str}", responses=PROBLEMS)
+    @delete("/roles/{name:str}", responses=PROBLEMS, dependencies=BY_USER)
     async def remove(self, name: FromPath[str], call: ThisCall) -> None:
         """Take the workspace's own role away; one that every workspace has is as it was."""
         await remove_role(call.database, workspace=await call.tenant(), name=name)

@@ -1,13 +1,13 @@
 """The services, the metrics and the tenant of a request, as all handlers share them."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 from urllib.parse import quote, unquote_to_bytes
 
 from litestar import Request
 from litestar.datastructures import State
-from litestar.di import NamedDependency
+from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, QueryParameter
 from litestar.types import HTTPScope, Scope
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -40,6 +40,11 @@ WorkspaceHeader = Annotated[
         max_length=64,
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
     ),
+]
+
+UserParameter = Annotated[
+    str | None,
+    QueryParameter(description="only what belongs to this user; empty: to nobody", max_length=USER_LIMIT),
 ]
 
 
@@ -146,11 +151,15 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, as handlers take it: its application's context, the tenant that its header names, and its key."""
+    """A request, as handlers take it: its application's context, its tenant, its key, and its user."""
 
     state: State
-    workspace: WorkspaceHeader = None
+    workspace: str | None = None
     key: Key = EVERYTHING
+    user: str | None = None
+    """The user whose rows are seen and written, "" for nobody; None for those of all users, as people see them."""
+    shared: bool = False
+    """True if nobody's rows are seen too, as recalls see them."""
 
     @property
     def context(self) -> Context:
@@ -178,29 +187,30 @@ class Call:
         return self.services.database
 
     async def tenant(self) -> Workspace:
-        """Returns the workspace of the header. It asks the database.
+        """Returns the workspace of the header, as the call's user sees it. It asks the database.
 
         Without a header, it is the only one that the key serves, or else the configured default.
 
         Raises:
-            InvalidInput: a workspace may not have this name.
+            InvalidInput: a workspace or a user may not have this name.
             Forbidden: the key does not serve it, whether it exists or not.
         """
         settings = self.settings
         name = self.workspace or self.key.own_workspace or settings.workspace
         if not self.key.serves(name):
             raise Forbidden("this key does not serve the workspace that `X-Workspace` names")
-        return await resolve(self.database, name, language=settings.language)
+        found = await resolve(self.database, name, language=settings.language)
+        if self.user is None:
+            return found
+        return found.for_reading(self.user) if self.shared else found.of(self.user)
 
-    async def tenant_of(self, user: str | None) -> Workspace:
-        """Returns the tenant with what belongs to this user alone; None stands for all users."""
-        tenant = await self.tenant()
-        return tenant if user is None else tenant.of(user)
+    async def writer(self) -> Workspace:
+        """Returns the tenant as the call's user writes it, or as nobody does."""
+        return (await self.tenant()).of(self.user)
 
-    async def tenant_for(self, user: str | None) -> Workspace:
-        """Returns the tenant with what this user may see; None stands for all users."""
-        tenant = await self.tenant()
-        return tenant if user is None else tenant.for_reading(user)
+    def asked_by(self, user: str | None) -> "Call":
+        """Returns the call as one that an agent makes for a user: it sees what is this user's, and what is nobody's."""
+        return replace(self, user=user or "", shared=True)
 
 
 def key_of(scope: Scope) -> Key:
@@ -213,10 +223,15 @@ def call_of(state: State, request: Request[Any, Any, Any], workspace: WorkspaceH
     return Call(state, workspace, key_of(request.scope))
 
 
-UserParameter = Annotated[
-    str | None,
-    QueryParameter(description="only what belongs to this user; empty: to nobody", max_length=USER_LIMIT),
-]
+def call_for_user(
+    state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None, user: UserParameter = None
+) -> Call:
+    """Returns the call of a request that may be narrowed to a user."""
+    return Call(state, workspace, key_of(request.scope), user)
+
+
+BY_USER = {"call": Provide(call_for_user, sync_to_thread=False)}
+"""The dependencies of a route that may be narrowed to a user by `?user=`."""
 ThisCall = NamedDependency[Call]
 """The type by which a handler gets its call."""
 

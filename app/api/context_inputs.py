@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, field
 
-from app.api.schemas import Name, converted
+from app.api.schemas import Name, User, converted
 from app.context.compile import Format
 from app.context.representation import (
     Allocation,
@@ -134,6 +134,7 @@ class ContextInput(Struct, forbid_unknown_fields=True):
     agent: Name | None = None
     model: Model = ""
     format: Shape = None
+    user: User = ""
 
     def request(self) -> ContextRequest:
         """Returns the value that the verb takes."""

@@ -9,7 +9,7 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import Call, ThisCall
+from app.api.context import BY_USER, Call, ThisCall
 from app.api.context_inputs import CompileInput, ContextInput, TemplateInput
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
@@ -190,7 +190,7 @@ class TemplateView(Struct):
 async def context_of(call: Call, asked: ContextInput) -> Context:
     """Returns the context that a request asks for, and counts the recalls behind it."""
     parts, request = call.services.context_parts, asked.request()
-    found, recalls = await make_context(parts, workspace=await call.tenant(), request=request)
+    found, recalls = await make_context(parts, workspace=await call.asked_by(asked.user).tenant(), request=request)
     for recall in recalls:
         call.metrics.note_recall(recall, PURPOSE)
     return found
@@ -212,7 +212,7 @@ class ContextsController(Controller):
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
         return context_view(await compile_given(call.services.counting, **data.asked()))
 
-    @get("/contexts", responses=PROBLEMS)
+    @get("/contexts", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -234,25 +234,25 @@ class ContextsController(Controller):
         )
         return converted(found, list[ContextSummaryView])
 
-    @get("/contexts/{context_id:uuid}", responses=PROBLEMS)
+    @get("/contexts/{context_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, context_id: FromPath[UUID], call: ThisCall) -> ContextView:
         """A context as it was made, byte for byte."""
         return context_view(await get_context(call.database, workspace=await call.tenant(), context_id=context_id))
 
-    @get("/contexts/{context_id:uuid}/diff/{other_id:uuid}", responses=PROBLEMS)
+    @get("/contexts/{context_id:uuid}/diff/{other_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def diff(self, context_id: FromPath[UUID], other_id: FromPath[UUID], call: ThisCall) -> DifferenceView:
         """The parts that the other context has more, less or in another form."""
         tenant = await call.tenant()
         found = await diff_contexts(call.database, workspace=tenant, context_id=context_id, other_id=other_id)
         return converted(found, DifferenceView)
 
-    @get("/contexts/{context_id:uuid}/impact", responses=PROBLEMS)
+    @get("/contexts/{context_id:uuid}/impact", responses=PROBLEMS, dependencies=BY_USER)
     async def impact(self, context_id: FromPath[UUID], call: ThisCall) -> Sequence[ImpactView]:
         """For each section of a context the loss if it were left out: its tokens, and what no other section says."""
         found = await context_impacts(call.database, workspace=await call.tenant(), context_id=context_id)
         return converted(found, list[ImpactView])
 
-    @get("/templates", responses=PROBLEMS)
+    @get("/templates", responses=PROBLEMS, dependencies=BY_USER)
     async def templates(self, call: ThisCall) -> Sequence[TemplateView]:
         """The templates of the workspace, by name."""
         return converted(await list_templates(call.database, workspace=await call.tenant()), list[TemplateView])
@@ -268,7 +268,7 @@ class ContextsController(Controller):
         )
         return converted(found, TemplateView)
 
-    @delete("/templates/{name:str}", status_code=204, responses=PROBLEMS)
+    @delete("/templates/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove_template(self, name: FromPath[str], call: ThisCall) -> None:
         """Remove a template of the workspace."""
         await remove_template(call.database, workspace=await call.tenant(), name=name)

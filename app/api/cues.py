@@ -10,11 +10,11 @@ from litestar import Controller, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from app.api.context import Call, ThisCall
+from app.api.context import BY_USER, Call, ThisCall
 from app.api.feedback import IdempotencyKey
 from app.api.intake import as_error
 from app.api.problems import PROBLEMS
-from app.api.schemas import Name, Tags, converted, cursor_of, place_of, view_of
+from app.api.schemas import Name, Tags, User, converted, cursor_of, place_of, view_of
 from app.cues.actions import EXAMPLE_LIMIT, MOST_EXAMPLES, ActionType
 from app.cues.activate import Activation, Contradicted, Nearly, PlanAsked, ToldCue, activate
 from app.cues.arbitrate import SLOTS
@@ -185,6 +185,8 @@ class ActivateInput(Struct, forbid_unknown_fields=True):
     as_of: Annotated[datetime | None, Meta(description="the moment whose cues are asked for")] = None
     trial: Annotated[bool, Meta(description="a person's trial: it is not logged, and counts for no cue")] = False
 
+    user: User = ""
+
     def asked(self) -> PlanAsked:
         """Returns the value that the verb takes."""
         if self.plan and self.action:
@@ -233,7 +235,7 @@ class LoggedActivationView(Struct):
 async def _door(call: Call) -> Door:
     services = call.services
     return Door(
-        services.database, services.counter, await call.tenant(), services.settings.mask_secrets, services.provider
+        services.database, services.counter, await call.writer(), services.settings.mask_secrets, services.provider
     )
 
 
@@ -257,7 +259,7 @@ class CuesController(Controller):
     path = "/api"
     tags = ("cues",)
 
-    @post("/cues", status_code=200, responses=PROBLEMS)
+    @post("/cues", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def store(
         self, call: ThisCall, data: JSONBody[CueInput | Annotated[list[CueInput], Meta(max_length=MOST_AT_ONCE)]]
     ) -> KeptView:
@@ -269,7 +271,7 @@ class CuesController(Controller):
         alone = kept.ids[0] if isinstance(data, CueInput) else None
         return converted(kept, KeptView, id=alone)
 
-    @get("/cues", responses=PROBLEMS)
+    @get("/cues", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -290,7 +292,7 @@ class CuesController(Controller):
         following = cursor_of(found[-1].created_at, found[-1].cue_id) if len(found) == limit else None
         return CuePage(cues=converted(found, list[CueView]), next=following)
 
-    @get("/cues/{cue_id:uuid}", responses=PROBLEMS)
+    @get("/cues/{cue_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, cue_id: FromPath[UUID], call: ThisCall) -> CueView:
         """One cue, of any state."""
         return converted(await get_cue(call.database, workspace=await call.tenant(), cue_id=cue_id), CueView)
@@ -304,28 +306,28 @@ class CuesController(Controller):
             changed["consequence"] = _number(changed["consequence"])
         return converted(await edit_cue(await _door(call), cue_id, changed), CueView)
 
-    @delete("/cues/{cue_id:uuid}", status_code=204, responses=PROBLEMS)
+    @delete("/cues/{cue_id:uuid}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove(self, cue_id: FromPath[UUID], call: ThisCall) -> None:
         """Take a cue away, as `:retire` does: it fires no more; it can be restored."""
         await retire_cue(call.database, workspace=await call.tenant(), cue_id=cue_id)
 
-    @post("/cues/{cue_id:uuid}/retire", status_code=200, responses=PROBLEMS)
+    @post("/cues/{cue_id:uuid}/retire", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def retire(self, cue_id: FromPath[UUID], call: ThisCall) -> CueView:
         """Take a cue away: it fires no more and is not found; it can be restored."""
         return converted(await retire_cue(call.database, workspace=await call.tenant(), cue_id=cue_id), CueView)
 
-    @post("/cues/{cue_id:uuid}/restore", status_code=200, responses=PROBLEMS)
+    @post("/cues/{cue_id:uuid}/restore", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def restore(self, cue_id: FromPath[UUID], call: ThisCall) -> CueView:
         """Make a retired, superseded or proposed cue active."""
         return converted(await restore_cue(call.database, workspace=await call.tenant(), cue_id=cue_id), CueView)
 
-    @post("/cues:merge", status_code=200, responses=PROBLEMS)
+    @post("/cues:merge", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def merge(self, call: ThisCall, data: JSONBody[MergeInput]) -> CueView:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
         found = await merge_cues(call.database, workspace=await call.tenant(), ids=data.ids, into=data.into)
         return converted(found, CueView)
 
-    @get("/action-types", responses=PROBLEMS)
+    @get("/action-types", responses=PROBLEMS, dependencies=BY_USER)
     async def action_types(self, call: ThisCall) -> Sequence[ActionTypeView]:
         """The action types by which plans and cues are compared, the workspace's own among them."""
         found = await list_types(call.database, workspace=await call.tenant())
@@ -337,7 +339,7 @@ class CuesController(Controller):
         found = await save_type(call.database, workspace=await call.tenant(), name=name, examples=data.examples)
         return converted(found, ActionTypeView)
 
-    @delete("/action-types/{name:str}", status_code=204, responses=PROBLEMS)
+    @delete("/action-types/{name:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove_type(self, name: FromPath[str], call: ThisCall) -> None:
         """Take the workspace's own action type away; a built-in one of this name is as it was."""
         await remove_type(call.database, workspace=await call.tenant(), name=name)
@@ -348,7 +350,7 @@ class CuesController(Controller):
     ) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
         asked = replace(data.asked(), idempotency_key=idempotency_key)
-        return converted(await activation_of(call, asked), ActivationView)
+        return converted(await activation_of(call.asked_by(data.user), asked), ActivationView)
 
     @post("/activations/{activation_id:uuid}/outcome", status_code=200, responses=PROBLEMS)
     async def outcome(

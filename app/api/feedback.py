@@ -10,7 +10,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, Quer
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.api.context import Call, ThisCall
+from app.api.context import BY_USER, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
@@ -106,7 +106,7 @@ class FeedbackController(Controller):
     path = "/api"
     tags = ("feedback",)
 
-    @post("/memories/{memory_id:uuid}/feedback", status_code=200, responses=PROBLEMS)
+    @post("/memories/{memory_id:uuid}/feedback", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def rate(
         self,
         memory_id: FromPath[UUID],
@@ -128,19 +128,19 @@ class FeedbackController(Controller):
         )
         return converted(rated, RatedView)
 
-    @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS)
+    @get("/memories/{memory_id:uuid}/feedback", responses=PROBLEMS, dependencies=BY_USER)
     async def ratings(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[RatingView]:
         """A memory's ratings in their order, each with when it was undone."""
         found = await list_ratings(call.database, workspace=await call.tenant(), memory_id=memory_id)
         return converted(found, list[RatingView])
 
-    @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS)
+    @delete("/feedback/{feedback_id:uuid}", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def undo(self, feedback_id: FromPath[UUID], call: ThisCall) -> RatedView:
         """Take a rating back; the log keeps both."""
         found = await undo_rating(call.database, workspace=await call.tenant(), feedback_id=feedback_id)
         return converted(found, RatedView)
 
-    @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON)
+    @get("/feedback/export", responses=PROBLEMS, media_type=NDJSON, dependencies=BY_USER)
     async def export(
         self,
         call: ThisCall,
@@ -161,7 +161,7 @@ class LifecycleController(Controller):
     path = "/api"
     tags = ("lifecycle",)
 
-    @get("/memories/prune-candidates", responses=PROBLEMS)
+    @get("/memories/prune-candidates", responses=PROBLEMS, dependencies=BY_USER)
     async def candidates(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
         tenant = await call.tenant()
@@ -177,41 +177,41 @@ class LifecycleController(Controller):
             for item in found
         ]
 
-    @get("/memories/quarantined", responses=PROBLEMS)
+    @get("/memories/quarantined", responses=PROBLEMS, dependencies=BY_USER)
     async def quarantined(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories that the injection scan took out, each with its findings."""
         return await _retired(call, QUARANTINED, limit, offset)
 
-    @get("/memories/suspect", responses=PROBLEMS)
+    @get("/memories/suspect", responses=PROBLEMS, dependencies=BY_USER)
     async def suspect(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories that the injection scan suspects: searches find them, and no history shows them."""
         tenant = await call.tenant()
         found = await lifecycle.suspects(call.database, workspace=tenant, limit=limit, offset=offset)
         return [memory_view(memory) for memory in found]
 
-    @get("/memories/deleted", responses=PROBLEMS)
+    @get("/memories/deleted", responses=PROBLEMS, dependencies=BY_USER)
     async def deleted(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories in the trash."""
         return await _retired(call, DELETED, limit, offset)
 
-    @get("/memories/superseded", responses=PROBLEMS)
+    @get("/memories/superseded", responses=PROBLEMS, dependencies=BY_USER)
     async def superseded(self, call: ThisCall, limit: Limit = 200, offset: Offset = 0) -> Sequence[MemoryView]:
         """Memories that a newer one replaced; they can be restored."""
         return await _retired(call, SUPERSEDED, limit, offset)
 
-    @get("/memories/review-counts", responses=PROBLEMS)
+    @get("/memories/review-counts", responses=PROBLEMS, dependencies=BY_USER)
     async def counts(self, call: ThisCall) -> ReviewCountsView:
         """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
         found = await lifecycle.review_counts(call.database, workspace=await call.tenant())
         return converted(found, ReviewCountsView)
 
-    @post("/memories:delete", status_code=200, responses=PROBLEMS)
+    @post("/memories:delete", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def delete(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
         found = await lifecycle.delete_memories(call.database, workspace=await call.tenant(), ids=data.ids)
         return converted(found, ChangedView)
 
-    @post("/memories:restore", status_code=200, responses=PROBLEMS)
+    @post("/memories:restore", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def restore(self, call: ThisCall, data: JSONBody[Ids], request: Request[Any, Any, Any]) -> ChangedView:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
         release = _by_a_person(call.key, request)
@@ -219,25 +219,25 @@ class LifecycleController(Controller):
         found = await lifecycle.restore_memories(call.database, workspace=tenant, ids=data.ids, release=release)
         return converted(found, ChangedView)
 
-    @post("/memories:supersede", status_code=200, responses=PROBLEMS)
+    @post("/memories:supersede", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def supersede(self, call: ThisCall, data: JSONBody[SupersededIds]) -> ChangedView:
         """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
         tenant = await call.tenant()
         found = await lifecycle.supersede_memories(call.database, workspace=tenant, ids=data.ids, newer=data.by)
         return converted(found, ChangedView)
 
-    @post("/memories:quarantine", status_code=200, responses=PROBLEMS)
+    @post("/memories:quarantine", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def quarantine(self, call: ThisCall, data: JSONBody[Ids]) -> ChangedView:
         """Take back a release: memories that somebody released are quarantined again."""
         found = await lifecycle.quarantine_memories(call.database, workspace=await call.tenant(), ids=data.ids)
         return converted(found, ChangedView)
 
-    @post("/memories:tag", status_code=200, responses=PROBLEMS)
+    @post("/memories:tag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def tag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
         return await _tagged(call, data, remove=False)
 
-    @post("/memories:untag", status_code=200, responses=PROBLEMS)
+    @post("/memories:untag", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def untag(self, call: ThisCall, data: JSONBody[TaggedIds]) -> ChangedView:
         """Take a tag from memories; `changed` are those that had it."""
         return await _tagged(call, data, remove=True)

@@ -10,9 +10,9 @@ from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall
+from app.api.context import BY_USER, ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import converted, view_of
+from app.api.schemas import User, converted, view_of
 from app.insight.map.drawing import Cluster, Graph, Label, Point, Shown
 from app.insight.map.project import FEW, MOST, Question, graph
 from app.insight.novelty import LONGEST_RESULT, MOST_RESULTS, Nearest, Novelty, ResultNovelty, novelty
@@ -76,7 +76,7 @@ class GraphController(Controller):
     path = "/api"
     tags = ("graph",)
 
-    @get("/graph", responses=PROBLEMS)
+    @get("/graph", responses=PROBLEMS, dependencies=BY_USER)
     async def graph(
         self, call: ThisCall, kind: KindOrAll = "", limit: Limit = FEW, refresh: Refresh = False
     ) -> GraphView:
@@ -111,6 +111,7 @@ class NoveltyInput(Struct, forbid_unknown_fields=True):
             " a text nor against it",
         ),
     ] = ""
+    user: User = ""
 
 
 @view_of(Nearest, memory_id="id")
@@ -141,7 +142,7 @@ class NoveltyController(Controller):
     @post("/novelty", status_code=200, responses=PROBLEMS)
     async def novelty(self, call: ThisCall, data: JSONBody[NoveltyInput]) -> NoveltyView:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
-        target, provider = await call.tenant(), call.services.provider
+        target, provider = await call.asked_by(data.user).tenant(), call.services.provider
         found = await novelty(
             call.database, provider, workspace=target, task=data.task, results=data.results, known=data.known
         )

@@ -148,7 +148,7 @@ class ItemsController(Controller):
         """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
         services = call.services
         mask = call.settings.mask_secrets
-        door = Door(call.database, services.counter, await call.tenant(), mask, services.provider)
+        door = Door(call.database, services.counter, await call.writer(), mask, services.provider)
         batch = converted(data, Batch)
         found = await run_batch(door, batch, provider=services.provider, reranker=services.reranker)
         for one in found.search:

@@ -11,7 +11,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall
+from app.api.context import BY_USER, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import (
     Kind,
@@ -190,7 +190,9 @@ class MemoryViewsController(Controller):
     path = "/api"
     tags = ("memories",)
 
-    @get("/memories", responses=PROBLEMS, dependencies={"options": Provide(PageOptions, sync_to_thread=False)})
+    @get(
+        "/memories", responses=PROBLEMS, dependencies=BY_USER | {"options": Provide(PageOptions, sync_to_thread=False)}
+    )
     async def page(self, call: ThisCall, options: NamedDependency[PageOptions]) -> MemoryPage:
         """Live memories that meet every condition, newest first or in another order."""
         judged = options.sort in {"score", "quality"}
@@ -209,20 +211,20 @@ class MemoryViewsController(Controller):
         memories = [memory_view(memory) for memory in found.memories]
         return MemoryPage(memories=memories, next=following, total=found.total)
 
-    @get("/memories/facets", responses=PROBLEMS)
+    @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
     async def facets(self, call: ThisCall) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
         found = await list_facets(call.database, workspace=await call.tenant())
         names = FacetsView.__struct_fields__
         return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})
 
-    @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS)
+    @get("/memories/{memory_id:uuid}/neighbours", responses=PROBLEMS, dependencies=BY_USER)
     async def neighbours(self, memory_id: FromPath[UUID], call: ThisCall) -> Sequence[MemoryView]:
         """The live memories up to two places before and after one in its source."""
         found = await neighbours_of(call.database, workspace=await call.tenant(), memory_id=memory_id)
         return [memory_view(memory) for memory in found]
 
-    @get("/memories/{memory_id:uuid}", responses=PROBLEMS)
+    @get("/memories/{memory_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryView:
         """One memory, live or retired."""
         return memory_view(await get_memory(call.database, workspace=await call.tenant(), memory_id=memory_id))
@@ -234,17 +236,17 @@ class MemoryViewsController(Controller):
         await pin_memory(call.database, workspace=workspace, memory_id=memory_id, tier=data.tier)
         return memory_view(await get_memory(call.database, workspace=workspace, memory_id=memory_id))
 
-    @delete("/memories/{memory_id:uuid}/tier", status_code=204, responses=PROBLEMS)
+    @delete("/memories/{memory_id:uuid}/tier", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def unpin(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
         """Let heat decide about a memory's tier again, at a worker's next look."""
         await unpin_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
 
-    @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS)
+    @delete("/memories/{memory_id:uuid}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def delete(self, memory_id: FromPath[UUID], call: ThisCall) -> None:
         """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
         await delete_memory(call.database, workspace=await call.tenant(), memory_id=memory_id)
 
-    @get("/sources", responses=PROBLEMS)
+    @get("/sources", responses=PROBLEMS, dependencies=BY_USER)
     async def sources(
         self, call: ThisCall, kind: FromQuery[SourceKind | None] = None, limit: Limit = 50, cursor: Cursor = None
     ) -> SourcePage:
@@ -261,7 +263,7 @@ class LinksController(Controller):
     path = "/api"
     tags = ("links",)
 
-    @get("/memories/{memory_id:uuid}/links", responses=PROBLEMS)
+    @get("/memories/{memory_id:uuid}/links", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, memory_id: FromPath[UUID], call: ThisCall) -> LinksView:
         """The memories that one is linked with: those beside it in its source, those callers named, those found."""
         found = await links_of(call.database, workspace=await call.tenant(), memory_id=memory_id)

@@ -10,7 +10,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from app.api.context import Call, ThisCall
+from app.api.context import BY_USER, Call, ThisCall
 from app.api.cues import ActivationView
 from app.api.feedback import IdempotencyKey
 from app.api.problems import PROBLEMS
@@ -181,7 +181,7 @@ async def tenant_of(call: Call, query: Query, user: str) -> Workspace:
     If the database is away, an invalid query gets its own error.
     """
     try:
-        return (await call.tenant()).for_reading(user)
+        return await call.asked_by(user).tenant()
     except DatabaseUnavailable:
         checked_preset(query)
         raise
@@ -343,7 +343,7 @@ class RetrievalController(Controller):
             activation=converted(activation, ActivationView),
         )
 
-    @get("/recalls", responses=PROBLEMS)
+    @get("/recalls", responses=PROBLEMS, dependencies=BY_USER)
     async def recalls(  # noqa: PLR0913, PLR0917 - each is a query parameter
         self,
         call: ThisCall,
@@ -373,7 +373,7 @@ class RetrievalController(Controller):
         found = await list_recalls(call.database, workspace=tenant, asked=asked, limit=limit, before=before)
         return converted(found, list[RecallSummaryView])
 
-    @get("/recalls:trends", responses=PROBLEMS)
+    @get("/recalls:trends", responses=PROBLEMS, dependencies=BY_USER)
     async def trends(
         self, call: ThisCall, days: Annotated[int, QueryParameter(ge=1, le=MOST_DAYS)] = 30
     ) -> Sequence[RecallDayView]:
@@ -381,7 +381,7 @@ class RetrievalController(Controller):
         found = await recall_days(call.database, workspace=await call.tenant(), days=days)
         return converted(found, list[RecallDayView])
 
-    @get("/recalls/{recall_id:uuid}", responses=PROBLEMS)
+    @get("/recalls/{recall_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def recall(self, recall_id: FromPath[UUID], call: ThisCall) -> RecallView:
         """One logged recall with its hits."""
         found = await get_recall(call.database, workspace=await call.tenant(), recall_id=recall_id)

@@ -10,9 +10,9 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from app.api.context import Call, ThisCall, name_in_path
+from app.api.context import BY_USER, Call, ThisCall, name_in_path
 from app.api.problems import PROBLEMS
-from app.api.schemas import MemoryView, Name, Score, Tags, converted, cursor_of, memory_view, place_of, view_of
+from app.api.schemas import MemoryView, Name, Score, Tags, User, converted, cursor_of, memory_view, place_of, view_of
 from app.memories.browse import LARGEST_PAGE
 from app.memories.gate import TASK_LIMIT
 from app.runs.observations.observation import Outcome
@@ -49,6 +49,7 @@ class RunChange(Struct, forbid_unknown_fields=True):
     final_score: Score | None = None
     verdict: Name | None = None
     issues: Texts | None = None
+    user: User = ""
     stages: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     started_at: datetime | None = None
@@ -78,6 +79,7 @@ class OutcomeInput(Struct, forbid_unknown_fields=True):
     verdict: Name = ""
     issues: Texts = []
     tags: Tags = []
+    user: User = ""
     language: Name | None = None
     occurred_at: datetime | None = None
 
@@ -182,7 +184,7 @@ class RunsController(Controller):
     path = "/api"
     tags = ("runs",)
 
-    @get("/runs", responses=PROBLEMS)
+    @get("/runs", responses=PROBLEMS, dependencies=BY_USER)
     async def page(
         self,
         call: ThisCall,
@@ -205,12 +207,12 @@ class RunsController(Controller):
         following = cursor_of(found[-1].created_at, found[-1].run_id) if len(found) == limit else None
         return RunPage(runs=[shown_run(run, RunSummary) for run in found], next=following)
 
-    @get("/runs:scores", responses=PROBLEMS)
+    @get("/runs:scores", responses=PROBLEMS, dependencies=BY_USER)
     async def scores(self, call: ThisCall) -> Sequence[RunPointView]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
         return converted(await run_points(call.database, workspace=await call.tenant()), list[RunPointView])
 
-    @get("/runs/{run_id:path}", responses=PROBLEMS)
+    @get("/runs/{run_id:path}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, run_id: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
         story = await get_run(
@@ -220,7 +222,7 @@ class RunsController(Controller):
         observations = [memory_view(memory) for memory in story.observations]
         return converted(story, RunStoryView, stored=run is not None, run=run, observations=observations)
 
-    @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS)
+    @get("/memories/{memory_id:uuid}/runs", responses=PROBLEMS, dependencies=BY_USER)
     async def uses(self, memory_id: FromPath[UUID], call: ThisCall) -> MemoryUsesView:
         """Every run that a memory was given to, and how each was judged."""
         found = await memory_uses(call.database, workspace=await call.tenant(), memory_id=memory_id)
@@ -230,7 +232,7 @@ class RunsController(Controller):
     async def record(self, call: ThisCall, data: JSONBody[RunInput], wait: Wait = False) -> Response[SavedRunView]:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
         run = converted(data, NewRun)
-        return await _record(call, run, remember=data.remember, wait=wait, must_exist=False)
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=wait, must_exist=False)
 
     @patch("/runs/{run_id:path}", responses=SAVED)
     async def complete(
@@ -243,17 +245,17 @@ class RunsController(Controller):
     ) -> Response[SavedRunView]:
         """Complete a run. 202 while its observation waits."""
         run = converted(data, NewRun, run_id=name_in_path(request, RUNS_PATH, run_id))
-        return await _record(call, run, remember=data.remember, wait=wait, must_exist=True)
+        return await _record(call.asked_by(data.user), run, remember=data.remember, wait=wait, must_exist=True)
 
     @post("/observations", status_code=202, responses=ASKED)
     async def observe(
         self, call: ThisCall, data: JSONBody[OutcomeInput], wait: Wait = False
     ) -> Response[ObservationState]:
         """Compress a finished run, stored or sent here. 202 at once, or 200 once it is made with `?wait=true`."""
-        found = await observe(call, converted(data, Outcome), await call.tenant(), wait=wait)
+        found = await observe(call, converted(data, Outcome), await call.asked_by(data.user).writer(), wait=wait)
         return Response(converted(found, ObservationState), status_code=_status(found))
 
-    @get("/observations/{observation_id:uuid}", responses=PROBLEMS)
+    @get("/observations/{observation_id:uuid}", responses=PROBLEMS, dependencies=BY_USER)
     async def observation(self, observation_id: FromPath[UUID], call: ThisCall) -> ObservationState:
         """Show the state of an observation that was asked for."""
         found = await get_observation(call.database, workspace=await call.tenant(), observation_id=observation_id)
@@ -272,7 +274,7 @@ async def observe(call: Call, outcome: Outcome, workspace: Workspace, *, wait: b
 
 
 async def _record(call: Call, run: NewRun, *, remember: bool, wait: bool, must_exist: bool) -> Response[SavedRunView]:
-    settings, workspace = call.settings, await call.tenant()
+    settings, workspace = call.settings, await call.writer()
     database, mask = call.database, settings.mask_secrets
     saved, _ = await record_run(
         database, workspace=workspace, run=run, must_exist=must_exist, needs_output=remember, mask=mask

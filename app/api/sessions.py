@@ -10,7 +10,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
-from app.api.context import Call, ThisCall, UserParameter, session_name
+from app.api.context import BY_USER, Call, ThisCall, session_name
 from app.api.cues import EvidenceView
 from app.api.feedback import IdempotencyKey
 from app.api.intake import door_of, embed
@@ -258,19 +258,18 @@ class SessionsController(Controller):
         )
         return await _answer(call, door, taken, wait)
 
-    @get("/sessions/{session_id:str}/messages", responses=PROBLEMS)
+    @get("/sessions/{session_id:str}/messages", responses=PROBLEMS, dependencies=BY_USER)
     async def messages(
         self,
         session_id: FromPath[str],
         call: ThisCall,
         last: Annotated[int, QueryParameter(ge=1, le=LARGEST_PAGE, description="turns at most")] = 20,
         before: Annotated[int | None, QueryParameter(ge=0, le=2**31 - 1, description="a page's `next`")] = None,
-        user: UserParameter = None,
     ) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""
         found = await latest_turns(
             call.database,
-            workspace=await call.tenant_for(user),
+            workspace=await call.tenant(),
             session_id=session_name(session_id),
             count=last,
             before=before,
@@ -279,15 +278,15 @@ class SessionsController(Controller):
         following = found[0].ordinal if len(found) == last and found[0].ordinal else None
         return MessagesView(messages=converted(found, tuple[MessageView, ...]), next=following)
 
-    @delete("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS)
-    async def forget(self, session_id: FromPath[str], call: ThisCall, user: UserParameter = None) -> ForgottenView:
+    @delete("/sessions/{session_id:str}/messages", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
+    async def forget(self, session_id: FromPath[str], call: ThisCall) -> ForgottenView:
         """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
-        workspace, masked = await call.tenant_of(user), call.settings.mask_secrets
+        workspace, masked = await call.tenant(), call.settings.mask_secrets
         name = session_name(session_id)
         count = await delete_session(call.database, workspace=workspace, session_id=name, masked=masked)
         return ForgottenView(deleted=count)
 
-    @get("/sessions", responses=PROBLEMS)
+    @get("/sessions", responses=PROBLEMS, dependencies=BY_USER)
     async def sessions(
         self,
         call: ThisCall,
@@ -310,7 +309,7 @@ class SessionsController(Controller):
             following = cursor_of(found[-1].started_at or found[-1].created_at, found[-1].source_id)
         return SessionPage(sessions=converted(found, list[SessionView]), next=following)
 
-    @get("/sessions/{session_id:str}", responses=PROBLEMS)
+    @get("/sessions/{session_id:str}", responses=PROBLEMS, dependencies=BY_USER)
     async def show(self, session_id: FromPath[str], call: ThisCall) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
         tenant = await call.tenant()
@@ -323,7 +322,7 @@ class SessionsController(Controller):
         cues = await cues_of_source(call.database, workspace=tenant, source_id=found.session.source_id)
         return detail_view(found, cues)
 
-    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS)
+    @delete("/sessions/{session_id:str}", status_code=204, responses=PROBLEMS, dependencies=BY_USER)
     async def remove(self, session_id: FromPath[str], call: ThisCall) -> None:
         """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
         await delete_session(

@@ -8,7 +8,7 @@ from litestar import Controller, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall
+from app.api.context import BY_USER, ThisCall
 from app.api.intake import door_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
@@ -59,14 +59,14 @@ class TendingController(Controller):
     path = "/api"
     tags = ("cues",)
 
-    @post("/cues:tend", status_code=200, responses=PROBLEMS)
+    @post("/cues:tend", status_code=200, responses=PROBLEMS, dependencies=BY_USER)
     async def tend(self, call: ThisCall) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        door = await door_of(call)
+        door = (await door_of(call))._replace(workspace=await call.writer())
         await judge_precedents(door)
         return converted(await tend.tend(door, call.services.chat), TendedView)
 
-    @get("/proposals", responses=PROBLEMS)
+    @get("/proposals", responses=PROBLEMS, dependencies=BY_USER)
     async def proposals(
         self,
         call: ThisCall,

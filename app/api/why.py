@@ -7,7 +7,7 @@ from litestar import get
 from litestar.params import QueryParameter
 from msgspec import Struct
 
-from app.api.context import ThisCall
+from app.api.context import BY_USER, ThisCall
 from app.api.cues import CueView
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
@@ -38,18 +38,21 @@ class WhyView(Struct):
     shaped_by: Sequence[TouchView]
 
 
-@get("/api/why", responses=PROBLEMS, tags=["cues"])
+@get("/api/why", responses=PROBLEMS, tags=["cues"], dependencies=BY_USER)
 async def why(
     call: ThisCall,
     subject: Annotated[str, QueryParameter(description="such as `API versioning`")] = "",
     path: Annotated[str, QueryParameter(description="of a file, or the end of it")] = "",
     symbol: Annotated[str, QueryParameter(description="a function or section, as sessions named it")] = "",
 ) -> WhyView:
-    """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function."""
+    """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function.
+
+    With `user` also those of this user, else nobody's alone.
+    """
     found = await ask_why(
         call.database,
         call.services.provider,
-        workspace=await call.tenant(),
+        workspace=await call.asked_by(call.user).tenant(),
         subject=subject,
         path=path,
         symbol=symbol,

@@ -56,7 +56,7 @@ def mcp(*, url: UrlOption = "", workspace: WorkspaceOption = None) -> None:
         from app.worker.worker import keep_working  # noqa: PLC0415
 
         context = Context(services=services, metrics=Metrics())
-        call = Call(State({"context": context, "settings": services.settings}), workspace)
+        call = Call(State({"context": context, "settings": services.settings}), workspace, user="", shared=True)
         stop = asyncio.Event()
         async with in_the_background(context):
             working = asyncio.create_task(keep_working(services, stop))

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from app.cli.remote import answered, viewed
-from app.cli.running import JsonOption, WorkspaceOption, expanded, print_json
+from app.cli.running import JsonOption, UserOption, WorkspaceOption, expanded, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +71,7 @@ def make(
         Path | None,
         typer.Option("--from", metavar="FILE", help="A request as `POST /api/contexts` takes it; - reads it."),
     ] = None,
+    user: UserOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,12 +90,13 @@ def make(
         from app.api.contexts import context_view  # noqa: PLC0415 - see `app.cli`
         from app.context.contexts import make_context  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
-        return context_view((await make_context(services.context_parts, workspace=target, request=given.request()))[0])
+        seen = target.for_reading(user or given.user)
+        return context_view((await make_context(services.context_parts, workspace=seen, request=given.request()))[0])
 
     def there(client: "Client") -> "ContextView":
         from app.api.contexts import ContextView  # noqa: PLC0415 - see `app.cli`
 
-        return viewed(client.build_context(**_fields(given)), ContextView)
+        return viewed(client.build_context(**{**_fields(given), "user": user or given.user}), ContextView)
 
     _show(answered(workspace, work, there), as_json=as_json)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli.remote import answered, viewed
-from app.cli.running import JsonOption, Moment, WorkspaceOption, expanded, in_utc, print_json
+from app.cli.running import JsonOption, Moment, UserOption, WorkspaceOption, expanded, in_utc, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,6 +209,7 @@ def activate(
     budget: Annotated[int, typer.Option("--budget", help="Model tokens at most.")] = 400,
     as_of: Moment = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print each component of each cue's score.")] = False,
+    user: UserOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -225,7 +226,7 @@ def activate(
             services.database,
             services.provider,
             services.counter,
-            workspace=target,
+            workspace=target.for_reading(user),
             asked=PlanAsked(
                 plan=plan,
                 files=tuple(file or ()),

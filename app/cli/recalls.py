@@ -17,6 +17,7 @@ from app.cli.running import (
     JsonOption,
     LanguageOption,
     Moment,
+    UserOption,
     WorkspaceOption,
     expanded,
     in_utc,
@@ -81,6 +82,7 @@ class Asker:
 
     agent: Annotated[str | None, typer.Option("--agent", help="Who asks: director, scout, …")] = None
     run_id: Annotated[str | None, typer.Option("--run-id", help="The run that it is for.")] = None
+    user: UserOption = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,7 @@ class Choice:
         asked = {
             "agent": asker.agent,
             "run_id": asker.run_id,
+            "user": asker.user,
             "filters": {name: value for name, value in conditions.items() if value},
             "now": in_utc(self.now),
             "preset": self.preset,
@@ -182,7 +185,7 @@ def history(
             services.database,
             services.provider,
             services.counter,
-            workspace=target,
+            workspace=target.for_reading(asker.user),
             query=choice.query(query, k, asker, "history"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
@@ -233,7 +236,7 @@ def search(
         recall = await recall_search(
             services.database,
             services.provider,
-            workspace=target,
+            workspace=target.for_reading(asker.user),
             query=choice.query(query, k, asker, "search"),
             mask=services.settings.mask_secrets,
             reranker=services.reranker,

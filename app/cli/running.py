@@ -33,6 +33,10 @@ TERMINATED = 128 + signal.SIGTERM
 QUIET = ("procrastinate", "watchfiles", "httpx", "httpcore", "openai", "alembic", "fastembed", "mcp", "uvicorn.access")
 """Libraries of which only warnings and errors are logged."""
 
+UserOption = Annotated[
+    str | None,
+    typer.Option("--user", help="The user whom it is for: this user's memories and nobody's are seen."),
+]
 WorkspaceOption = Annotated[str | None, typer.Option("--workspace", "-w", help="Workspace; default PRIORS_WORKSPACE.")]
 LanguageOption = Annotated[
     str | None, typer.Option("--language", help="Text search language: russian, de, …; default: the workspace's.")

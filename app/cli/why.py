@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.remote import answered, viewed
-from app.cli.running import JsonOption, WorkspaceOption, print_json
+from app.cli.running import JsonOption, UserOption, WorkspaceOption, print_json
 
 if TYPE_CHECKING:
     from priors_client import Client
@@ -23,6 +23,7 @@ def why(
     *,
     path: Annotated[str, typer.Option("--path", help="A file, or the end of its path.")] = "",
     symbol: Annotated[str, typer.Option("--symbol", help="A function or section.")] = "",
+    user: UserOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,13 +36,18 @@ def why(
         from app.cues.why.why import ask_why  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
 
         return await ask_why(
-            services.database, services.provider, workspace=target, subject=subject, path=path, symbol=symbol
+            services.database,
+            services.provider,
+            workspace=target.for_reading(user),
+            subject=subject,
+            path=path,
+            symbol=symbol,
         )
 
     def there(client: "Client") -> "Why":
         from app.api.why import WhyView  # noqa: PLC0415 - see `app.cli`
 
-        return viewed(client.why(subject=subject, path=path, symbol=symbol), WhyView)
+        return viewed(client.why(subject=subject, path=path, symbol=symbol, user=user or ""), WhyView)
 
     found = answered(workspace, work, there)
     if as_json:

@@ -99,6 +99,9 @@ class ContextSummary(Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
+FORGET_USER = "DELETE FROM contexts WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
+
+
 async def add(session: Session, values: Mapping[str, Any]) -> None:
     """Stores a context. If the disk is full, it is not stored, as recalls are not."""
     try:
@@ -151,3 +154,8 @@ async def remove_template(session: Session, name: str) -> bool:
 
 def _template_of(row: Row) -> Template:
     return Template(**row._asdict())
+
+
+async def forget_user(session: Session, user: str) -> int:
+    """Removes the contexts that were made for a user; returns their number."""
+    return await session.execute(FORGET_USER, {"user": user})

@@ -196,7 +196,7 @@ async def fire(
     now = datetime.now(UTC)
     moment = now if asked.as_of is None else in_utc(asked.as_of)
     files = files_of(asked)
-    plan = Plan(asked.plan, files, vector, await _touching(database, workspace, files))
+    plan = Plan(asked.plan, files, vector, await _touching(database, workspace, files), workspace.users)
     matches = matched(index, plan, moment=moment, past=asked.as_of is not None, most=CONSIDERED)
     cues = await _read(database, workspace, index, matches, past=asked.as_of is not None)
     fired = ranked(matches, cues, now=moment)

@@ -79,7 +79,7 @@ async def supersede_due(session: Session) -> None:
 
 
 def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """Returns pairs of a new cue and one whose trigger is like its own."""
+    """Returns pairs of a new cue and another of its user whose trigger is like its own."""
     holds = index.lasting(datetime.now(UTC)) & index.embedded
     places = [place for cue_id in dict.fromkeys(ids) if holds[place := index.places[cue_id]]]
     if not places:
@@ -98,6 +98,7 @@ def neighbours(index: CueIndex, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     return [
         (index.known[places[row]].cue_id, index.known[other].cue_id)
         for row, other in zip(rows.tolist(), others.tolist(), strict=True)
+        if index.known[places[row]].user == index.known[other].user
     ]
 
 

@@ -42,8 +42,10 @@ _INDEXES: WeakKeyDictionary[Database, _Indexes] = WeakKeyDictionary()
 async def index_of(database: Database, provider: EmbeddingProvider, workspace: Workspace) -> CueIndex:
     """Returns the index of the workspace's cues, brought up to date: only what was written since is read.
 
-    Other processes write to the store too; each write counts up the workspace's revision.
+    It holds the cues of all users. Other processes write to the store too; each write counts up the workspace's
+    revision.
     """
+    workspace = workspace.of_everyone()
     indexes = _INDEXES.setdefault(database, _Indexes())
     key = workspace.workspace_id, provider.model_id if provider.enabled else ""
     async with database.session(workspace, transaction=False) as session:
@@ -109,6 +111,7 @@ def _batch(rows: Sequence[Row], model: str, dimension: int) -> Batch:
             consequence=row.consequence,
             state=row.state,
             held=row.held,
+            user=row.user,
             action_types=tuple(row.action_types),
             files=tuple(row.files),
             begins=row.begins,

@@ -61,6 +61,8 @@ class Known:
     """The moment from which it holds, as a timestamp."""
     ends: float
     """The moment until which it holds; infinite if it has no end."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
 
 
 class Learnt(NamedTuple):
@@ -216,12 +218,26 @@ class CueIndex:
         begins, ends = (np.array([getattr(item, name) for item in self.known], float) for name in ("begins", "ends"))
         return active, held, begins, ends
 
-    def standing(self, moment: datetime, *, past: bool) -> Flags:
-        """Returns which rows hold at a moment; with `past` also those of cues that were taken away since."""
+    def standing(self, moment: datetime, *, past: bool, users: Sequence[str] | None = None) -> Flags:
+        """Returns which rows hold at a moment; with `past` also those of cues that were taken away since.
+
+        `users` are those whose cues count, "" for nobody; None for all.
+        """
         active, held, begins, ends = self._validity
         now = moment.timestamp()
-        found: Flags = (held if past else active) & (begins <= now) & (ends > now)
+        found: Flags = (held if past else active) & (begins <= now) & (ends > now) & self.of_users(users)
         return found
+
+    def of_users(self, users: Sequence[str] | None) -> Flags:
+        """Returns which rows belong to these users, "" for nobody; None for all."""
+        if users is None or (not self._owned and "" in users):
+            return np.ones(len(self.known), dtype=bool)
+        return np.array([item.user in users for item in self.known], dtype=bool)
+
+    @cached_property
+    def _owned(self) -> bool:
+        """True if cues belong to users."""
+        return any(item.user for item in self.known)
 
     def state_of(self, cue_id: UUID) -> str:
         """Returns the state of a cue."""

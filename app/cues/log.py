@@ -63,6 +63,7 @@ UPDATE cues c SET
 FROM given JOIN before USING (memory_id)
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id
 """
+FORGET_USER = "DELETE FROM activations WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +129,8 @@ async def settle(session: Session, activation_id: UUID, outcomes: Mapping[UUID, 
     ids = sorted(outcomes)
     values = {"ids": ids, "outcomes": [outcomes[cue_id] for cue_id in ids], "activation_id": activation_id}
     await session.execute(SETTLE, values)
+
+
+async def forget_user(session: Session, user: str) -> int:
+    """Removes the activations that were asked for a user; returns their number."""
+    return await session.execute(FORGET_USER, {"user": user})

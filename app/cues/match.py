@@ -44,6 +44,8 @@ class Plan(NamedTuple):
     vector: Vector | None = None
     touched: frozenset[UUID] = frozenset()
     """Cues of the sessions that touched the files that it names."""
+    users: Sequence[str] | None = None
+    """The users whose cues it may trigger, "" for nobody; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def matched(index: CueIndex, plan: Plan, *, moment: datetime, past: bool = False
 
     Of a `past` moment, those that were taken away since are among them.
     """
-    allowed = index.standing(moment, past=past)
+    allowed = index.standing(moment, past=past, users=plan.users)
     of_file = {place: added for place, added in _of_files(index, plan).items() if allowed[place]}
     asked = [index.numbers.get(word) for word in content_words(plan.text)]
     query = _query(index, plan)

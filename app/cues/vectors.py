@@ -10,7 +10,8 @@ from app.db.session import Row, Session
 from app.memories.store import as_json
 
 NEWER = f"""
-SELECT c.memory_id, m.title, m.body, c.consequence, c.state, c.action_types, c.files, c.model, c.vectors, c.revision,
+SELECT c.memory_id, m.title, m.body, m.user_id AS "user", c.consequence, c.state, c.action_types, c.files, c.model,
+    c.vectors, c.revision,
     extract(epoch FROM c.valid_from)::float8 AS begins,
     coalesce(extract(epoch FROM least(c.valid_until, CASE WHEN c.state <> 'active' THEN m.valid_until END))::float8,
         'infinity') AS ends, c.state IN ('active', 'superseded')

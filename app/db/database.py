@@ -14,9 +14,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.db.roles import OWNER, SERVICE, TAKE_SERVICE
-from app.db.session import Scope, Session, Workspace
+from app.db.session import EVERYONE, Scope, Session, Workspace
 from app.db.wire import Command, Wire
-from app.errors import ConfigurationError, DatabaseUnavailable, StorageFull
+from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
 
 CONNECT_TIMEOUT_SECONDS = 5
 DEADLOCK_RETRIES = 2
@@ -103,9 +103,11 @@ class Database:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         async with self._wire() as wire:
-            session = Session(wire, _scope_of(workspace, transaction=transaction))
-            async with _committed(session) if transaction else nullcontext():
-                yield session
+            scope = _scope_of(workspace, transaction=transaction)
+            session = Session(wire, scope)
+            with _taken_by_others(scope):
+                async with _committed(session) if transaction else nullcontext():
+                    yield session
 
     @asynccontextmanager
     async def across(self, *, transaction: bool = True) -> AsyncIterator[Session]:
@@ -232,6 +234,18 @@ async def _ended(work: Awaitable[None]) -> None:
             break
     if cancelled is not None:
         raise cancelled
+
+
+@contextmanager
+def _taken_by_others(scope: Scope) -> Iterator[None]:
+    """Turns the refusal to change a row of another user, which a session does not see, into InvalidInput."""
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege as error:
+        if scope.sees == EVERYONE:
+            raise
+        message = "does not own what this id names: it is another user's, or nobody's; choose another id"
+        raise InvalidInput("user", message) from error
 
 
 @contextmanager

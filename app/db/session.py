@@ -68,6 +68,13 @@ class Workspace(Protocol):
         """The users whose rows are seen: EVERYONE, OWN_ROWS or SHARED."""
 
 
+def users_of(user: str, sees: str) -> tuple[str, ...] | None:
+    """Returns the users whose rows are seen, "" for nobody; None for all."""
+    if sees == EVERYONE:
+        return None
+    return (user,) if sees == OWN_ROWS else tuple(dict.fromkeys(("", user)))
+
+
 class Across(Protocol):
     """Opens a session across all workspaces: `Database.across`, which only `operations/` and the worker pass on."""
 
@@ -119,9 +126,7 @@ class Session:
     @property
     def users(self) -> tuple[str, ...] | None:
         """The users whose rows the session sees, "" for nobody; None for all."""
-        if self._scope.sees == EVERYONE:
-            return None
-        return (self.user,) if self._scope.sees == OWN_ROWS else tuple(dict.fromkeys(("", self.user)))
+        return users_of(self._scope.user, self._scope.sees)
 
     async def execute(self, statement: str, values: Values | None = None) -> int:
         """Runs a statement; returns the number of rows that it changed or found."""

@@ -65,7 +65,8 @@ class AgentMount:
 
     def _call(self, request: "StarletteRequest | None") -> Call:
         assert request is not None, "every message comes with a request"  # noqa: S101
-        return Call(self._state, request.headers.get("x-workspace"), key_of(cast("Scope", request.scope)))
+        key = key_of(cast("Scope", request.scope))
+        return Call(self._state, request.headers.get("x-workspace"), key, user="", shared=True)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request[Any, Any, Any](scope, receive)

@@ -141,7 +141,8 @@ async def _called(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> tup
     """Returns a tool's answer, or its error, and True for an error."""
     try:
         call.key.demand(tool.scope)
-        return await tool.answer(call, msgspec.convert(arguments, tool.takes, strict=False)), False
+        given = msgspec.convert(arguments, tool.takes, strict=False)
+        return await tool.answer(call.asked_by(given.user), given), False
     except msgspec.ValidationError as error:
         wrong = field_error(str(error))
         return f"{wrong.field}: {wrong.message}" if wrong.field else wrong.message, True

@@ -19,7 +19,7 @@ from app.api.cues import Path, activation_of
 from app.api.feedback import RatingInput
 from app.api.intake import as_error, door_of, embed
 from app.api.retrieval import QueryText
-from app.api.schemas import Kind, MemoryInput, Name, Tags
+from app.api.schemas import Kind, MemoryInput, Name, Tags, User
 from app.context.compile import MARKDOWN
 from app.context.history import history
 from app.context.section import is_long, section
@@ -49,7 +49,16 @@ RunId = Annotated[Name, Meta(description="the run that it is for, so that its ou
 Ids = Annotated[list[UUID], Meta(min_length=1, max_length=MOST_IDS, description="ids of memories")]
 
 
-class HistoryAsked(Struct, forbid_unknown_fields=True):
+WhichUser = Annotated[User, Meta(description="the user it is for, if any: his memories and nobody's are seen")]
+
+
+class OfUser(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What every tool takes."""
+
+    user: WhichUser = ""
+
+
+class HistoryAsked(OfUser, forbid_unknown_fields=True):
     """A task to start with history."""
 
     query: Annotated[QueryText, Meta(description="the task, in its own words")]
@@ -59,7 +68,7 @@ class HistoryAsked(Struct, forbid_unknown_fields=True):
     budget_tokens: Budget = 500
 
 
-class PlanGiven(Struct, forbid_unknown_fields=True):
+class PlanGiven(OfUser, forbid_unknown_fields=True):
     """An act that is about to be done."""
 
     plan: Annotated[str, Meta(min_length=1, max_length=PLAN_LIMIT, description="what you are about to do, and how")]
@@ -69,7 +78,7 @@ class PlanGiven(Struct, forbid_unknown_fields=True):
     budget_tokens: Budget = 400
 
 
-class MemoryGiven(Struct, forbid_unknown_fields=True):
+class MemoryGiven(OfUser, forbid_unknown_fields=True):
     """A memory to keep."""
 
     body: Annotated[str, Meta(min_length=1, max_length=BODY_LIMIT, description="what to keep; it must stand alone")]
@@ -78,7 +87,7 @@ class MemoryGiven(Struct, forbid_unknown_fields=True):
     run_id: RunId = ""
 
 
-class RecallAsked(Struct, forbid_unknown_fields=True):
+class RecallAsked(OfUser, forbid_unknown_fields=True):
     """A query for a list, or the ids of a list for whole texts."""
 
     query: Annotated[QueryText, Meta(description="gives a list: one line for each memory, with its cost")] | None = None
@@ -91,7 +100,7 @@ class RecallAsked(Struct, forbid_unknown_fields=True):
     budget_tokens: Budget = 1_000
 
 
-class ForgetAsked(Struct, forbid_unknown_fields=True):
+class ForgetAsked(OfUser, forbid_unknown_fields=True):
     """Memories to forget."""
 
     ids: Ids
@@ -100,11 +109,12 @@ class ForgetAsked(Struct, forbid_unknown_fields=True):
 class RatingGiven(RatingInput, forbid_unknown_fields=True, kw_only=True):
     """A rating of a memory."""
 
+    user: WhichUser = ""
     id: UUID
     rating: Annotated[Literal[1, -1], Meta(extra_json_schema={"type": "integer"})]
 
 
-class WhyAsked(Struct, forbid_unknown_fields=True):
+class WhyAsked(OfUser, forbid_unknown_fields=True):
     """A subject, or a file and a part of it."""
 
     subject: Annotated[str, Meta(description="what was decided on, such as `API versioning`")] = ""
@@ -113,7 +123,7 @@ class WhyAsked(Struct, forbid_unknown_fields=True):
     budget_tokens: Budget = 800
 
 
-class ContextAsked(Struct, forbid_unknown_fields=True):
+class ContextAsked(OfUser, forbid_unknown_fields=True):
     """An observation to make a context for."""
 
     observation: Annotated[Text, Meta(min_length=1, description="what you are asked, or have just seen")]
@@ -142,9 +152,9 @@ class AgentTool:
         return self.answer.__name__
 
     @cached_property
-    def takes(self) -> type[Struct]:
+    def takes(self) -> type[OfUser | RatingGiven]:
         """The fields that it takes."""
-        found: type[Struct] = get_type_hints(self.answer)["given"]
+        found: type[OfUser | RatingGiven] = get_type_hints(self.answer)["given"]
         return found
 
     @cached_property
@@ -218,7 +228,9 @@ async def remember(call: Call, given: MemoryGiven) -> str:
     """Keep a finding, a decision with its reason, or what a user told you, for later runs. State it so that it can be
     understood alone. Secrets are masked; orders to the reader and what is known already are not stored again. Returns
     the memory's id."""
-    note = MemoryInput(kind="note", body=given.body, title=given.title, tags=given.tags, run_id=given.run_id or None)
+    note = MemoryInput(
+        kind="note", body=given.body, title=given.title, tags=given.tags, run_id=given.run_id or None, user=given.user
+    )
     door = await door_of(call)
     result = await remember_batch(door, [note.memory()])
     call.metrics.note_remembered(result)
@@ -307,6 +319,7 @@ async def context(call: Call, given: ContextAsked) -> str:
         templates=given.templates,
         agent=given.agent or None,
         run_id=given.run_id or None,
+        user=given.user,
         budget=BudgetInput(total=given.budget_tokens - _room_for_ids(call, 1), reserve_ratio=0),
         format=MARKDOWN,
     )

@@ -75,6 +75,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = given.memory_id AND m.
 """
 
 PARK = f"UPDATE memories SET valid_until = now() WHERE {THESE} AND valid_until IS NULL"  # noqa: S608 - constants
+FORGET_USER = "DELETE FROM sources WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +194,8 @@ async def park_chunks(session: Session, ids: Sequence[UUID]) -> None:
     """Takes memories out of the unique index of live memories until they are updated, so that they can swap places."""
     if ids:
         await session.execute(PARK, {"ids": list(ids)})
+
+
+async def forget_user(session: Session, user: str) -> list[str]:
+    """Removes all sources of a user, after their memories; returns their kinds."""
+    return await session.column(FORGET_USER, {"user": user})

@@ -141,6 +141,11 @@ def word_limit() -> Iterator[None]:
         raise TooManyWords from error
 
 
+FORGET_USER = """
+DELETE FROM memories WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING memory_id, kind
+"""
+
+
 async def get(session: Session, memory_id: UUID) -> Memory | None:
     """Returns a memory, live or retired."""
     row = await session.row(GET, {"memory_id": memory_id})
@@ -240,3 +245,8 @@ async def refusals_of_all(session: Session) -> dict[str, int]:
 def as_json(items: Sequence[Mapping[str, Any]]) -> str:
     """Returns rows as JSON, for a statement's parameter."""
     return msgspec.json.encode(items).decode()
+
+
+async def forget_user(session: Session, user: str) -> dict[UUID, str]:
+    """Destroys all memories of a user, with their words, vectors, links and ratings; returns their kinds by id."""
+    return {row.memory_id: row.kind for row in await session.rows(FORGET_USER, {"user": user})}

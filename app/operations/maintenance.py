@@ -1,17 +1,29 @@
-"""The verbs of upkeep across all workspaces, for commands and the start of the service."""
+"""The verbs of upkeep across all workspaces, for commands and the service's start; the users of a workspace."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from app.context import store as contexts
+from app.cues import log as activations
+from app.cues.tending import store as proposals
 from app.db.database import Database, again_after_deadlock
 from app.db.session import EMBED_CUES, Across
+from app.errors import InvalidInput
 from app.index import backfill as index
 from app.index import reembed as moving
+from app.index.indexing import enqueue_statistics
+from app.insight.map import store as maps
+from app.intake.sessions import store as sessions
 from app.links.store import forget_similar_of_all
-from app.memories import changes, tiers
+from app.memories import changes, sources, tiers
+from app.memories import store as memories
 from app.models.protocols import EmbeddingProvider
 from app.retrieval import log
+from app.runs import store as runs
 from app.runs.feedback import store as feedback
+from app.workspaces import store as workspaces
+from app.workspaces.workspace import Workspace, checked_user
 
 
 async def backfill(
@@ -119,3 +131,67 @@ async def move_tiers(database: Database, across: Across, *, fading: float) -> in
             if not found:
                 break
     return done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A user of a workspace, with the numbers of what is theirs."""
+
+    name: str
+    memories: int
+    """Number of live memories, turns and cues among them."""
+    turns: int
+    cues: int
+    sessions: int
+    recalls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenUser:
+    """The numbers of what was a user's and is destroyed."""
+
+    memories: int
+    """Number of memories, those in the trash, turns and cues among them."""
+    turns: int
+    cues: int
+    sessions: int
+    ratings: int
+    runs: int
+    recalls: int
+    activations: int
+    contexts: int
+
+
+async def list_users(database: Database, *, workspace: Workspace, after: str = "", limit: int = 100) -> Sequence[User]:
+    """Returns the users of a workspace by name, those after `after`."""
+    async with database.session(workspace, transaction=False) as session:
+        return [User(**row._asdict()) for row in await workspaces.users(session, after=after, limit=limit)]
+
+
+async def forget_user(database: Database, *, workspace: Workspace, user: str) -> ForgottenUser:
+    """Destroys everything that is a user's, at once and for good: there is no trash for it.
+
+    Raises:
+        InvalidInput: nobody can have this name.
+    """
+    if not checked_user(user):
+        raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
+    async with database.session(workspace.of(user)) as session:
+        ratings = await feedback.count_of_user(session, user)
+        gone = await memories.forget_user(session, user)
+        kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
+        await sessions.forget_untouched(session)
+        await maps.forget_shown(session, list(gone))
+        await proposals.forget_user(session, user)
+        await enqueue_statistics(session)
+        return ForgottenUser(
+            memories=len(gone),
+            turns=kinds["message"],
+            cues=kinds["cue"],
+            sessions=of_sources["session"],
+            ratings=ratings,
+            runs=await runs.forget_user(session, user),
+            recalls=await log.forget_user(session, user),
+            activations=await activations.forget_user(session, user),
+            contexts=await contexts.forget_user(session, user),
+        )

@@ -149,6 +149,14 @@ WHERE EXISTS (SELECT FROM recalls r WHERE r.workspace_id = w.workspace_id AND NO
 """
 
 logger = structlog.get_logger()
+FORGET_USER = """
+WITH asked AS (
+    DELETE FROM recalls WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING recall_id
+), sections AS (
+    DELETE FROM run_sections WHERE workspace_id = %(workspace_id)s AND recall_id IN (SELECT recall_id FROM asked)
+)
+SELECT count(*) FROM asked
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,3 +378,8 @@ def _note(finding: Finding, recall: Recall) -> None:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+async def forget_user(session: Session, user: str) -> int:
+    """Removes the recalls that were asked for a user, with their hits and sections; returns their number."""
+    return int(await session.value(FORGET_USER, {"user": user}))

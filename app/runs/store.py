@@ -141,7 +141,7 @@ ORDER BY final_score DESC NULLS LAST, said_at LIMIT %(limit)s
 
 UNJUDGED_OF_ALL = """
 SELECT workspace_id, run_id FROM runs r
-WHERE (final_score IS NOT NULL OR verdict <> '' OR issues <> '{}') AND NOT EXISTS (
+WHERE user_id = '' AND (final_score IS NOT NULL OR verdict <> '' OR issues <> '{}') AND NOT EXISTS (
     SELECT FROM judgements j WHERE j.workspace_id = r.workspace_id AND j.run_id = r.run_id
 ) LIMIT %(limit)s
 """
@@ -210,6 +210,11 @@ FROM recall_hits h JOIN recalls r USING (workspace_id, recall_id)
 LEFT JOIN runs n ON n.workspace_id = r.workspace_id AND n.run_id = r.run_id
 WHERE h.workspace_id = %(workspace_id)s AND h.memory_id = %(memory_id)s AND r.run_id IS NOT NULL
 ORDER BY r.created_at DESC, r.recall_id LIMIT %(limit)s
+"""
+FORGET_USER = """
+WITH runs_of AS (DELETE FROM runs WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s RETURNING run_id),
+requests AS (DELETE FROM compressions WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s)
+SELECT count(*) FROM runs_of
 """
 
 
@@ -347,3 +352,8 @@ async def uses_of(session: Session, memory_id: UUID) -> list[MemoryUse]:
 def run_of(row: Row) -> Run:
     """Returns the run of a row with COLUMNS."""
     return msgspec.convert(row._asdict(), Run)
+
+
+async def forget_user(session: Session, user: str) -> int:
+    """Removes the runs of a user, and their requests for observations; returns the number of runs."""
+    return int(await session.value(FORGET_USER, {"user": user}))

@@ -20,7 +20,7 @@ from app.cues.keep import embed_cues
 from app.cues.mining.choices import unite_choices
 from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
-from app.cues.tending.tend import tend, workspaces_with_cues
+from app.cues.tending.tend import owners_of_cues, tend
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
@@ -38,11 +38,11 @@ from app.operations.maintenance import count_accesses, drop_retired, empty_trash
 from app.operations.status import job_queue
 from app.runs.judgements.match import match_issues, workspaces_to_match
 from app.runs.observations.request import ask_again
-from app.runs.observations.settle import compress_pending
+from app.runs.observations.settle import compress_pending, for_owner
 from app.runs.record import read_judgements
 from app.wiring import Services
 from app.workspaces.resolve import resolve_id
-from app.workspaces.workspace import Workspace
+from app.workspaces.workspace import NOBODY, Workspace
 
 CONCURRENCY = 2
 """Jobs that one worker runs at the same time, so that statistics do not wait for a long embedding."""
@@ -193,7 +193,7 @@ async def match_issues_task(context: JobContext, workspace_id: int) -> None:
     services, lock = _services(context), f"{MATCH}:{workspace_id}"
     async with _again_when_it_answers(services, MATCH, lock=lock, workspace_id=workspace_id):
         await asyncio.sleep(SETTLE_SECONDS)
-        workspace = await resolve_id(services.database, workspace_id)
+        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
         mask = services.settings.mask_secrets
         await match_issues(services.database, services.provider, services.counter, workspace=workspace, mask=mask)
 
@@ -220,7 +220,7 @@ async def extract_decision_task(context: JobContext, workspace_id: int, source_i
     lock = f"{DECIDE}:{source_id}"
     async with _again_when_it_answers(services, DECIDE, lock=lock, workspace_id=workspace_id, source_id=source_id):
         await asyncio.sleep(SETTLE_SECONDS)
-        workspace = await resolve_id(services.database, workspace_id)
+        workspace = (await resolve_id(services.database, workspace_id)).of(NOBODY)
         await extract_decision(_door(services, workspace), UUID(source_id))
 
 
@@ -264,9 +264,9 @@ async def compress_task(context: JobContext, workspace_id: int, observation_id: 
     """Compresses a finished run."""
     services = _services(context)
     workspace = await resolve_id(services.database, workspace_id)
-    await compress_pending(
-        services.database, services.compressor, workspace=workspace, observation_id=UUID(observation_id)
-    )
+    asked = UUID(observation_id)
+    workspace = await for_owner(services.database, workspace, asked)
+    await compress_pending(services.database, services.compressor, workspace=workspace, observation_id=asked)
 
 
 @tasks.periodic(cron="*/5 * * * *")
@@ -297,8 +297,8 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
     """Looks through the cues of each workspace: judges precedents, merges near-duplicates, proposes other changes."""
     services = _services(context)
     database = services.database
-    for workspace_id in await workspaces_with_cues(database.across):
-        workspace = await resolve_id(database, workspace_id)
+    for workspace_id, user in await owners_of_cues(database.across):
+        workspace = (await resolve_id(database, workspace_id)).of(user)
         await judge_precedents(_door(services, workspace))
         await tend(_door(services, workspace), services.chat)
 

@@ -44,6 +44,23 @@ NOTE_COUNT = """
 UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE workspace_id = %(workspace_id)s
 """
 SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
+USERS = """
+SELECT user_id AS name, sum(memories)::bigint AS memories, sum(turns)::bigint AS turns, sum(cues)::bigint AS cues,
+    sum(sessions)::bigint AS sessions, sum(recalls)::bigint AS recalls
+FROM (
+    SELECT user_id, count(*) AS memories, count(*) FILTER (WHERE kind = 'message') AS turns,
+        count(*) FILTER (WHERE kind = 'cue') AS cues, 0 AS sessions, 0 AS recalls
+    FROM memories
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' AND valid_until IS NULL
+    GROUP BY user_id
+    UNION ALL SELECT user_id, 0, 0, 0, count(*), 0 FROM sources
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' AND kind = 'session'
+    GROUP BY user_id
+    UNION ALL SELECT user_id, 0, 0, 0, 0, count(*) FROM recalls
+    WHERE workspace_id = %(workspace_id)s AND user_id > %(after)s AND user_id <> '' GROUP BY user_id
+) AS counted
+GROUP BY user_id ORDER BY user_id LIMIT %(limit)s
+"""
 
 
 async def find(session: Session, name: str) -> Workspace | None:
@@ -130,3 +147,8 @@ def _workspace_of(row: Row) -> Workspace:
         roles=row.roles,
         ranking=row.ranking,
     )
+
+
+async def users(session: Session, *, after: str, limit: int) -> list[Row]:
+    """Returns users by name, after this one, each with the numbers of what is theirs."""
+    return await session.rows(USERS, {"after": after, "limit": limit})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.db.session import EVERYONE, OWN_ROWS, SHARED
+from app.db.session import EVERYONE, OWN_ROWS, SHARED, users_of
 from app.errors import InvalidInput
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -55,7 +55,18 @@ class Workspace:
         """
         return replace(self, user=checked_user(user or ""), sees=SHARED)
 
+    def of_everyone(self) -> "Workspace":
+        """Returns the workspace with the rows of all users."""
+        return replace(self, user="", sees=EVERYONE)
 
+    @property
+    def users(self) -> tuple[str, ...] | None:
+        """The users whose rows are seen, "" for nobody; None for all."""
+        return users_of(self.user, self.sees)
+
+
+NOBODY = ""
+"""The user of what belongs to no user."""
 USER_LIMIT = 200
 """Most characters of a user's name."""
 

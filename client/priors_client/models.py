@@ -34,6 +34,8 @@ class ActivateInput(Struct, frozen=True, kw_only=True):
     """Places of the budget that each kind has for its own, in place of {'correction': 2, 'negative_result': 1, 'decision': 1, 'preference': 1, 'procedure': 1, 'discovery': 1, 'precedent': 1}."""
     trial: bool | UnsetType = UNSET
     """A person's trial: it is not logged, and counts for no cue."""
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
 
 
 class ActivationOutcomeInput(Struct, frozen=True, kw_only=True):
@@ -214,6 +216,8 @@ class ContextInput(Struct, frozen=True, kw_only=True):
     templates: Sequence[str] | UnsetType = UNSET
     """Names of the workspace's templates."""
     tools: Sequence[ContextToolInput] | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
 
 
 class ContextMeta(Struct, frozen=True, kw_only=True):
@@ -473,6 +477,18 @@ class FiltersInput(Struct, frozen=True, kw_only=True):
     tiers: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET
     until: datetime | None | UnsetType = UNSET
     verdicts: Sequence[str] | UnsetType = UNSET
+
+
+class ForgottenUserView(Struct, frozen=True, kw_only=True):
+    activations: int
+    contexts: int
+    cues: int
+    memories: int
+    ratings: int
+    recalls: int
+    runs: int
+    sessions: int
+    turns: int
 
 
 class ForgottenView(Struct, frozen=True, kw_only=True):
@@ -956,6 +972,8 @@ class NoveltyInput(Struct, frozen=True, kw_only=True):
     results: Sequence[str]
     task: str | UnsetType = UNSET
     """The task of the texts; its words, numbers and names are known, and count neither for a text nor against it."""
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
 
 
 class NoveltyView(Struct, frozen=True, kw_only=True):
@@ -1020,6 +1038,8 @@ class OutcomeInput(Struct, frozen=True, kw_only=True):
     tags: Sequence[str] | UnsetType = UNSET
     task: str | UnsetType = UNSET
     task_type: str | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
     verdict: str | UnsetType = UNSET
 
 
@@ -1266,6 +1286,8 @@ class RunChange(Struct, frozen=True, kw_only=True):
     started_at: datetime | None | UnsetType = UNSET
     task: str | None | UnsetType = UNSET
     task_type: str | None | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
     verdict: str | None | UnsetType = UNSET
 
 
@@ -1289,6 +1311,8 @@ class RunInput(Struct, frozen=True, kw_only=True):
     started_at: datetime | None | UnsetType = UNSET
     task: str | None | UnsetType = UNSET
     task_type: str | None | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whom it belongs to, or who asks; without it nobody."""
     verdict: str | None | UnsetType = UNSET
 
 
@@ -1472,6 +1496,7 @@ class SessionDetailView(Struct, frozen=True, kw_only=True):
     title: str
     turns: int
     updated_at: datetime
+    user: str
 
 
 class SessionInput(Struct, frozen=True, kw_only=True):
@@ -1503,6 +1528,7 @@ class SessionView(Struct, frozen=True, kw_only=True):
     title: str
     turns: int
     updated_at: datetime
+    user: str
 
 
 class SourceDetail(Struct, frozen=True, kw_only=True):
@@ -1735,6 +1761,20 @@ class UseView(Struct, frozen=True, kw_only=True):
     task: str | None
     used: bool
     verdict: str | None
+
+
+class UserPage(Struct, frozen=True, kw_only=True):
+    next: str | None
+    users: list[UserView]
+
+
+class UserView(Struct, frozen=True, kw_only=True):
+    cues: int
+    memories: int
+    name: str
+    recalls: int
+    sessions: int
+    turns: int
 
 
 class WalkInput(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -25,113 +25,113 @@ class Operations:
     def _lines(self, request: Request[Any]) -> Iterator[Any]:
         raise NotImplementedError
 
-    def action_types(self) -> list[ActionTypeView]:
+    def action_types(self, *, user: str | UnsetType = UNSET) -> list[ActionTypeView]:
         """The action types by which plans and cues are compared, the workspace's own among them."""
-        return self._send(Request('GET', '/api/action-types', list[ActionTypeView], repeatable=True))
+        return self._send(Request('GET', '/api/action-types', list[ActionTypeView], {"user": user}, repeatable=True))
 
-    def delete_action_type(self, name: str) -> None:
+    def delete_action_type(self, name: str, *, user: str | UnsetType = UNSET) -> None:
         """Take the workspace's own action type away; a built-in one of this name is as it was."""
-        self._send(Request('DELETE', f"/api/action-types/{segment(name)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/action-types/{segment(name)}", None, {"user": user}, repeatable=True))
 
     def save_action_type(self, name: str, examples: Sequence[str]) -> ActionTypeView:
         """Set an action type of the workspace, `area` or `area:act`, by examples of what somebody is about to do."""
         return self._send(Request('PUT', f"/api/action-types/{segment(name)}", ActionTypeView, body=ActionTypeInput(examples=examples), repeatable=True))
 
-    def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, slots: Mapping[str, int] | UnsetType = UNSET, trial: bool | UnsetType = UNSET) -> ActivationView:
+    def activate(self, *, action: str | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, as_of: datetime | None | UnsetType = UNSET, budget_tokens: int | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, plan: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, slots: Mapping[str, int] | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ActivationView:
         """The `## Before you act` section for a plan or an action, within a token budget: what was learnt about it."""
-        return self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, slots=slots, trial=trial), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return self._send(Request('POST', '/api/activate', ActivationView, body=ActivateInput(action=action, agent=agent, as_of=as_of, budget_tokens=budget_tokens, files=files, plan=plan, run_id=run_id, slots=slots, trial=trial, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
     def note_outcome(self, activation_id: UUID, *, heeded: Sequence[UUID] | UnsetType = UNSET, ignored: Sequence[UUID] | UnsetType = UNSET) -> LoggedActivationView:
         """Say which cues of an activation were heeded and which ignored; it may be said again."""
         return self._send(Request('POST', f"/api/activations/{segment(activation_id)}/outcome", LoggedActivationView, body=ActivationOutcomeInput(heeded=heeded, ignored=ignored)))
 
-    def cases(self, *, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
+    def cases(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[CaseSummaryView]:
         """The test cases that were judged, the latest judged first."""
-        return self._send(Request('GET', '/api/cases', list[CaseSummaryView], {"limit": limit}, repeatable=True))
+        return self._send(Request('GET', '/api/cases', list[CaseSummaryView], {"user": user, "limit": limit}, repeatable=True))
 
-    def case(self, case: str) -> CaseView:
+    def case(self, case: str, *, user: str | UnsetType = UNSET) -> CaseView:
         """A test case: its versions with dates, scores and verdicts, what changed, and its issues over them."""
-        return self._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, repeatable=True))
+        return self._send(Request('GET', f"/api/cases/{segment(case)}", CaseView, {"user": user}, repeatable=True))
 
-    def contexts(self, *, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
+    def contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[ContextSummaryView]:
         """Stored contexts that meet every condition, the latest first, without their parts."""
-        return self._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
+        return self._send(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit, "before": before}, repeatable=True))
 
-    def iter_contexts(self, *, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[ContextSummaryView]:
+    def iter_contexts(self, *, user: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, session: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[ContextSummaryView]:
         """Stored contexts that meet every condition, the latest first, without their parts. It asks for page after page."""
-        return self._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
+        return self._each(Request('GET', '/api/contexts', list[ContextSummaryView], {"user": user, "run_id": run_id, "session": session, "agent": agent, "limit": limit}, repeatable=True), by_last('id'))
 
-    def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextToolInput] | UnsetType = UNSET) -> ContextView:
+    def build_context(self, observation: str, *, agent: str | None | UnsetType = UNSET, budget: BudgetInput | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, goal: str | UnsetType = UNSET, model: str | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, sections: Sequence[SectionInput] | UnsetType = UNSET, session: str | UnsetType = UNSET, state: StateInput | None | UnsetType = UNSET, strategy: StrategyInput | UnsetType = UNSET, templates: Sequence[str] | UnsetType = UNSET, tools: Sequence[ContextToolInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ContextView:
         """An agent's context for an observation: hydrated, composed, cut to the budget, compiled, and stored."""
-        return self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools)))
+        return self._send(Request('POST', '/api/contexts', ContextView, body=ContextInput(agent=agent, budget=budget, format=format, goal=goal, model=model, observation=observation, run_id=run_id, sections=sections, session=session, state=state, strategy=strategy, templates=templates, tools=tools, user=user)))
 
-    def context(self, context_id: UUID) -> ContextView:
+    def context(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> ContextView:
         """A context as it was made, byte for byte."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, repeatable=True))
+        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}", ContextView, {"user": user}, repeatable=True))
 
-    def context_diff(self, context_id: UUID, other_id: UUID) -> DifferenceView:
+    def context_diff(self, context_id: UUID, other_id: UUID, *, user: str | UnsetType = UNSET) -> DifferenceView:
         """The parts that the other context has more, less or in another form."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/diff/{segment(other_id)}", DifferenceView, repeatable=True))
+        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/diff/{segment(other_id)}", DifferenceView, {"user": user}, repeatable=True))
 
-    def context_impact(self, context_id: UUID) -> list[ImpactView]:
+    def context_impact(self, context_id: UUID, *, user: str | UnsetType = UNSET) -> list[ImpactView]:
         """For each section of a context the loss if it were left out: its tokens, and what no other section says."""
-        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/impact", list[ImpactView], repeatable=True))
+        return self._send(Request('GET', f"/api/contexts/{segment(context_id)}/impact", list[ImpactView], {"user": user}, repeatable=True))
 
     def compile_context(self, *, budget: BudgetInput | None | UnsetType = UNSET, format: Literal['openai', 'anthropic', 'markdown', None] | UnsetType = UNSET, model: str | UnsetType = UNSET, sections: Sequence[MadeSectionInput] | UnsetType = UNSET, tools: Sequence[MadeToolInput] | UnsetType = UNSET) -> ContextView:
         """A representation that was made elsewhere, cut to a budget and compiled. Nothing is looked up or stored."""
         return self._send(Request('POST', '/api/contexts:compile', ContextView, body=CompileInput(budget=budget, format=format, model=model, sections=sections, tools=tools)))
 
-    def cues(self, *, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> CuePage:
+    def cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> CuePage:
         """Cues that meet every condition, newest first."""
-        return self._send(Request('GET', '/api/cues', CuePage, {"kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._send(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_cues(self, *, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CueView]:
+    def iter_cues(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result']] | UnsetType = UNSET, state: Sequence[Literal['active', 'proposed', 'retired', 'superseded']] | UnsetType = UNSET, action_type: str | UnsetType = UNSET, session: str | UnsetType = UNSET, text: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CueView]:
         """Cues that meet every condition, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/cues', CuePage, {"kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
+        return self._each(Request('GET', '/api/cues', CuePage, {"user": user, "kind": kind, "state": state, "action_type": action_type, "session": session, "text": text, "limit": limit}, repeatable=True), by_cursor('cues'))
 
-    def store_cues(self, data: CueInput | Sequence[CueInput]) -> KeptView:
+    def store_cues(self, data: CueInput | Sequence[CueInput], *, user: str | UnsetType = UNSET) -> KeptView:
         """Store a cue, or a list of them. Known text is not stored twice; its evidence is united."""
-        return self._send(Request('POST', '/api/cues', KeptView, body=data))
+        return self._send(Request('POST', '/api/cues', KeptView, {"user": user}, body=data))
 
-    def delete_cue(self, cue_id: UUID) -> None:
+    def delete_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> None:
         """Take a cue away, as `:retire` does: it fires no more; it can be restored."""
-        self._send(Request('DELETE', f"/api/cues/{segment(cue_id)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/cues/{segment(cue_id)}", None, {"user": user}, repeatable=True))
 
-    def cue(self, cue_id: UUID) -> CueView:
+    def cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
         """One cue, of any state."""
-        return self._send(Request('GET', f"/api/cues/{segment(cue_id)}", CueView, repeatable=True))
+        return self._send(Request('GET', f"/api/cues/{segment(cue_id)}", CueView, {"user": user}, repeatable=True))
 
     def change_cue(self, cue_id: UUID, *, action_types: Sequence[str] | UnsetType = UNSET, confidence: float | UnsetType = UNSET, consequence: float | Literal['low', 'medium', 'high', 'severe'] | UnsetType = UNSET, details: Mapping[str, Any] | UnsetType = UNSET, files: Sequence[str] | UnsetType = UNSET, kind: Literal['correction', 'preference', 'precedent', 'procedure', 'decision', 'discovery', 'negative_result'] | UnsetType = UNSET, lesson: str | UnsetType = UNSET, quote: str | UnsetType = UNSET, scope: Literal['project', 'user'] | UnsetType = UNSET, trigger: str | UnsetType = UNSET, trust: Literal['person', 'agent', 'imported', 'web'] | UnsetType = UNSET, valid_from: datetime | UnsetType = UNSET, valid_until: datetime | None | UnsetType = UNSET) -> CueView:
         """Change fields of a cue. It keeps its id, its evidence and its counts."""
         return self._send(Request('PATCH', f"/api/cues/{segment(cue_id)}", CueView, body=CueEdit(action_types=action_types, confidence=confidence, consequence=consequence, details=details, files=files, kind=kind, lesson=lesson, quote=quote, scope=scope, trigger=trigger, trust=trust, valid_from=valid_from, valid_until=valid_until)))
 
-    def restore_cue(self, cue_id: UUID) -> CueView:
+    def restore_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
         """Make a retired, superseded or proposed cue active."""
-        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/restore", CueView))
+        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/restore", CueView, {"user": user}))
 
-    def retire_cue(self, cue_id: UUID) -> CueView:
+    def retire_cue(self, cue_id: UUID, *, user: str | UnsetType = UNSET) -> CueView:
         """Take a cue away: it fires no more and is not found; it can be restored."""
-        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/retire", CueView))
+        return self._send(Request('POST', f"/api/cues/{segment(cue_id)}/retire", CueView, {"user": user}))
 
-    def merge_cues(self, *, ids: Sequence[UUID], into: UUID) -> CueView:
+    def merge_cues(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], into: UUID) -> CueView:
         """Merge cues into one that says the same better; the merged ones are superseded by it."""
-        return self._send(Request('POST', '/api/cues:merge', CueView, body=MergeInput(ids=ids, into=into)))
+        return self._send(Request('POST', '/api/cues:merge', CueView, {"user": user}, body=MergeInput(ids=ids, into=into)))
 
-    def tend_cues(self) -> TendedView:
+    def tend_cues(self, *, user: str | UnsetType = UNSET) -> TendedView:
         """Merge near-duplicate cues, and propose what else should change. A worker does it each night."""
-        return self._send(Request('POST', '/api/cues:tend', TendedView))
+        return self._send(Request('POST', '/api/cues:tend', TendedView, {"user": user}))
 
-    def export_feedback(self, *, format: Literal['ratings', 'dpo'] | UnsetType = UNSET) -> Iterator[Any]:
+    def export_feedback(self, *, user: str | UnsetType = UNSET, format: Literal['ratings', 'dpo'] | UnsetType = UNSET) -> Iterator[Any]:
         """JSON lines: every rating that stands, or preference pairs (`format=dpo`)."""
-        return self._lines(Request('GET', '/api/feedback/export', Any, {"format": format}, repeatable=True))
+        return self._lines(Request('GET', '/api/feedback/export', Any, {"user": user, "format": format}, repeatable=True))
 
-    def undo_rating(self, feedback_id: UUID) -> RatedView:
+    def undo_rating(self, feedback_id: UUID, *, user: str | UnsetType = UNSET) -> RatedView:
         """Take a rating back; the log keeps both."""
-        return self._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", RatedView, repeatable=True))
+        return self._send(Request('DELETE', f"/api/feedback/{segment(feedback_id)}", RatedView, {"user": user}, repeatable=True))
 
-    def graph(self, *, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
+    def graph(self, *, user: str | UnsetType = UNSET, kind: Literal['', 'observation', 'chunk', 'message', 'cue', 'note'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, refresh: bool | UnsetType = UNSET) -> GraphView:
         """The newest memories in two dimensions, coloured by cluster. The first time it takes a while."""
-        return self._send(Request('GET', '/api/graph', GraphView, {"kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
+        return self._send(Request('GET', '/api/graph', GraphView, {"user": user, "kind": kind, "limit": limit, "refresh": refresh}, repeatable=True))
 
     def walk_graph(self, from_: UUID, *, depth: int | UnsetType = UNSET, direction: Literal['out', 'in', 'both'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, relations: Sequence[str] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> WalkView:
         """Follow links from a memory, up to three steps; the nearest come first, then the strongest."""
@@ -177,145 +177,145 @@ class Operations:
         """Take a link away."""
         self._send(Request('POST', '/api/links:delete', None, body=LinkDeletion(from_id=from_id, relation=relation, to_id=to_id)))
 
-    def memories(self, *, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
+    def memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> MemoryPage:
         """Live memories that meet every condition, newest first or in another order."""
-        return self._send(Request('GET', '/api/memories', MemoryPage, {"kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._send(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_memories(self, *, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+    def iter_memories(self, *, user: str | UnsetType = UNSET, kind: Sequence[Literal['observation', 'chunk', 'message', 'cue', 'note']] | UnsetType = UNSET, tag: Sequence[str] | UnsetType = UNSET, task_type: Sequence[str] | UnsetType = UNSET, verdict: Sequence[str] | UnsetType = UNSET, tier: Sequence[Literal['working', 'short_term', 'long_term']] | UnsetType = UNSET, source: str | UnsetType = UNSET, source_id: UUID | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, min_quality: int | UnsetType = UNSET, max_quality: int | UnsetType = UNSET, min_score: float | UnsetType = UNSET, max_score: float | UnsetType = UNSET, sort: Literal['created', 'occurred', 'score', 'quality'] | UnsetType = UNSET, order: Literal['desc', 'asc'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
         """Live memories that meet every condition, newest first or in another order. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories', MemoryPage, {"kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
+        return self._each(Request('GET', '/api/memories', MemoryPage, {"user": user, "kind": kind, "tag": tag, "task_type": task_type, "verdict": verdict, "tier": tier, "source": source, "source_id": source_id, "since": since, "until": until, "min_quality": min_quality, "max_quality": max_quality, "min_score": min_score, "max_score": max_score, "sort": sort, "order": order, "limit": limit}, repeatable=True), by_cursor('memories'))
 
     def store(self, kind: Literal['observation', 'chunk', 'message', 'cue', 'note'], *, wait: Literal['embedded'] | UnsetType = UNSET, body: str | UnsetType = UNSET, embedding: EmbeddingInput | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, language: str | None | UnsetType = UNSET, metadata: Mapping[str, Any] | UnsetType = UNSET, observation: ObservationInput | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, ordinal: int | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, source: SourceInput | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> StoredView:
         """Store one memory. Known text is not stored twice."""
         return self._send(Request('POST', '/api/memories', StoredView, {"wait": wait}, body=MemoryInput(body=body, embedding=embedding, final_score=final_score, kind=kind, language=language, metadata=metadata, observation=observation, occurred_at=occurred_at, ordinal=ordinal, run_id=run_id, source=source, tags=tags, title=title, user=user), repeatable=True))
 
-    def memories_deleted(self, *, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+    def memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
         """Memories in the trash."""
-        return self._send(Request('GET', '/api/memories/deleted', list[MemoryView], {"limit": limit, "offset": offset}, repeatable=True))
+        return self._send(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
 
-    def iter_memories_deleted(self, *, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+    def iter_memories_deleted(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
         """Memories in the trash. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"limit": limit}, repeatable=True), by_offset)
+        return self._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def memories_facets(self) -> FacetsView:
+    def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
         """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
-        return self._send(Request('GET', '/api/memories/facets', FacetsView, repeatable=True))
+        return self._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
 
-    def memories_prune_candidates(self, *, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:
+    def memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them."""
-        return self._send(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"limit": limit, "offset": offset}, repeatable=True))
+        return self._send(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
 
-    def iter_memories_prune_candidates(self, *, limit: int | UnsetType = UNSET) -> Iterator[CandidateView]:
+    def iter_memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[CandidateView]:
         """Memories of quality -2 or less, and those below a score of 6 with ratings against them. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"limit": limit}, repeatable=True), by_offset)
+        return self._each(Request('GET', '/api/memories/prune-candidates', list[CandidateView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def memories_quarantined(self, *, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+    def memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
         """Memories that the injection scan took out, each with its findings."""
-        return self._send(Request('GET', '/api/memories/quarantined', list[MemoryView], {"limit": limit, "offset": offset}, repeatable=True))
+        return self._send(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
 
-    def iter_memories_quarantined(self, *, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+    def iter_memories_quarantined(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
         """Memories that the injection scan took out, each with its findings. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"limit": limit}, repeatable=True), by_offset)
+        return self._each(Request('GET', '/api/memories/quarantined', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def memories_review_counts(self) -> ReviewCountsView:
+    def memories_review_counts(self, *, user: str | UnsetType = UNSET) -> ReviewCountsView:
         """Count the prune candidates, and the quarantined, suspect, deleted and superseded memories."""
-        return self._send(Request('GET', '/api/memories/review-counts', ReviewCountsView, repeatable=True))
+        return self._send(Request('GET', '/api/memories/review-counts', ReviewCountsView, {"user": user}, repeatable=True))
 
-    def memories_superseded(self, *, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+    def memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
         """Memories that a newer one replaced; they can be restored."""
-        return self._send(Request('GET', '/api/memories/superseded', list[MemoryView], {"limit": limit, "offset": offset}, repeatable=True))
+        return self._send(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
 
-    def iter_memories_superseded(self, *, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+    def iter_memories_superseded(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
         """Memories that a newer one replaced; they can be restored. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/superseded', list[MemoryView], {"limit": limit}, repeatable=True), by_offset)
+        return self._each(Request('GET', '/api/memories/superseded', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def memories_suspect(self, *, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
+    def memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[MemoryView]:
         """Memories that the injection scan suspects: searches find them, and no history shows them."""
-        return self._send(Request('GET', '/api/memories/suspect', list[MemoryView], {"limit": limit, "offset": offset}, repeatable=True))
+        return self._send(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit, "offset": offset}, repeatable=True))
 
-    def iter_memories_suspect(self, *, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
+    def iter_memories_suspect(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[MemoryView]:
         """Memories that the injection scan suspects: searches find them, and no history shows them. It asks for page after page."""
-        return self._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"limit": limit}, repeatable=True), by_offset)
+        return self._each(Request('GET', '/api/memories/suspect', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
-    def delete_memory(self, memory_id: UUID) -> None:
+    def delete_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
         """Move one memory to the trash, as `POST /api/memories:delete` does many. A deleted one is not found."""
-        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}", None, {"user": user}, repeatable=True))
 
-    def memory(self, memory_id: UUID) -> MemoryView:
+    def memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryView:
         """One memory, live or retired."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, repeatable=True))
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}", MemoryView, {"user": user}, repeatable=True))
 
-    def memory_feedback(self, memory_id: UUID) -> list[RatingView]:
+    def memory_feedback(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[RatingView]:
         """A memory's ratings in their order, each with when it was undone."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[RatingView], repeatable=True))
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/feedback", list[RatingView], {"user": user}, repeatable=True))
 
-    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET) -> RatedView:
+    def rate(self, memory_id: UUID, rating: Literal[1, -1], *, user: str | UnsetType = UNSET, comment: str | UnsetType = UNSET, reviewer: str | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET) -> RatedView:
         """Rate a memory; its quality moves with the log, and the very next recall ranks by it."""
-        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", RatedView, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
+        return self._send(Request('POST', f"/api/memories/{segment(memory_id)}/feedback", RatedView, {"user": user}, body=RatingInput(comment=comment, rating=rating, reviewer=reviewer, run_id=run_id), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
-    def memory_links(self, memory_id: UUID) -> LinksView:
+    def memory_links(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> LinksView:
         """The memories that one is linked with: those beside it in its source, those callers named, those found."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/links", LinksView, repeatable=True))
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/links", LinksView, {"user": user}, repeatable=True))
 
-    def memory_neighbours(self, memory_id: UUID) -> list[MemoryView]:
+    def memory_neighbours(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> list[MemoryView]:
         """The live memories up to two places before and after one in its source."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], repeatable=True))
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/neighbours", list[MemoryView], {"user": user}, repeatable=True))
 
-    def memory_runs(self, memory_id: UUID) -> MemoryUsesView:
+    def memory_runs(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> MemoryUsesView:
         """Every run that a memory was given to, and how each was judged."""
-        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUsesView, repeatable=True))
+        return self._send(Request('GET', f"/api/memories/{segment(memory_id)}/runs", MemoryUsesView, {"user": user}, repeatable=True))
 
-    def unpin_memory(self, memory_id: UUID) -> None:
+    def unpin_memory(self, memory_id: UUID, *, user: str | UnsetType = UNSET) -> None:
         """Let heat decide about a memory's tier again, at a worker's next look."""
-        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}/tier", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/memories/{segment(memory_id)}/tier", None, {"user": user}, repeatable=True))
 
     def pin_memory(self, memory_id: UUID, tier: Literal['short_term', 'long_term']) -> MemoryView:
         """Put a memory into a tier, where it stays whatever its heat."""
         return self._send(Request('PUT', f"/api/memories/{segment(memory_id)}/tier", MemoryView, body=PinInput(tier=tier), repeatable=True))
 
-    def delete_memories(self, ids: Sequence[UUID]) -> ChangedView:
+    def delete_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
         """Take memories out of every answer; they can be restored until the trash is emptied."""
-        return self._send(Request('POST', '/api/memories:delete', ChangedView, body=Ids(ids=ids), repeatable=True))
+        return self._send(Request('POST', '/api/memories:delete', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    def quarantine_memories(self, ids: Sequence[UUID]) -> ChangedView:
+    def quarantine_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
         """Take back a release: memories that somebody released are quarantined again."""
-        return self._send(Request('POST', '/api/memories:quarantine', ChangedView, body=Ids(ids=ids), repeatable=True))
+        return self._send(Request('POST', '/api/memories:quarantine', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    def restore_memories(self, ids: Sequence[UUID]) -> ChangedView:
+    def restore_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET) -> ChangedView:
         """Bring back what was deleted or superseded. Only the panel or the admin key release what the scan holds."""
-        return self._send(Request('POST', '/api/memories:restore', ChangedView, body=Ids(ids=ids), repeatable=True))
+        return self._send(Request('POST', '/api/memories:restore', ChangedView, {"user": user}, body=Ids(ids=ids), repeatable=True))
 
-    def supersede_memories(self, ids: Sequence[UUID], *, by: UUID | None | UnsetType = UNSET) -> ChangedView:
+    def supersede_memories(self, ids: Sequence[UUID], *, user: str | UnsetType = UNSET, by: UUID | None | UnsetType = UNSET) -> ChangedView:
         """Let a memory replace others: they leave every answer, can be restored, and are linked with it."""
-        return self._send(Request('POST', '/api/memories:supersede', ChangedView, body=SupersededIds(by=by, ids=ids), repeatable=True))
+        return self._send(Request('POST', '/api/memories:supersede', ChangedView, {"user": user}, body=SupersededIds(by=by, ids=ids), repeatable=True))
 
-    def tag_memories(self, *, ids: Sequence[UUID], tag: str) -> ChangedView:
+    def tag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
         """Give memories a tag; `changed` are those that did not have it, which is what an undo takes it from."""
-        return self._send(Request('POST', '/api/memories:tag', ChangedView, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+        return self._send(Request('POST', '/api/memories:tag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
 
-    def untag_memories(self, *, ids: Sequence[UUID], tag: str) -> ChangedView:
+    def untag_memories(self, *, user: str | UnsetType = UNSET, ids: Sequence[UUID], tag: str) -> ChangedView:
         """Take a tag from memories; `changed` are those that had it."""
-        return self._send(Request('POST', '/api/memories:untag', ChangedView, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
+        return self._send(Request('POST', '/api/memories:untag', ChangedView, {"user": user}, body=TaggedIds(ids=ids, tag=tag), repeatable=True))
 
-    def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET) -> NoveltyView:
+    def novelty(self, results: Sequence[str], *, known: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, user: str | UnsetType = UNSET) -> NoveltyView:
         """Measure how much each text adds beyond what is stored, with the nearest memories."""
-        return self._send(Request('POST', '/api/novelty', NoveltyView, body=NoveltyInput(known=known, results=results, task=task), repeatable=True))
+        return self._send(Request('POST', '/api/novelty', NoveltyView, body=NoveltyInput(known=known, results=results, task=task, user=user), repeatable=True))
 
-    def observe(self, *, wait: bool | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
+    def observe(self, *, wait: bool | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, issues: Sequence[str] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, occurred_at: datetime | None | UnsetType = UNSET, output: str | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, tags: Sequence[str] | UnsetType = UNSET, task: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET) -> ObservationState:
         """Compress a finished run, stored or sent here. 202 at once, or 200 once it is made with `?wait=true`."""
-        return self._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, verdict=verdict)))
+        return self._send(Request('POST', '/api/observations', ObservationState, {"wait": wait}, body=OutcomeInput(bytes=bytes, final_score=final_score, issues=issues, language=language, lines=lines, occurred_at=occurred_at, output=output, output_path=output_path, queries=queries, run_id=run_id, tags=tags, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    def observation(self, observation_id: UUID) -> ObservationState:
+    def observation(self, observation_id: UUID, *, user: str | UnsetType = UNSET) -> ObservationState:
         """Show the state of an observation that was asked for."""
-        return self._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, repeatable=True))
+        return self._send(Request('GET', f"/api/observations/{segment(observation_id)}", ObservationState, {"user": user}, repeatable=True))
 
     def run_probes(self, *, limit: int | UnsetType = UNSET) -> ProbeReportView:
         """Measures how well the newest cues fire for plans from their triggers; names those that need a better one."""
         return self._send(Request('POST', '/api/probes:run', ProbeReportView, {"limit": limit}))
 
-    def proposals(self, *, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
+    def proposals(self, *, user: str | UnsetType = UNSET, state: Literal['open', 'accepted', 'declined', 'undone', ''] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> list[ProposalView]:
         """The changes to cues that were proposed, the newest first."""
-        return self._send(Request('GET', '/api/proposals', list[ProposalView], {"state": state, "limit": limit}, repeatable=True))
+        return self._send(Request('GET', '/api/proposals', list[ProposalView], {"user": user, "state": state, "limit": limit}, repeatable=True))
 
     def decide_proposal(self, proposal_id: UUID, accept: bool, *, artifact: str | UnsetType = UNSET) -> ProposalView:
         """Accept a proposal, which changes its cues, or decline it."""
@@ -325,125 +325,133 @@ class Operations:
         """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
         return self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
 
-    def recalls(self, *, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
+    def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
         """Logged recalls that meet every condition, the latest first."""
-        return self._send(Request('GET', '/api/recalls', list[RecallSummaryView], {"text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
+        return self._send(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit, "before": before}, repeatable=True))
 
-    def iter_recalls(self, *, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RecallSummaryView]:
+    def iter_recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RecallSummaryView]:
         """Logged recalls that meet every condition, the latest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/recalls', list[RecallSummaryView], {"text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
+        return self._each(Request('GET', '/api/recalls', list[RecallSummaryView], {"user": user, "text": text, "agent": agent, "run_id": run_id, "mode": mode, "purpose": purpose, "outcome": outcome, "since": since, "until": until, "limit": limit}, repeatable=True), by_last('recall_id'))
 
-    def recall(self, recall_id: UUID) -> RecallView:
+    def recall(self, recall_id: UUID, *, user: str | UnsetType = UNSET) -> RecallView:
         """One logged recall with its hits."""
-        return self._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, repeatable=True))
+        return self._send(Request('GET', f"/api/recalls/{segment(recall_id)}", RecallView, {"user": user}, repeatable=True))
 
-    def recall_trends(self, *, days: int | UnsetType = UNSET) -> list[RecallDayView]:
+    def recall_trends(self, *, user: str | UnsetType = UNSET, days: int | UnsetType = UNSET) -> list[RecallDayView]:
         """The latest days, today the last, each with its recalls; those that people tried out do not count."""
-        return self._send(Request('GET', '/api/recalls:trends', list[RecallDayView], {"days": days}, repeatable=True))
+        return self._send(Request('GET', '/api/recalls:trends', list[RecallDayView], {"user": user, "days": days}, repeatable=True))
 
     def ingest_report(self, *, content: str, language: str | None | UnsetType = UNSET, path: str) -> OutcomeView:
         """Take in one report file's content, as `priors ingest` takes a file."""
         return self._send(Request('POST', '/api/reports', OutcomeView, body=ReportInput(content=content, language=language, path=path), repeatable=True))
 
-    def roles(self) -> list[RoleView]:
+    def roles(self, *, user: str | UnsetType = UNSET) -> list[RoleView]:
         """The roles that agents are served by; an agent without one is served by `default`."""
-        return self._send(Request('GET', '/api/roles', list[RoleView], repeatable=True))
+        return self._send(Request('GET', '/api/roles', list[RoleView], {"user": user}, repeatable=True))
 
-    def delete_role(self, name: str) -> None:
+    def delete_role(self, name: str, *, user: str | UnsetType = UNSET) -> None:
         """Take the workspace's own role away; one that every workspace has is as it was."""
-        self._send(Request('DELETE', f"/api/roles/{segment(name)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/roles/{segment(name)}", None, {"user": user}, repeatable=True))
 
     def save_role(self, name: str, parts: Sequence[PartInput]) -> RoleView:
         """Set a role of the workspace, in place of any of this name."""
         return self._send(Request('PUT', f"/api/roles/{segment(name)}", RoleView, body=RoleInput(parts=parts), repeatable=True))
 
-    def runs(self, *, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
+    def runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> RunPage:
         """Runs, newest first."""
-        return self._send(Request('GET', '/api/runs', RunPage, {"task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._send(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_runs(self, *, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RunSummary]:
+    def iter_runs(self, *, user: str | UnsetType = UNSET, task_type: str | UnsetType = UNSET, verdict: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[RunSummary]:
         """Runs, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/runs', RunPage, {"task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
+        return self._each(Request('GET', '/api/runs', RunPage, {"user": user, "task_type": task_type, "verdict": verdict, "agent": agent, "limit": limit}, repeatable=True), by_cursor('runs'))
 
-    def record_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
+    def record_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
         """Start or complete a run. The same run sent twice is one run. 202 while its observation waits."""
-        return self._send(Request('POST', '/api/runs', SavedRunView, {"wait": wait}, body=RunInput(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, run_id=run_id, stages=stages, started_at=started_at, task=task, task_type=task_type, verdict=verdict)))
+        return self._send(Request('POST', '/api/runs', SavedRunView, {"wait": wait}, body=RunInput(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, run_id=run_id, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    def run(self, run_id: str) -> RunStoryView:
+    def run(self, run_id: str, *, user: str | UnsetType = UNSET) -> RunStoryView:
         """A run: which memories it was given, what it produced, how it was judged, and what it left."""
-        return self._send(Request('GET', f"/api/runs/{segment(run_id)}", RunStoryView, repeatable=True))
+        return self._send(Request('GET', f"/api/runs/{segment(run_id)}", RunStoryView, {"user": user}, repeatable=True))
 
-    def complete_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
+    def complete_run(self, run_id: str, *, wait: bool | UnsetType = UNSET, agent: str | None | UnsetType = UNSET, bytes: int | None | UnsetType = UNSET, final_score: float | None | UnsetType = UNSET, finished_at: datetime | None | UnsetType = UNSET, issues: Sequence[str] | None | UnsetType = UNSET, lines: int | None | UnsetType = UNSET, metadata: Mapping[str, Any] | None | UnsetType = UNSET, output: str | None | UnsetType = UNSET, output_path: str | None | UnsetType = UNSET, queries: Sequence[str] | None | UnsetType = UNSET, remember: bool | UnsetType = UNSET, round_scores: Sequence[float] | None | UnsetType = UNSET, stages: Mapping[str, Any] | None | UnsetType = UNSET, started_at: datetime | None | UnsetType = UNSET, task: str | None | UnsetType = UNSET, task_type: str | None | UnsetType = UNSET, user: str | UnsetType = UNSET, verdict: str | None | UnsetType = UNSET) -> SavedRunView:
         """Complete a run. 202 while its observation waits."""
-        return self._send(Request('PATCH', f"/api/runs/{segment(run_id)}", SavedRunView, {"wait": wait}, body=RunChange(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, stages=stages, started_at=started_at, task=task, task_type=task_type, verdict=verdict)))
+        return self._send(Request('PATCH', f"/api/runs/{segment(run_id)}", SavedRunView, {"wait": wait}, body=RunChange(agent=agent, bytes=bytes, final_score=final_score, finished_at=finished_at, issues=issues, lines=lines, metadata=metadata, output=output, output_path=output_path, queries=queries, remember=remember, round_scores=round_scores, stages=stages, started_at=started_at, task=task, task_type=task_type, user=user, verdict=verdict)))
 
-    def run_scores(self) -> list[RunPointView]:
+    def run_scores(self, *, user: str | UnsetType = UNSET) -> list[RunPointView]:
         """The latest 2,000 judged runs, as a plot of scores over time needs them."""
-        return self._send(Request('GET', '/api/runs:scores', list[RunPointView], repeatable=True))
+        return self._send(Request('GET', '/api/runs:scores', list[RunPointView], {"user": user}, repeatable=True))
 
     def search(self, query: str, *, agent: str | None | UnsetType = UNSET, around: int | UnsetType = UNSET, filters: FiltersInput | None | UnsetType = UNSET, half_life_days: float | None | UnsetType = UNSET, k: int | UnsetType = UNSET, language: str | None | UnsetType = UNSET, now: datetime | None | UnsetType = UNSET, preset: str | UnsetType = UNSET, rerank: bool | None | UnsetType = UNSET, run_id: str | None | UnsetType = UNSET, semantic_threshold: float | None | UnsetType = UNSET, trial: bool | UnsetType = UNSET, user: str | UnsetType = UNSET, weights: WeightsInput | None | UnsetType = UNSET) -> SearchView:
         """The memories that matter for a query, best first, each with every component of its score."""
         return self._send(Request('POST', '/api/search', SearchView, body=SearchInput(agent=agent, around=around, filters=filters, half_life_days=half_life_days, k=k, language=language, now=now, preset=preset, query=query, rerank=rerank, run_id=run_id, semantic_threshold=semantic_threshold, trial=trial, user=user, weights=weights), repeatable=True))
 
-    def sessions(self, *, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
+    def sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SessionPage:
         """Sessions, the latest first, that meet every condition."""
-        return self._send(Request('GET', '/api/sessions', SessionPage, {"text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._send(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_sessions(self, *, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SessionView]:
+    def iter_sessions(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, format: str | UnsetType = UNSET, path: str | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SessionView]:
         """Sessions, the latest first, that meet every condition. It asks for page after page."""
-        return self._each(Request('GET', '/api/sessions', SessionPage, {"text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
+        return self._each(Request('GET', '/api/sessions', SessionPage, {"user": user, "text": text, "format": format, "path": path, "since": since, "until": until, "limit": limit}, repeatable=True), by_cursor('sessions'))
 
     def store_session(self, *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, folder: str | UnsetType = UNSET, id: str, language: str | None | UnsetType = UNSET, messages: Sequence[MessageInput], started_at: datetime | None | UnsetType = UNSET, title: str | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Store a session. Give all its turns again when it has grown: only what is new or changed is stored. No turn is refused. One in which the injection scan has a finding stands in no history until a person releases it."""
         return self._send(Request('POST', '/api/sessions', TakenInView, {"wait": wait}, body=SessionInput(folder=folder, id=id, language=language, messages=messages, started_at=started_at, title=title, user=user), repeatable=True))
 
-    def delete_session(self, session_id: str) -> None:
+    def delete_session(self, session_id: str, *, user: str | UnsetType = UNSET) -> None:
         """Move a session's turns to the trash. Its log is not read again; posting the session stores it again."""
-        self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}", None, {"user": user}, repeatable=True))
 
-    def session(self, session_id: str) -> SessionDetailView:
+    def session(self, session_id: str, *, user: str | UnsetType = UNSET) -> SessionDetailView:
         """A session: its turns with their tools, its cues, and the artifacts that it touched."""
-        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, repeatable=True))
+        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}", SessionDetailView, {"user": user}, repeatable=True))
 
     def delete_session_messages(self, session_id: str, *, user: str | UnsetType = UNSET) -> ForgottenView:
         """Move all turns of a session to the trash. Turns that are appended later begin it anew."""
         return self._send(Request('DELETE', f"/api/sessions/{segment(session_id)}/messages", ForgottenView, {"user": user}, repeatable=True))
 
-    def session_messages(self, session_id: str, *, last: int | UnsetType = UNSET, before: int | UnsetType = UNSET, user: str | UnsetType = UNSET) -> MessagesView:
+    def session_messages(self, session_id: str, *, user: str | UnsetType = UNSET, last: int | UnsetType = UNSET, before: int | UnsetType = UNSET) -> MessagesView:
         """The latest turns of a session, in their order; with `before` the ones before a page."""
-        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}/messages", MessagesView, {"last": last, "before": before, "user": user}, repeatable=True))
+        return self._send(Request('GET', f"/api/sessions/{segment(session_id)}/messages", MessagesView, {"user": user, "last": last, "before": before}, repeatable=True))
 
     def append_messages(self, session_id: str, messages: Sequence[AppendedInput], *, wait: Literal['stored', 'embedded', 'extracted'] | UnsetType = UNSET, language: str | None | UnsetType = UNSET, user: str | None | UnsetType = UNSET) -> TakenInView:
         """Append turns to a session as they happen; a session that is not known is made. A message with an `id` or a time `at`, or sent with an Idempotency-Key, is stored once."""
         return self._send(Request('POST', f"/api/sessions/{segment(session_id)}/messages", TakenInView, {"wait": wait}, body=AppendInput(language=language, messages=messages, user=user), headers={"Idempotency-Key": uuid4().hex}, repeatable=True))
 
-    def sources(self, *, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SourcePage:
+    def sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET, cursor: str | UnsetType = UNSET) -> SourcePage:
         """Sources, the retired ones included, newest first."""
-        return self._send(Request('GET', '/api/sources', SourcePage, {"kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
+        return self._send(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit, "cursor": cursor}, repeatable=True))
 
-    def iter_sources(self, *, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SourceDetail]:
+    def iter_sources(self, *, user: str | UnsetType = UNSET, kind: Literal['report', 'session', 'run', 'other'] | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> Iterator[SourceDetail]:
         """Sources, the retired ones included, newest first. It asks for page after page."""
-        return self._each(Request('GET', '/api/sources', SourcePage, {"kind": kind, "limit": limit}, repeatable=True), by_cursor('sources'))
+        return self._each(Request('GET', '/api/sources', SourcePage, {"user": user, "kind": kind, "limit": limit}, repeatable=True), by_cursor('sources'))
 
     def status(self) -> StatusView:
         """Show how a workspace is served: mode, pending work, sizes, and how long recalls take."""
         return self._send(Request('GET', '/api/status', StatusView, repeatable=True))
 
-    def templates(self) -> list[TemplateView]:
+    def templates(self, *, user: str | UnsetType = UNSET) -> list[TemplateView]:
         """The templates of the workspace, by name."""
-        return self._send(Request('GET', '/api/templates', list[TemplateView], repeatable=True))
+        return self._send(Request('GET', '/api/templates', list[TemplateView], {"user": user}, repeatable=True))
 
-    def delete_template(self, name: str) -> None:
+    def delete_template(self, name: str, *, user: str | UnsetType = UNSET) -> None:
         """Remove a template of the workspace."""
-        self._send(Request('DELETE', f"/api/templates/{segment(name)}", None, repeatable=True))
+        self._send(Request('DELETE', f"/api/templates/{segment(name)}", None, {"user": user}, repeatable=True))
 
     def save_template(self, name: str, content: str, *, label: str | UnsetType = UNSET, mode: Literal['hierarchical', 'constraint'] | UnsetType = UNSET, priority: Literal['critical', 'high', 'medium', 'low'] | UnsetType = UNSET) -> TemplateView:
         """Set a template of the workspace, in place of the one of its name."""
         return self._send(Request('PUT', f"/api/templates/{segment(name)}", TemplateView, body=TemplateInput(content=content, label=label, mode=mode, priority=priority), repeatable=True))
 
-    def why(self, *, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
-        """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function."""
-        return self._send(Request('GET', '/api/why', WhyView, {"subject": subject, "path": path, "symbol": symbol}, repeatable=True))
+    def users(self, *, after: str | UnsetType = UNSET, limit: int | UnsetType = UNSET) -> UserPage:
+        """The users of the workspace by name, each with the numbers of their memories, sessions and recalls."""
+        return self._send(Request('GET', '/api/users', UserPage, {"after": after, "limit": limit}, repeatable=True))
+
+    def delete_user(self, user: str) -> ForgottenUserView:
+        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts and ratings. It does not go to the trash."""
+        return self._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
+
+    def why(self, *, user: str | UnsetType = UNSET, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:
+        """Returns reasons: the decisions on a subject, or the sessions that shaped a file or function. With `user` also those of this user, else nobody's alone."""
+        return self._send(Request('GET', '/api/why', WhyView, {"user": user, "subject": subject, "path": path, "symbol": symbol}, repeatable=True))
 
     def workspaces(self) -> list[TenantView]:
         """The workspaces that something was written to, by name. A key of some workspaces sees those alone."""

@@ -128,6 +128,8 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("POST", "/api/probes:run"): lambda client, _: client.post("/api/probes:run"),
     ("GET", "/api/why"): lambda client, _: client.get("/api/why", params={"subject": "feeding the animals"}),
+    ("GET", "/api/users"): lambda client, _: client.get("/api/users"),
+    ("DELETE", "/api/users/{user}"): lambda client, _: client.delete("/api/users/zebra"),
     ("GET", "/api/sessions"): lambda client, _: client.get("/api/sessions"),
     ("POST", "/api/sessions"): lambda client, _: client.post("/api/sessions", json=SESSION),
     ("GET", "/api/sessions/{session_id}"): lambda client, _: client.get("/api/sessions/zebra-session"),

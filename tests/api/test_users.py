@@ -55,6 +55,8 @@ async def test_a_session_belongs_to_its_user(client: httpx.AsyncClient) -> None:
     assert (await client.post("/api/sessions", json={**said, "id": "s1", "user": "bob"})).status_code == 400
     grown = await post(client, "/api/sessions/s1/messages", {"messages": [{"role": "assistant", "text": WATER}]})
     assert grown["turns"] == 2
+    (listed,) = (await client.get("/api/sessions", params={"user": "alice"})).json()["sessions"]
+    assert (listed["id"], listed["user"]) == ("s1", "alice")
     assert await found(client, "alice") == [("alice", WATER), ("alice", HAY)]
     assert await found(client, "bob") == []
     for user, status in (("alice", 200), ("bob", 404)):

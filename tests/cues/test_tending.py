@@ -10,7 +10,7 @@ import pytest
 from app.cues.keep import add_cues
 from app.cues.tending.proposals import IDLE_SESSIONS
 from app.cues.tending.starter import starter_cues
-from app.cues.tending.tend import tend, workspaces_with_cues
+from app.cues.tending.tend import owners_of_cues, tend
 from app.links.linking import link_pending
 from app.memories.remember import Door
 from app.models.chat import OpenAIChat
@@ -64,9 +64,9 @@ async def test_near_duplicates_become_one_and_are_parted_again(client: httpx.Asy
 async def test_a_worker_tends_the_cues_of_every_workspace_that_has_some(
     client: httpx.AsyncClient, services: Services, workspace: Workspace
 ) -> None:
-    assert workspace.workspace_id not in await workspaces_with_cues(services.database.across)
+    assert (workspace.workspace_id, "") not in await owners_of_cues(services.database.across)
     await post(client, "/api/cues", COLUMN)
-    assert workspace.workspace_id in await workspaces_with_cues(services.database.across)
+    assert (workspace.workspace_id, "") in await owners_of_cues(services.database.across)
 
 
 async def test_cues_that_differ_in_a_negation_stay_two(client: httpx.AsyncClient, services: Services) -> None:

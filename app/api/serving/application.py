@@ -34,6 +34,7 @@ from app.api.runs import RunsController
 from app.api.sessions import SessionsController
 from app.api.status import HealthController, StatusController
 from app.api.tending import TendingController
+from app.api.users import UsersController
 from app.api.why import why
 from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
@@ -67,6 +68,7 @@ ROUTES = (
     GraphController,
     HealthController,
     StatusController,
+    UsersController,
     PanelController,
 )
 OPENAPI = OpenAPIConfig(

@@ -18,7 +18,9 @@ MOST_CUES = 20_000
 DOCUMENTS = r"(^|/)(adrs?|decisions?|rfcs?|conventions?)(/|\.|-)"
 """The paths of documents that are linked with cues as notes are."""
 
-WORKSPACES = "SELECT workspace_id FROM cue_revisions ORDER BY workspace_id"
+OWNERS = """
+SELECT DISTINCT c.workspace_id, m.user_id FROM cues c JOIN memories m USING (workspace_id, memory_id) ORDER BY 1, 2
+"""
 ACTIVE_CUES = """
 SELECT c.memory_id FROM cues c JOIN memories m USING (workspace_id, memory_id)
 WHERE c.workspace_id = %(workspace_id)s AND c.state = 'active' AND m.valid_until IS NULL
@@ -104,6 +106,7 @@ SET_FILES = """
 UPDATE cues SET files = %(files)s::text[], revision = %(revision)s, updated_at = now()
 WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 """
+FORGET_USER = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +128,9 @@ class StoredProposal:
     decided_at: datetime | None
 
 
-async def workspaces(session: Session) -> list[int]:
-    """Returns the workspaces that have cues. The session sees all workspaces."""
-    return await session.column(WORKSPACES)
+async def owners(session: Session) -> list[tuple[int, str]]:
+    """Returns the workspaces that have cues, with each user who has some. The session sees all workspaces."""
+    return [(row.workspace_id, row.user_id) for row in await session.rows(OWNERS)]
 
 
 async def active_ids(session: Session) -> list[UUID]:
@@ -216,3 +219,8 @@ async def set_files(session: Session, cue_id: UUID, files: Sequence[str], revisi
 
 def _stored(row: Row) -> StoredProposal:
     return StoredProposal(**{**row._asdict(), "cue_ids": tuple(row.cue_ids)})
+
+
+async def forget_user(session: Session, user: str) -> None:
+    """Removes the proposals for the cues of a user."""
+    await session.execute(FORGET_USER, {"user": user})

@@ -120,10 +120,10 @@ async def propose(door: Door, found: Sequence[Proposal]) -> tuple[StoredProposal
         return tuple(item for item in await store.listed(session, "", len(ids)) if item.proposal_id in ids)
 
 
-async def workspaces_with_cues(across: Across) -> Sequence[int]:
-    """Returns the workspaces that have cues."""
+async def owners_of_cues(across: Across) -> Sequence[tuple[int, str]]:
+    """Returns the workspaces that have cues, with each user who has some, "" for nobody."""
     async with across(transaction=False) as session:
-        return await store.workspaces(session)
+        return await store.owners(session)
 
 
 async def _seen(session: Session) -> Store:

@@ -16,6 +16,12 @@ LABEL_CHARACTERS = 1_000
 """Characters of each memory's title and body that the labels are made of."""
 TITLE_CHARACTERS = 120
 """Characters of a text that stand for a missing title."""
+FORGET_SHOWN = """
+DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
+    SELECT FROM graph_points p WHERE p.workspace_id = l.workspace_id AND p.kind = l.kind
+        AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
+)
+"""
 
 
 async def newest(session: Session, model: StoredModel, *, kind: str, limit: int) -> tuple[Shown, ...]:
@@ -171,3 +177,8 @@ DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
         AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
 )
 """
+
+
+async def forget_shown(session: Session, ids: Sequence[UUID]) -> None:
+    """Removes the layouts that show one of these memories, whose words may label their clusters."""
+    await session.execute(FORGET_SHOWN, {"ids": list(ids)})

@@ -88,7 +88,8 @@ SELECT DISTINCT path FROM sessions WHERE workspace_id = %(workspace_id)s AND sou
 """
 
 COLUMNS = """
-    s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at
+    s.source_id, s.uri AS session_id, s.title, x.format, x.path, x.started_at, x.ended_at, s.created_at, x.updated_at,
+    s.user_id AS "user"
 """
 MOMENT = "coalesce(x.started_at, s.created_at)"
 LIVE_TURNS = """
@@ -194,6 +195,8 @@ class StoredSession:
     updated_at: datetime
     turns: int
     """Number of its live turns."""
+    user: str = ""
+    """The user whom it belongs to; "" for nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,10 @@ from app.memories import changes
 from app.memories.memory import new_id
 
 LEAST_QUALITY, MOST_QUALITY = -3, 3
+OF_USER = """
+SELECT count(*) FROM feedback f JOIN memories m USING (workspace_id, memory_id)
+WHERE f.workspace_id = %(workspace_id)s AND m.user_id = %(user)s
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,8 @@ VALUES (
 RATINGS = """
 SELECT f.feedback_id, f.memory_id, f.rating, f.comment, f.run_id, f.created_at, u.created_at AS undone_at,
     f.reviewer
-FROM feedback f LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
+FROM feedback f JOIN memories m ON m.workspace_id = f.workspace_id AND m.memory_id = f.memory_id
+LEFT JOIN feedback u ON u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL
 """
 RATINGS_OF = f"{RATINGS} AND f.memory_id = %(memory_id)s ORDER BY f.position"
@@ -206,3 +211,8 @@ async def forget_of_all(session: Session, memories: Sequence[tuple[int, UUID]]) 
     """Removes the ratings of destroyed memories whose empty row stays; they are given by workspace and id."""
     workspaces, ids = [item[0] for item in memories], [item[1] for item in memories]
     await session.execute(FORGET_OF_ALL, {"workspaces": workspaces, "ids": ids})
+
+
+async def count_of_user(session: Session, user: str) -> int:
+    """Returns the number of ratings of a user's memories."""
+    return int(await session.value(OF_USER, {"user": user}))

@@ -160,8 +160,10 @@ async def replace(
 async def note_run(session: Session, run_id: str, judgement: FoundJudgement | None) -> None:
     """Makes this the judgement of a run, unless it is the one that is known; None takes away what is known.
 
-    A judgement without a date is of now.
+    A judgement without a date is of now. What a user's run judges joins no case: cases are of nobody.
     """
+    if session.user:
+        return
     rows = await session.rows(OF_RUN.format(columns=COLUMNS), {"run_id": run_id})
     known = [_judgement(row).found for row in rows]
     if judgement is not None and judgement.judged_at is None:

@@ -57,6 +57,12 @@ async def leased(
         yield is_ours
 
 
+async def for_owner(database: Database, workspace: Workspace, observation_id: UUID) -> Workspace:
+    """Returns the workspace as the user sees it for whom an observation was asked."""
+    async with database.session(workspace, transaction=False) as session:
+        return workspace.of(await store.owner(session, observation_id))
+
+
 async def compress_pending(
     database: Database, compressor: Compressor, *, workspace: Workspace, observation_id: UUID
 ) -> Recorded:

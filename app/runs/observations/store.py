@@ -148,6 +148,9 @@ SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
 FROM {SHOWN}
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) ORDER BY m.memory_id
 """  # noqa: S608 - constants
+OWNER = """
+SELECT user_id FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +223,11 @@ async def find(session: Session, observation_id: UUID, *, lock: bool = False) ->
         return None
     request = msgspec.convert(row.request, Outcome)
     return Asked(recorded=runs.recorded_of(row), run_id=row.run_id, request=request, moved_on=row.moved_on)
+
+
+async def owner(session: Session, observation_id: UUID) -> str:
+    """Returns the user for whom an observation was asked; "" for nobody."""
+    return await session.value(OWNER, {"observation_id": observation_id}) or ""
 
 
 async def outdated(session: Session, observation_id: UUID) -> list[UUID]:

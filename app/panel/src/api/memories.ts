@@ -5,7 +5,7 @@ import { call, keptWithin, query, workspace } from "./client";
 import { passing } from "./passing";
 import { listed } from "./shown";
 import type {
-  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, SearchAnswer, SearchInput,
+  Candidate, Facets, Filters, Memory, MemoryPage, MemoryUses, Rating, ReviewCounts, SearchAnswer, SearchInput, UserPage,
 } from "./types";
 
 export const PAGE = 50;
@@ -14,18 +14,19 @@ export const FOUND = 50;
 
 export interface Listing {
   readonly filters: Filters;
+  readonly user: string | null;
   readonly sort: string;
   readonly order: string;
 }
 
-export function useMemories({ filters, sort, order }: Listing, enabled: boolean) {
+export function useMemories({ filters, user, sort, order }: Listing, enabled: boolean) {
   const within = workspace();
   return useInfiniteQuery({
-    queryKey: [within, "memories", filters, sort, order],
+    queryKey: [within, "memories", filters, user, sort, order],
     queryFn: ({ pageParam, signal }) => {
       const { kinds, tags, task_types, verdicts, ...rest } = filters;
       const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
-      const asked = { ...rest, ...lists, sort, order, limit: PAGE, cursor: pageParam };
+      const asked = { ...rest, ...lists, ...(user === null ? {} : { user }), sort, order, limit: PAGE, cursor: pageParam };
       return call<MemoryPage>(`/api/memories${query(asked)}`, { signal, within });
     },
     initialPageParam: "",
@@ -36,18 +37,27 @@ export function useMemories({ filters, sort, order }: Listing, enabled: boolean)
 }
 
 /** Logged as a recall, like an agent's: it is asked once, and again only after a change. */
-export function useSearch(text: string, filters: Filters) {
+export function useSearch(text: string, filters: Filters, user: string | null = null) {
   const within = workspace();
   return useQuery({
-    queryKey: [within, "search", text, filters],
+    queryKey: [within, "search", text, filters, user],
     queryFn: ({ signal }) => {
-      const body: SearchInput = { query: text, k: FOUND, filters, agent: "panel" };
+      const body: SearchInput = { query: text, k: FOUND, filters, agent: "panel", user: user ?? "" };
       return call<SearchAnswer>("/api/search", { method: "POST", body, signal, within });
     },
     placeholderData: keptWithin(within),
     // A degraded answer is asked for again when the reader comes back to it.
     staleTime: ({ state }) => (state.data?.degraded.length ? 0 : Number.POSITIVE_INFINITY),
     enabled: text !== "",
+  });
+}
+
+/** The first hundred users, each with the number of their memories. */
+export function useUsers() {
+  const within = workspace();
+  return useQuery({
+    queryKey: [within, "users"],
+    queryFn: ({ signal }) => call<UserPage>("/api/users", { signal, within }),
   });
 }
 

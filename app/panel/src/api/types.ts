@@ -4,6 +4,7 @@ type Schemas = components["schemas"];
 
 export type Memory = Schemas["MemoryView"];
 export type MemoryPage = Schemas["MemoryPage"];
+export type UserPage = Schemas["UserPage"];
 export type Facets = Schemas["FacetsView"];
 export type Facet = Schemas["FacetView"];
 export type Hit = Schemas["HitView"];

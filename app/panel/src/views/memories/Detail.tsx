@@ -144,6 +144,7 @@ function Origin({ memory }: { readonly memory: Memory }) {
         ["Task", observation?.task],
         ["Output", observation?.output_path],
         ["Compression", observation && compressionOf(observation)],
+        ["User", memory.user],
         ["Language", memory.language],
         ["Tokens", String(memory.tokens)],
         ["ID", memory.id],

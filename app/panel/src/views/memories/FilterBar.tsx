@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useState } from "react";
-import { useFacets } from "../../api/memories";
+import { useFacets, useUsers } from "../../api/memories";
 import type { Facet } from "../../api/types";
 import { Field } from "../../parts/Field";
 import { withMinus } from "../../parts/format";
@@ -89,12 +89,16 @@ export function Filtering({ children }: { readonly children?: ReactNode }) {
 
 function Fields() {
   const facets = useFacets();
+  const users = useUsers();
   return (
     <div className="filter-fields">
       <Choice name="kind" label="Kind" values={facets.data?.kinds} />
       <Choice name="task_type" label="Task type" values={facets.data?.task_types} />
       <Choice name="verdict" label="Verdict" values={facets.data?.verdicts} />
       <Choice name="tag" label="Tag" values={facets.data?.tags} />
+      {(users.data?.users.length ?? 0) > 0 && (
+        <User users={(users.data?.users ?? []).map(({ name, memories }) => ({ value: name, count: memories }))} />
+      )}
       <Range label="Quality" name="quality" least={-3} most={3} step={1} />
       <Range label="Score" name="score" least={0} most={10} step={0.5} />
       <Field label="Dated from">{(id) => <Day id={id} name="since" />}</Field>
@@ -125,6 +129,24 @@ function Choice({ name, label, values = [] }: ChoiceProps) {
         >
           <option value="">{chosen.length ? `${chosen.length} selected` : "Any"}</option>
           {left.map(({ value, count }) => (
+            <option key={value} value={value}>
+              {value} ({count})
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+function User({ users }: { readonly users: readonly Facet[] }) {
+  const { params } = useAddress();
+  return (
+    <Field label="User">
+      {(id) => (
+        <select id={id} value={params.get("user") ?? ""} onChange={(event) => changeAddress({ user: event.target.value || null })}>
+          <option value="">Everyone</option>
+          {users.map(({ value, count }) => (
             <option key={value} value={value}>
               {value} ({count})
             </option>

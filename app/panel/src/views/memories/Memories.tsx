@@ -19,7 +19,7 @@ export function Memories() {
   const asked = useMemo(() => readAsked(params), [params]);
   const searching = asked.text.trim() !== "";
   const pages = useMemories(asked, !searching);
-  const found = useSearch(asked.text.trim(), asked.filters);
+  const found = useSearch(asked.text.trim(), asked.filters, asked.user);
   const shown = searching ? (found.data?.hits ?? []) : (pages.data?.pages.flatMap((page) => page.memories) ?? []);
   const ids = shown.map((item) => item.id);
   const [chosen, choose] = useState<Selection>(new Set());

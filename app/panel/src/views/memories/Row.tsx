@@ -62,6 +62,7 @@ function Facts({ item, stored }: Pick<Props, "item" | "stored">) {
   return (
     <span className="row-facts">
       <span className="kind">{item.kind}</span>
+      {item.user && <span title="The user whom it belongs to">{item.user}</span>}
       {"suspect" in item && item.suspect && <span className="rule">suspect</span>}
       {observation?.task_type && <span>{observation.task_type}</span>}
       {!observation && item.kind === "observation" && item.tags.length > 0 && <span>{item.tags.join(", ")}</span>}

@@ -21,6 +21,8 @@ export const SORTS = [
 export interface Asked {
   readonly text: string;
   readonly filters: Filters;
+  /** Whose memories are shown; null for everyone's. */
+  readonly user: string | null;
   readonly sort: string;
   readonly order: string;
   readonly memory: string | null;
@@ -34,7 +36,8 @@ const RANGES = [
 
 export function readAsked(params: URLSearchParams): Asked {
   const [sort = "created", order = "desc"] = sortOf(params).split(" ");
-  return { text: params.get("q") ?? "", filters: readFilters(params), sort, order, memory: params.get("memory") };
+  const [text, user, memory] = [params.get("q") ?? "", params.get("user"), params.get("memory")];
+  return { text, filters: readFilters(params), user, sort, order, memory };
 }
 
 export function sortOf(params: URLSearchParams): string {
@@ -83,7 +86,7 @@ export function isRead(name: string, value: string): boolean {
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", source: "Source:", since: "Dated from", until: "Dated to",
+  kind: "Kind:", task_type: "Task type:", verdict: "Verdict:", tag: "Tag:", user: "User:", source: "Source:", since: "Dated from", until: "Dated to",
   min_quality: "Quality ≥", max_quality: "Quality ≤", min_score: "Score ≥", max_score: "Score ≤",
 };
 
