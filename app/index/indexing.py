@@ -123,11 +123,16 @@ UPDATE lexical SET weights = priors_weights(
 ) WHERE workspace_id = %(workspace_id)s
 """
 
+# The size of a table that is locked exclusively could be read only after the lock's end.
 OUTGROWN = """
-SELECT c.relname FROM pg_class c
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id' AND NOT a.attisdropped
-WHERE c.relkind = 'r' AND c.relnamespace = CAST(current_schema() AS regnamespace)
-    AND pg_relation_size(c.oid) > %(times)s * greatest(c.relpages, 32) * CAST(current_setting('block_size') AS bigint)
+WITH free AS MATERIALIZED (
+    SELECT c.oid, c.relname, c.relpages FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id' AND NOT a.attisdropped
+    WHERE c.relkind = 'r' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+        AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.relation = c.oid AND l.mode = 'AccessExclusiveLock')
+)
+SELECT relname FROM free
+WHERE pg_relation_size(oid) > %(times)s * greatest(relpages, 32) * CAST(current_setting('block_size') AS bigint)
 ORDER BY 1
 """
 OUTGROWN_TIMES = 3

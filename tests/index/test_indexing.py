@@ -69,6 +69,13 @@ async def test_the_planner_learns_of_every_table_that_has_grown(database: Databa
     assert tables >= {"memories", "lexical", "cues", "cue_evidence", "artifact_touches", "session_acts", "contexts"}
 
 
+async def test_the_planner_waits_for_no_lock(database: Database) -> None:
+    async with database.across() as holding, database.across() as session:
+        await holding.execute("LOCK TABLE titles")
+        await session.execute("SET LOCAL lock_timeout = 500")
+        await inform_planner(session)
+
+
 async def test_two_that_build_at_once_build_it_once(
     own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
