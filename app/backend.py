@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[datetime | float, UUID]
 
 
 class ServiceBackend(AsyncNotes[Place]):
-    """The notes of a workspace. Vectors, links and access counts are a worker's work, as they are for the service."""
+    """The notes of a workspace that belong to no user. Vectors, links and access counts are a worker's work."""
 
     def __init__(self, services: Services, workspace: str = "") -> None:
         """`services` are open for as long as this is used; without a workspace, the configured default holds."""
@@ -81,7 +81,9 @@ class ServiceBackend(AsyncNotes[Place]):
         return (await delete_memories(self._services.database, workspace=await self._workspace(), ids=ids)).changed
 
     async def _workspace(self) -> Workspace:
-        return await resolve(self._services.database, self._name, language=self._services.settings.language)
+        """Returns the workspace with what belongs to no user."""
+        found = await resolve(self._services.database, self._name, language=self._services.settings.language)
+        return found.of(None)
 
 
 def _entry(note: Memory) -> Entry:

@@ -27,6 +27,8 @@ P = TypeVar("P")
 
 MOST_AT_ONCE = 10_000
 """Most notes that a service deletes at once."""
+NOBODY = ""
+"""The user of notes that belong to no user."""
 
 
 class AsyncMemoryBackend(Protocol):
@@ -117,7 +119,7 @@ class AsyncNotes(Generic[P]):
 
 
 class AsyncRemote(AsyncNotes[str]):
-    """The notes of a workspace of a service. The client is the caller's, who closes it."""
+    """The notes of a service's workspace that belong to no user. The client is the caller's, who closes it."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -151,12 +153,12 @@ class AsyncRemote(AsyncNotes[str]):
         self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: str | None = None
     ) -> tuple[list[Entry], str | None]:
         page = await self._client.memories(
-            kind=["note"], tag=tags, order="asc" if oldest else "desc", limit=limit, cursor=after or UNSET
+            user=NOBODY, kind=["note"], tag=tags, order="asc" if oldest else "desc", limit=limit, cursor=after or UNSET
         )
         return [_entry(memory) for memory in page.memories], page.next
 
     async def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
-        return (await self._client.delete_memories(ids)).changed
+        return (await self._client.delete_memories(ids, user=NOBODY)).changed
 
 
 def _entry(note: MemoryView | HitView) -> Entry:
