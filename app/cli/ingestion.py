@@ -194,8 +194,11 @@ def backfill() -> None:
     """
 
     async def work(services: "Services") -> int:
-        from app.operations import maintenance  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        # SQLAlchemy: see `app.cli`.
+        from app.index.reembed import follow  # noqa: PLC0415
+        from app.operations import maintenance  # noqa: PLC0415
 
+        await follow(services.provider, services.database)
         return await maintenance.backfill(
             services.database, services.provider, on_progress=lambda count: typer.echo(f"embedded {count}", err=True)
         )

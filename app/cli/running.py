@@ -136,9 +136,15 @@ def with_services(work: "Callable[[Services], Awaitable[T]]") -> T:
 
 
 def in_workspace(name: str | None, work: "Callable[[Services, Workspace], Awaitable[T]]") -> T:
-    """Runs `work` as `with_services` does, in the workspace of this name, or else in the configured default."""
+    """Runs `work` as `with_services` does, in the workspace of this name, or else in the configured default.
+
+    It embeds by the model of the stored vectors, as the service does.
+    """
 
     async def resolved(services: "Services") -> T:
+        from app.index.reembed import follow  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+        await follow(services.provider, services.database)
         return await work(services, await workspace_of(services, name))
 
     return with_services(resolved)

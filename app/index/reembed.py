@@ -343,6 +343,12 @@ def pinned(provider: EmbeddingProvider, name: str) -> EmbeddingProvider | None:
     return provider if provider.model_id == name else None
 
 
+async def follow(provider: EmbeddingProvider, database: Database) -> None:
+    """Has a provider embed by the model that the database serves, if it is one that follows."""
+    if isinstance(provider, FollowingProvider):
+        await provider.follow(database)
+
+
 async def follow_for_ever(provider: EmbeddingProvider, database: Database) -> None:
     """Follows until cancelled; asks an unreachable database again later."""
     while isinstance(provider, FollowingProvider):

@@ -166,6 +166,9 @@ async def _loads(provider: EmbeddingProvider) -> Finding:
 def _same_model(provider: EmbeddingProvider, name: str, dimension: int) -> Finding:
     if (provider.model_id, provider.dimension) == (name, dimension):
         return Finding(OK, "vectors", f"stored vectors are of {name}")
+    if (read_stored_name(provider.model_id)[0], provider.dimension) == (read_stored_name(name)[0], dimension):
+        message = f"stored vectors are of {name}, which serves until `priors reembed` moves to {provider.model_id}"
+        return Finding(WARN, "vectors", message)
     return Finding(
         FAIL,
         "vectors",

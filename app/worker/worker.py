@@ -28,7 +28,7 @@ from app.errors import Unavailable
 from app.index import backfill
 from app.index.backfill import embed_all_pending, queue_lacking, refresh_all_statistics, refresh_workspace_statistics
 from app.index.indexing import STALE_AT_WRITES
-from app.index.reembed import FollowingProvider
+from app.index.reembed import follow
 from app.intake.sessions.cue_making import extraction_lock
 from app.intake.sessions.take_in import of_owner
 from app.items.batch import sweep_items
@@ -114,7 +114,7 @@ async def _embed(services: Services) -> None:
 
     A writer that saw this job in the queue has enqueued none, and may commit after the first pass.
     """
-    await _follow(services)
+    await follow(services.provider, services.database)
     end = time.monotonic() + SLICE_SECONDS
     done = await _embedded_slice(services)
     if not done or time.monotonic() < end:
@@ -229,7 +229,7 @@ async def embed_cues_task(context: JobContext) -> None:
     """Embeds cues that lack vectors of the served model, for SLICE_SECONDS at a time."""
     services = _services(context)
     async with _again_when_it_answers(services, EMBED_CUES):
-        await _follow(services)
+        await follow(services.provider, services.database)
         # A writer that saw this job in the queue has enqueued none, and commits at this moment.
         await asyncio.sleep(SETTLE_SECONDS)
         end = time.monotonic() + SLICE_SECONDS
@@ -301,12 +301,6 @@ async def tend_cues_task(context: JobContext, timestamp: int) -> None:  # noqa: 
         workspace = (await resolve_id(database, workspace_id)).of(user)
         await judge_precedents(_door(services, workspace))
         await tend(_door(services, workspace), services.chat)
-
-
-async def _follow(services: Services) -> None:
-    """Follows the database to the model that it serves."""
-    if isinstance(services.provider, FollowingProvider):
-        await services.provider.follow(services.database)
 
 
 async def release_stalled(manager: JobManager) -> None:

@@ -122,6 +122,13 @@ def test_ingest_then_history(folder: Path, reports: Path) -> None:
     assert "sim" in table
 
 
+def test_a_command_embeds_by_the_model_of_the_stored_vectors(folder: Path, reports: Path) -> None:
+    other = "snowflake/snowflake-arctic-embed-xs"
+    call(folder, "ingest", str(reports))
+    asked = call(folder, "search", "scout found no actors", "--json", "-k", "1", EMBEDDING_MODEL=other)
+    assert json.loads(asked.stdout)["mode"] == "hybrid", asked.stderr
+
+
 def test_a_store_is_evaluated(folder: Path, reports: Path, tmp_path: Path) -> None:
     call(folder, "ingest", str(reports))
     asked = tmp_path / "questions.jsonl"

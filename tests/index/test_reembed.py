@@ -25,7 +25,7 @@ from app.links.store import forget_similar_of_all
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
-from app.operations.doctor import diagnose
+from app.operations.doctor import WARN, diagnose
 from app.retrieval.recall import Query, Recall
 from app.retrieval.search import search
 from app.settings import Settings
@@ -273,6 +273,18 @@ async def test_a_move_that_ended_before_the_drop_does_not_move_back(
     assert await drop_retired(own.across) == 1
     assert await models(own) == [("turned", True)]
     assert (await state_of(own)).retiring == ()
+
+
+async def test_a_store_from_before_prefixes_is_no_failure(own_database_url: str, settings: Settings) -> None:
+    database = Database(own_database_url, pool_size=1)
+    async with database.across() as session:
+        await stored.register(session, "ollama:nomic-embed-text", 768)
+    await database.close()
+    model = replace(settings, embedding_model="nomic-embed-text", embedding_dimension=768)
+    remote = replace(model, embedding_provider="ollama", embedding_base_url="http://127.0.0.1:9")
+    findings = await diagnose(replace(remote, database_url=own_database_url))
+    (told,) = [finding for finding in findings if finding.subject == "vectors"]
+    assert (told.status, "ollama:nomic-embed-text, which serves until `priors reembed`" in told.message) == (WARN, True)
 
 
 async def test_pending_rows_that_have_their_vector_hide_none_that_lack_it(own: Database) -> None:
