@@ -18,6 +18,8 @@ from app.retrieval.evaluation import evaluate as evaluating
 from app.retrieval.evaluation.evaluate import evaluate, forget_fit
 from app.retrieval.evaluation.measuring import DEPTHS, Outcome, gain, outcome
 from app.retrieval.evaluation.questions import SUBJECTS, Stored, Wanted, about_nothing, known_items, read_questions
+from app.retrieval.evaluation.store import praised
+from app.retrieval.log import mark_used
 from app.retrieval.rank.presets import CLASSIC, DEFAULT
 from app.retrieval.rank.tuning import weights_of, with_weights
 from app.retrieval.recall import Query
@@ -83,6 +85,8 @@ def test_a_file_of_questions_is_read_and_a_bad_line_is_named() -> None:
             read_questions(content)
     with pytest.raises(InvalidInput, match="empty"):
         read_questions(b'{"question": " "}')
+    with pytest.raises(InvalidInput, match=r"line 1: texts: contains a NUL"):
+        read_questions(b'{"question": "who?", "texts": ["a\\u0000b"]}')
 
 
 def test_known_items_are_the_same_each_time_and_never_the_memorys_own_words() -> None:
@@ -179,6 +183,19 @@ async def test_a_users_own_questions_are_measured(
     nowhere = await resolve(database, "nowhere", language="english")
     with pytest.raises(InvalidInput, match="holds no memories"):
         await evaluate(database, provider, workspace=nowhere)
+
+
+async def test_queries_whose_hits_were_used_belong_to_the_source_of_these(
+    database: Database, provider: EmbeddingProvider, diary: Workspace
+) -> None:
+    asked = Query(text="who mended the boiler?", k=1, run_id="r")
+    (hit,) = (await search(database, provider, workspace=diary, query=asked)).hits
+    async with database.session(diary) as session:
+        assert await praised(session) == []
+        await mark_used(session, "r", [hit.memory.memory_id])
+        (item,) = await praised(session)
+    assert item.answers == (frozenset({hit.memory.memory_id}),)
+    assert (item.question, item.group) == (asked.text, str(hit.memory.source_id))
 
 
 async def test_a_fit_is_stored_only_if_the_left_out_part_gains(

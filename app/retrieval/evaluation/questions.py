@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from app.errors import InvalidInput
+from app.memories.gate import unstorable
 from app.text.pieces import lines, sentences
 from app.text.reworded import EVERYDAY, reworded
 from app.text.words import content_words
@@ -87,6 +88,9 @@ def read_questions(content: bytes) -> list[Wanted]:
             raise InvalidInput(f"line {number}", f"{error}; a line is {example}") from None
         if not wanted.question.strip():
             raise InvalidInput(f"line {number}", "the question is empty")
+        texts = {"question": wanted.question, "texts": wanted.texts, "sources": wanted.sources}
+        if reason := next(unstorable(texts), None):
+            raise InvalidInput(f"line {number}", reason)
         found.append(wanted)
     if not found:
         raise InvalidInput("questions", "the file has no line")

@@ -27,7 +27,8 @@ BY_SOURCE = """source_id IN (
 )"""
 # The latest recalls only: what people liked last year may have been written anew since.
 PRAISED = """
-SELECT r.query, array_agg(DISTINCT h.memory_id) AS memories
+SELECT r.query, array_agg(DISTINCT h.memory_id) AS memories,
+    min(coalesce(m.source_id, m.memory_id)::text) AS source
 FROM (
     SELECT workspace_id, recall_id, query FROM recalls
     WHERE workspace_id = %(workspace_id)s AND purpose <> 'import' ORDER BY recall_id DESC LIMIT 5000
@@ -55,6 +56,6 @@ async def praised(session: Session) -> Sequence[Item]:
     """Returns queries of the log whose hits were used or rated up, with these as their answers."""
     rows = await session.rows(PRAISED)
     return [
-        Item(question=row.query, answers=tuple(frozenset({memory}) for memory in row.memories), group=row.query)
+        Item(question=row.query, answers=tuple(frozenset({memory}) for memory in row.memories), group=row.source)
         for row in rows
     ]
