@@ -25,10 +25,11 @@ QUESTIONS = frozenset(
         "/api/history",
         "/api/novelty",
         "/api/search",
-        "/mcp",
     }
 )
-"""Routes that are asked by POST and change no memory. `/mcp` demands a scope for each tool."""
+"""Routes that are asked by POST and change no memory."""
+MIXED = frozenset({"/api/items:batch", "/mcp"})
+"""Routes that demand a scope themselves for each operation that they are asked for."""
 JUDGEMENTS = frozenset(
     {
         "/api/activations/{activation_id}/outcome",
@@ -122,10 +123,15 @@ class Admission:
         return EVERYTHING if _from_here(scope) else FOREIGN
 
 
-def scope_of(method: str, route: str) -> str:
-    """Returns the scope that a route demands: `write` for what changes something, unless a table above says more."""
+def scope_of(method: str, route: str) -> str | None:
+    """Returns the scope that a route demands: `write` for what changes something, unless a table above says more.
+
+    None stands for a route of MIXED.
+    """
     if route.startswith(KEYS):
         return ADMIN
+    if route in MIXED:
+        return None
     if method in SAFE_METHODS:
         return READ
     return RATE if route in JUDGEMENTS else READ if route in QUESTIONS else WRITE

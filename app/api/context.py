@@ -198,6 +198,8 @@ class Call:
         settings = self.settings
         name = self.workspace or self.key.own_workspace or settings.workspace
         if not self.key.serves(name):
+            if not self.workspace:
+                raise Forbidden("this key does not serve the default workspace: name one of its own by `X-Workspace`")
             raise Forbidden("this key does not serve the workspace that `X-Workspace` names")
         found = await resolve(self.database, name, language=settings.language)
         if self.user is None:

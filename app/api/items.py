@@ -24,6 +24,7 @@ from app.items.item import (
     Found,
     Item,
 )
+from app.keys.key import READ, WRITE
 from app.memories.memory import Rejection
 from app.memories.remember import Door
 from app.retrieval.recall import QUERY_LIMIT
@@ -146,6 +147,10 @@ class ItemsController(Controller):
     @post("/items:batch", status_code=200, responses=PROBLEMS)
     async def batch(self, call: ThisCall, data: JSONBody[ItemBatchInput]) -> ItemAnswersView:
         """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
+        if data.put:
+            call.key.demand(WRITE)
+        if data.get or data.search or data.namespaces:
+            call.key.demand(READ)
         services = call.services
         mask = call.settings.mask_secrets
         door = Door(call.database, services.counter, await call.writer(), mask, services.provider)

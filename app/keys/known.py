@@ -1,7 +1,6 @@
 """The keys of requests, as a process has found them lately."""
 
 import time
-from contextlib import suppress
 
 from app.db.database import Database
 from app.errors import DatabaseUnavailable
@@ -21,7 +20,7 @@ class KnownKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[bytes, tuple[Key | None, float]] = {}
-        self._asked: tuple[bool, float] = (False, 0.0)
+        self._asked: tuple[bool | None, float] = (None, 0.0)
 
     async def find(self, secret: bytes) -> Key | None:
         """Returns the key with this secret, if it is neither revoked nor expired.
@@ -29,28 +28,35 @@ class KnownKeys:
         Raises:
             DatabaseUnavailable: the database does not answer, and the key is not remembered.
         """
-        digest, now = digest_of(secret), time.monotonic()
-        key, until = self._known.get(digest, (None, 0.0))
+        digest, now, known = digest_of(secret), time.monotonic(), self._known
+        key, until = known.get(digest, (None, 0.0))
         if now >= until:
             async with self._database.session(UNMADE, transaction=False) as session:
                 key = await store.find(session, digest)
-            self._known.pop(digest, None)
-            self._known[digest] = (key, now + FRESH_SECONDS)
-            while len(self._known) > MOST_KNOWN:
-                del self._known[next(iter(self._known))]
+            known.pop(digest, None)
+            known[digest] = (key, now + FRESH_SECONDS)
+            while len(known) > MOST_KNOWN:
+                del known[next(iter(known))]
         return key
 
     async def exist(self) -> bool:
-        """Tells whether there is a valid key. While the database does not answer, the last answer holds."""
+        """Tells whether there is a key that is not revoked. While the database does not answer, the last answer holds.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, and it has never answered this before.
+        """
         found, until = self._asked
-        if time.monotonic() >= until:
-            with suppress(DatabaseUnavailable):
+        if found is None or time.monotonic() >= until:
+            try:
                 async with self._database.session(UNMADE, transaction=False) as session:
                     found = await store.exist(session)
+            except DatabaseUnavailable:
+                if found is None:
+                    raise
             self._asked = (found, time.monotonic() + FRESH_SECONDS)
         return found
 
     def forget(self) -> None:
-        """Forgets everything, after a key of this process' own database has changed."""
-        self._known.clear()
-        self._asked = (False, 0.0)
+        """Forgets the keys, after one has changed in this process. A look-up that is under way is forgotten, too."""
+        self._known = {}
+        self._asked = (self._asked[0], 0.0)

@@ -34,7 +34,7 @@ async def find(session: Session, digest: bytes) -> Key | None:
 
 
 async def exist(session: Session) -> bool:
-    """Tells whether there is a key that is neither revoked nor expired."""
+    """Tells whether there is a key that is not revoked. Expired ones count: a service must not open as time passes."""
     return bool(await session.value(EXIST))
 
 

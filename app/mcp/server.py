@@ -30,6 +30,7 @@ from starlette.requests import Request
 from app.api.context import Call
 from app.api.problems import field_error
 from app.errors import PriorsError
+from app.keys.key import READ
 from app.mcp import resources
 from app.mcp.tools import TOOLS, AgentTool
 from app.settings import VERSION
@@ -86,6 +87,16 @@ class _Answers:
     def _call(self, context: Context) -> Call:
         return self._call_of(context.request)
 
+    def _reading(self, context: Context) -> Call:
+        """Returns the call of a request that reads what is stored.
+
+        Raises:
+            Forbidden: its key may not.
+        """
+        call = self._call(context)
+        call.key.demand(READ)
+        return call
+
     async def list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         """Lists the tools, always in the same order."""
         return ListToolsResult(tools=[tool.shown for tool in TOOLS.values()])
@@ -101,7 +112,7 @@ class _Answers:
     async def list_resources(self, context: Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Lists the latest memories and sessions."""
         try:
-            return ListResourcesResult(resources=await resources.listed(self._call(context)))
+            return ListResourcesResult(resources=await resources.listed(self._reading(context)))
         except PriorsError as error:
             raise _protocol_error(error) from error
 
@@ -114,7 +125,7 @@ class _Answers:
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Reads a memory or a page of a session."""
         try:
-            text = await resources.read(self._call(context), params.uri)
+            text = await resources.read(self._reading(context), params.uri)
         except PriorsError as error:
             raise _protocol_error(error, uri=params.uri) from error
         return ReadResourceResult(
@@ -131,7 +142,8 @@ class _Answers:
         if params.name != resources.START or not given.get("task"):
             raise MCPError(INVALID_PARAMS, f"the prompt is {resources.START}, and it needs the argument `task`")
         try:
-            messages = await resources.start_with_history(self._call(context), given["task"], given.get("agent", ""))
+            call = self._reading(context)
+            messages = await resources.start_with_history(call, given["task"], given.get("agent", ""))
         except PriorsError as error:
             raise _protocol_error(error) from error
         return GetPromptResult(messages=messages)

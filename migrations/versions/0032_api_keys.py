@@ -39,7 +39,7 @@ END $$
     "priors_keys_exist()": """
 CREATE FUNCTION priors_keys_exist() RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM api_keys WHERE revoked_at IS NULL AND coalesce(expires_at > now(), true));
+    RETURN EXISTS (SELECT FROM api_keys WHERE revoked_at IS NULL);
 END $$
 """,
 }

@@ -14,7 +14,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.api.admission import JUDGEMENTS, QUESTIONS, scope_of
+from app.api.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.api.serving.application import create_app, document, framed
 from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound
 from app.keys import known
@@ -92,7 +92,7 @@ def test_a_route_demands_the_scope_of_what_it_does() -> None:
 
 def test_the_tables_of_scopes_name_routes_that_exist() -> None:
     routes = document().decode()
-    assert all(f'"{route}"' in routes for route in (QUESTIONS | JUDGEMENTS) - {"/mcp"})
+    assert all(f'"{route}"' in routes for route in (QUESTIONS | JUDGEMENTS | MIXED) - {"/mcp"})
 
 
 async def test_a_secret_is_shown_once_and_stored_as_its_hash(own_services: Services) -> None:
@@ -143,6 +143,8 @@ async def test_a_key_does_what_its_scopes_say_in_its_workspaces(own_services: Se
         there = await client.get("/api/memories", headers=bearer(reader) | books)
         nowhere = await client.get("/api/memories", headers=bearer(reader) | {"x-workspace": "nothing"})
         assert (there.status_code, there.json()["detail"]) == (403, nowhere.json()["detail"])
+        unnamed = await client.post("/api/memories", json=NOTE, headers=bearer(writer))
+        assert (unnamed.status_code, "name one of its own" in unnamed.json()["detail"]) == (403, True)
         named = await client.get("/api/workspaces", headers=bearer(reader))
         assert [item["name"] for item in named.json()] == ["papers"]
 
@@ -172,6 +174,49 @@ async def test_an_agents_tools_obey_the_key(own_services: Services) -> None:
     assert "does not serve" in foreign.json()["result"]["content"][0]["text"]
 
 
+async def test_what_is_read_over_mcp_needs_a_key_that_reads(own_services: Services) -> None:
+    writer = await a_key(own_services, WRITE)
+    posted = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"} | bearer(writer)
+    async with calling(own_services) as client:
+
+        async def asked(method: str, **params: object) -> Any:
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return (await client.post("/mcp", json=body, headers=posted)).json()
+
+        stored = await asked("tools/call", name="remember", arguments={"body": NOTE["body"]})
+        (text,) = [part["text"] for part in stored["result"]["content"]]
+        assert text.startswith("Stored: ")
+        for answer in (
+            await asked("resources/list"),
+            await asked("resources/read", uri=f"priors://memories/{text.split()[1]}"),
+            await asked("prompts/get", name="start_with_history", arguments={"task": "kiosk"}),
+        ):
+            assert "`read`" in answer["error"]["message"]
+        assert "`read`" in str((await asked("tools/call", name="recall", arguments={"query": "kiosk"}))["result"])
+
+
+async def test_a_batch_of_items_demands_the_scopes_of_its_operations(own_services: Services) -> None:
+    reader, writer = await a_key(own_services, READ), await a_key(own_services, WRITE)
+    item = {"namespace": ["kiosk"], "key": "hours"}
+    put, read = {"put": [item | {"value": {"opens": 9}}]}, {"get": [item]}
+    async with calling(own_services) as client:
+        for key, body, status in (
+            (reader, put, 403), (writer, put, 200), (writer, read, 403), (writer, {"search": [{}]}, 403),
+            (writer, {"namespaces": [{}]}, 403), (writer, put | read, 403), (reader, read, 200),
+        ):  # fmt: skip
+            answer = await client.post("/api/items:batch", json=body, headers=bearer(key))
+            assert answer.status_code == status, (body, answer.text)
+    assert answer.json()["get"][0]["value"] == {"opens": 9}
+
+
+async def test_a_service_stays_closed_when_its_last_key_expires(own_services: Services) -> None:
+    await a_key(own_services)
+    async with own_services.database.across() as session:
+        await session.execute("UPDATE api_keys SET expires_at = now() - interval '1 second'", {})
+    async with calling(own_services) as client:
+        assert (await client.get("/api/memories")).status_code == 401
+
+
 async def test_a_revoked_or_expired_key_is_refused(own_services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
     kept, gone, short = [await a_key(own_services) for _ in range(3)]
@@ -184,7 +229,8 @@ async def test_a_revoked_or_expired_key_is_refused(own_services: Services, monke
         assert await revoke_key(own_services.database, key_id=gone.key.key_id) == revoked
         for key, status in ((kept, 200), (gone, 401), (short, 401)):
             assert (await client.get("/api/memories", headers=bearer(key))).status_code == status
-        await revoke_key(own_services.database, key_id=kept.key.key_id)
+        for key in (kept, short):
+            await revoke_key(own_services.database, key_id=key.key.key_id)
         assert (await client.get("/api/memories")).status_code == 200
     with pytest.raises(InvalidInput, match="revoked"):
         await rotate_key(own_services.database, key_id=gone.key.key_id, overlap=timedelta(0))
@@ -241,9 +287,40 @@ async def test_while_the_database_is_away_a_known_key_is_still_known(own_service
 
     own_services.database.session = away  # type: ignore[method-assign]  # a database that does not answer
     assert await found.find(made_key.secret.encode())
-    assert await found.exist() is False
     with pytest.raises(DatabaseUnavailable):
         await found.find(b"priors_unknown")
+    with pytest.raises(DatabaseUnavailable):
+        await found.exist()
+
+
+async def test_while_the_database_is_away_the_last_answer_keeps_a_service_closed(own_services: Services) -> None:
+    await a_key(own_services)
+    found = KnownKeys(own_services.database)
+    assert await found.exist()
+
+    def away(*_: object, **__: object) -> Any:
+        raise DatabaseUnavailable("away")
+
+    own_services.database.session = away  # type: ignore[method-assign]  # a database that does not answer
+    found.forget()
+    assert await found.exist()
+
+
+async def test_a_key_that_is_looked_up_while_it_is_revoked_is_not_remembered(own_services: Services) -> None:
+    made_key = await a_key(own_services)
+    found, session = KnownKeys(own_services.database), own_services.database.session
+
+    @asynccontextmanager
+    async def slow(*given: Any, **named: Any) -> AsyncIterator[Any]:
+        async with session(*given, **named) as opened:
+            yield opened
+            own_services.database.session = session  # type: ignore[method-assign]  # once
+            await revoke_key(own_services.database, key_id=made_key.key.key_id)
+            found.forget()
+
+    own_services.database.session = slow  # type: ignore[method-assign]  # a look-up that a revocation overtakes
+    assert await found.find(made_key.secret.encode())
+    assert await found.find(made_key.secret.encode()) is None
 
 
 async def test_a_use_is_noted_once_a_minute(own_services: Services) -> None:

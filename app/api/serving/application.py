@@ -131,7 +131,9 @@ def framed(app: Litestar) -> Frame:
 def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
     """Checks that the key of a request has the scope of its route."""
     scope = connection.scope
-    key_of(scope).demand(scope_of(str(scope.get("method", "")), str(scope.get("path_template", ""))))
+    demanded = scope_of(str(scope.get("method", "")), str(scope.get("path_template", "")))
+    if demanded is not None:
+        key_of(scope).demand(demanded)
 
 
 def document() -> bytes:

@@ -17,8 +17,8 @@ export function KeyGate() {
     <form className="key-gate" onSubmit={submit}>
       <h1>This service needs an API key</h1>
       <p>
-        The key is the value of PRIORS_API_KEY, or that of PRIORS_ADMIN_KEY, which also releases memories from quarantine.
-        It is kept in this browser tab until you close the tab.
+        The key is the value of PRIORS_API_KEY, or one that <code>priors key create</code> has made. One with the scope admin also
+        releases memories from quarantine. It is kept in this browser tab until you close the tab.
       </p>
       {refused && (
         <p className="problem" role="alert">
