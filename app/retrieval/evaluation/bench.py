@@ -9,7 +9,8 @@ from uuid import UUID
 
 from app.db.database import Database
 from app.errors import InvalidInput, RerankerUnavailable
-from app.models.protocols import QueryEmbedder, Reranker, Vector
+from app.index.reembed import OncePerText
+from app.models.protocols import EmbeddingProvider, Reranker
 from app.models.providers import NoopProvider
 from app.retrieval.evaluation import store
 from app.retrieval.evaluation.measuring import DEPTHS, Figures, Outcome, figures, outcome
@@ -60,32 +61,14 @@ class Questions:
     nothing: Sequence[Item]
 
 
-class _Remembering:
-    """Embeds each query once."""
-
-    def __init__(self, provider: QueryEmbedder) -> None:
-        self.model_id, self.dimension, self.enabled = provider.model_id, provider.dimension, provider.enabled
-        self._provider, self._vectors = provider, dict[str, Vector]()
-
-    async def embed_query(self, text: str) -> Vector:
-        """Returns the query's vector.
-
-        Raises:
-            EmbeddingUnavailable: the provider gives none.
-        """
-        if text not in self._vectors:
-            self._vectors[text] = await self._provider.embed_query(text)
-        return self._vectors[text]
-
-
 class Bench:
     """A workspace that is asked."""
 
     def __init__(
-        self, database: Database, provider: QueryEmbedder, *, workspace: Workspace, reranker: Reranker | None = None
+        self, database: Database, provider: EmbeddingProvider, *, workspace: Workspace, reranker: Reranker | None = None
     ) -> None:
         self.database, self.workspace, self.reranker = database, workspace, reranker
-        self._provider = _Remembering(provider)
+        self._provider = OncePerText(provider)
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def questions(self, wanted: Sequence[Wanted], most: int) -> Questions:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from app.db.database import Database
 from app.errors import InvalidInput
-from app.models.protocols import QueryEmbedder, Reranker
+from app.models.protocols import EmbeddingProvider, Reranker
 from app.retrieval.evaluation import store
 from app.retrieval.evaluation.bench import Bench, Measured, Questions, Ranking
 from app.retrieval.evaluation.measuring import Figures, Gain, gain
@@ -77,7 +77,7 @@ class Evaluation:
 
 async def evaluate(
     database: Database,
-    provider: QueryEmbedder,
+    provider: EmbeddingProvider,
     *,
     workspace: Workspace,
     wanted: Sequence[Wanted] = (),
