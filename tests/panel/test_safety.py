@@ -212,5 +212,5 @@ async def test_everybody_can_use_links(open_panel: Open, api: httpx.AsyncClient,
         ("/ask", {"q": "why did the northern mill's pump fail"}, ".boost"),
     ):
         page = await open_panel(path, params)
-        await expect(page.locator(there).first).to_be_visible()
+        await expect(page.locator(there).first).to_be_visible(timeout=FOR_THE_MAP)
         assert await violations(page, axe) == [], path
