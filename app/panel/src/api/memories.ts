@@ -24,8 +24,8 @@ export function useMemories({ filters, user, sort, order }: Listing, enabled: bo
   return useInfiniteQuery({
     queryKey: [within, "memories", filters, user, sort, order],
     queryFn: ({ pageParam, signal }) => {
-      const { kinds, tags, task_types, verdicts, ...rest } = filters;
-      const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts };
+      const { kinds, tags, task_types, verdicts, tiers, ...rest } = filters;
+      const lists = { kind: kinds, tag: tags, task_type: task_types, verdict: verdicts, tier: tiers };
       const asked = { ...rest, ...lists, ...(user === null ? {} : { user }), sort, order, limit: PAGE, cursor: pageParam };
       return call<MemoryPage>(`/api/memories${query(asked)}`, { signal, within });
     },

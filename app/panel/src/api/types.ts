@@ -35,6 +35,7 @@ export type RunPoint = Schemas["RunPointView"];
 export type Given = Schemas["GivenView"];
 export type Linked = Schemas["LinkedView"];
 export type Links = Schemas["LinksView"];
+export type LinkEnds = Schemas["LinkDeletion"];
 export type MendedIssue = Schemas["MendedIssue"];
 export type HitLink = Schemas["HitLink"];
 export type Graph = Schemas["GraphView"];

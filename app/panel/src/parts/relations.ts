@@ -10,6 +10,9 @@ const PHRASES: Readonly<Record<string, readonly [string, string]>> = {
   next: ["followed by", "follows"],
   derived_from: ["derived from", "gave rise to"],
   supersedes: ["supersedes", "superseded by"],
+  contradicts: ["contradicts", "contradicted by"],
+  refines: ["refines", "refined by"],
+  causes: ["causes", "caused by"],
   mentions: ["mentions", "mentioned by"],
   same_entity: ["shares a rare name with", "shares a rare name with"],
   similar: ["similar to", "similar to"],
@@ -17,8 +20,16 @@ const PHRASES: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 export function phraseOf({ relation, direction }: Linking): string {
-  const [out, back] = PHRASES[relation] ?? [relation, relation];
+  const words = relation.replaceAll("_", " ");
+  const [out, back] = PHRASES[relation] ?? [words, `${words} (of the other)`];
   return direction === "out" ? out : back;
+}
+
+const FOUND: ReadonlySet<string> = new Set(["next", "mentions", "same_entity", "similar", "same_task"]);
+
+/** Returns true if people and callers set the relation; the others are found again after they are removed. */
+export function isGiven(relation: string): boolean {
+  return !FOUND.has(relation);
 }
 
 /** Links by what they are called, in the order in which they come. */

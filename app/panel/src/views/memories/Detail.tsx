@@ -14,8 +14,10 @@ import { linkTo } from "../../state/address";
 import { Facts, Findings, Narrative, Text } from "./Content";
 import { NoteForm } from "./NoteForm";
 import { Judging } from "./Judging";
+import { AddLink } from "./AddLink";
 import { Links } from "./Links";
 import { Chain, Place } from "./Provenance";
+import { Tier } from "./Tier";
 
 interface Props {
   readonly id: string;
@@ -71,6 +73,8 @@ function Whole({ memory }: { readonly memory: Memory }) {
       <Tags tags={memory.tags} />
       <Place memory={memory} />
       <Links id={memory.id} />
+      <AddLink id={memory.id} />
+      <Tier memory={memory} />
       <Chain memory={memory} />
       <Origin memory={memory} />
     </article>

@@ -1,9 +1,10 @@
-import { useLinks } from "../../api/links";
+import { useLinking, useLinks } from "../../api/links";
 import type { Linked } from "../../api/types";
 import { capitalised } from "../../parts/format";
+import { Icon } from "../../parts/Icon";
 import { Link } from "../../parts/Link";
 import { OneLine } from "../../parts/OneLine";
-import { byPhrase } from "../../parts/relations";
+import { byPhrase, isGiven } from "../../parts/relations";
 import { linkWith } from "../../state/address";
 
 const AT_ONCE = 8;
@@ -20,11 +21,11 @@ export function Links({ id }: { readonly id: string }) {
       {[...byPhrase(links.data?.links ?? [])].map(([phrase, group]) => (
         <div key={phrase} className="linked">
           <h4>{capitalised(phrase)}</h4>
-          <Items links={group.slice(0, AT_ONCE)} />
+          <Items id={id} links={group.slice(0, AT_ONCE)} />
           {group.length > AT_ONCE && (
             <details>
               <summary>{group.length - AT_ONCE} more</summary>
-              <Items links={group.slice(AT_ONCE)} />
+              <Items id={id} links={group.slice(AT_ONCE)} />
             </details>
           )}
         </div>
@@ -33,7 +34,8 @@ export function Links({ id }: { readonly id: string }) {
   );
 }
 
-function Items({ links }: { readonly links: readonly Linked[] }) {
+function Items({ id, links }: { readonly id: string; readonly links: readonly Linked[] }) {
+  const removing = useLinking("remove");
   return (
     <ul>
       {links.map(({ relation, direction, memory_id, title, kind, weight }) => (
@@ -42,6 +44,19 @@ function Items({ links }: { readonly links: readonly Linked[] }) {
             <OneLine text={title || `Untitled ${kind}`} />
           </Link>
           {weight < 1 && <span className="muted">{weight.toFixed(2)}</span>}
+          {isGiven(relation) && (
+            <button
+              type="button"
+              className="icon"
+              disabled={removing.isPending}
+              onClick={() => {
+                const [from_id, to_id] = direction === "out" ? [id, memory_id] : [memory_id, id];
+                removing.mutate({ from_id, to_id, relation, weight });
+              }}
+            >
+              <Icon name="close" label={`Remove the link to ${title || kind}`} />
+            </button>
+          )}
         </li>
       ))}
     </ul>
