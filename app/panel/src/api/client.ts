@@ -25,6 +25,7 @@ export interface Call {
 
 /** The pattern of a workspace's name. */
 export const WORKSPACE_NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
+const NO_CONTENT = 204;
 const NAMED = new RegExp(`^${WORKSPACE_NAME}$`);
 
 export function workspace(): string {
@@ -43,7 +44,7 @@ export async function call<T>(path: string, given: Call = {}): Promise<T> {
     ...(signal ? { signal } : {}),
   });
   if (!answer.ok) throw await problemOf(answer);
-  return (await answer.json()) as T;
+  return (answer.status === NO_CONTENT ? undefined : await answer.json()) as T;
 }
 
 function standing(hasBody: boolean, name: string): Record<string, string> {

@@ -5,8 +5,8 @@ import { notify, notifyFailure } from "../state/notices";
 import { call, memoryPath, workspace } from "./client";
 import type { Memory } from "./types";
 
+/** The tier in which a memory is to stay; null lets heat decide again. */
 export type Pin = "short_term" | "long_term" | null;
-/** None lets heat decide again. */
 
 export const TIER_NAMES: Readonly<Record<Memory["tier"], string>> = {
   working: "Working", short_term: "Short-term", long_term: "Long-term",

@@ -80,7 +80,7 @@ function isKind(value: string): value is Kind {
 }
 
 function isTier(value: string): value is Memory["tier"] {
-  return value in TIER_NAMES;
+  return Object.keys(TIER_NAMES).includes(value);
 }
 
 /** Returns true if the value is valid for the filter. */
