@@ -42,6 +42,8 @@ NOTHING_FOUND = "Nothing in the store is relevant to that."
 NOTHING_LEARNT = "Nothing was learnt about this yet: go on."
 RECALLED = "## Memories"
 MOST_IDS = 20
+PER_MEMORY = 100
+"""Tokens of a budget for each memory or lesson: ID_TOKENS for its id below the section, the rest for its text."""
 
 Budget = Annotated[int, Meta(ge=100, le=10_000, description="tokens that the answer may have")]
 Agent = Annotated[Name, Meta(description="who asks: your role, such as `researcher`")]
@@ -188,6 +190,7 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
         text=given.query, k=given.k, agent=given.agent or None, run_id=given.run_id or None, purpose="history"
     )
     services = call.services
+    room = _room_for_ids(call, min(given.k, given.budget_tokens // PER_MEMORY))
     found = await history(
         services.database,
         services.provider,
@@ -196,13 +199,14 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
         query=query,
         mask=services.settings.mask_secrets,
         reranker=services.reranker,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.k)),
+        budget_tokens=max(1, given.budget_tokens - room),
     )
     call.metrics.note_recall(found.recall, query.purpose)
-    ids = ids_line([hit.memory.memory_id for hit in found.recall.hits])
     if found.needed_tokens is not None:
-        return f"The best memory needs a budget_tokens of {found.needed_tokens + _room_for_ids(call, given.k)} or more."
+        room = _room_for_ids(call, min(given.k, found.needed_tokens // (PER_MEMORY - ID_TOKENS) + 1))
+        return f"The best memory needs a budget_tokens of {found.needed_tokens + room} or more."
     room = given.budget_tokens - found.tokens
+    ids = _ids_within(call, room, [hit.memory.memory_id for hit in found.recall.hits])
     return _told(call, room, found.markdown or NOTHING_FOUND, ids, _degraded(found.recall))
 
 
@@ -215,12 +219,12 @@ async def before_you_act(call: Call, given: PlanGiven) -> str:
         files=tuple(given.files),
         agent=given.agent or None,
         run_id=given.run_id or None,
-        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // 100)),
+        budget_tokens=max(1, given.budget_tokens - _room_for_ids(call, given.budget_tokens // PER_MEMORY)),
     )
     found = await activation_of(call, asked)
-    ids = ids_line([cue.cue_id for cue in found.cues])
     degraded = f"Compared by words only: {found.degraded}" if found.degraded else ""
     room = given.budget_tokens - found.tokens
+    ids = _ids_within(call, room, [cue.cue_id for cue in found.cues])
     return _told(call, room, found.markdown or NOTHING_LEARNT, ids, degraded)
 
 
@@ -371,6 +375,13 @@ def readable(memory: Memory) -> Memory:
 
 def _room_for_ids(call: Call, count: int) -> int:
     return call.services.counter.count(NAMED) + ID_TOKENS * count
+
+
+def _ids_within(call: Call, room: int, ids: Sequence[UUID]) -> str:
+    """Returns the line that names the first of the memories, as many as have room."""
+    while ids and call.services.counter.count(ids_line(ids)) > room:
+        ids = ids[:-1]
+    return ids_line(ids)
 
 
 def _degraded(found: Recall) -> str:

@@ -121,6 +121,17 @@ async def test_answers_keep_within_their_budget(
     assert ("more: narrow the query" in answers[2]) == (budget < 1_000)
 
 
+async def test_a_history_of_many_memories_fills_a_small_budget(new: Client, client: httpx.AsyncClient) -> None:
+    await post(client, "/api/memories", {"kind": "note", "body": f"{STAGING} " * 4})
+    query = "when is the staging database restored?"
+    needed = await told(new, "relevant_history", query=query, k=10, budget_tokens=100)
+    tokens = int(needed.partition("budget_tokens of ")[2].partition(" ")[0])
+    assert tokens < 250
+    history = await told(new, "relevant_history", query=query, k=10, budget_tokens=tokens)
+    assert history.startswith("## Relevant History")
+    assert len(ids_in(history)) == 1
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "named"),
     [
