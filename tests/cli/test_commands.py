@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from app.api.schemas import HitView
 from app.cli import app
 from app.cues.tending.starter import starter_cues
-from app.db.migrations import head
+from app.db.migrations import head, upgrade
 from app.postgres.embedded import EmbeddedPostgres
 from tests.cli import forked
 from tests.conftest import data_folder
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iter
     """A data directory that the commands share; its server runs all the while, so that none of them has to start it."""
     folder = data_folder(tmp_path_factory.mktemp("cli"), model_folder)
     with EmbeddedPostgres(folder) as server:
-        server.start()
+        upgrade(server.start())
         yield folder
 
 
