@@ -66,7 +66,7 @@ def _secure_again(connection: Connection) -> None:
         assert of_users is not None, "it stands before the head"  # noqa: S101
         for statement in (
             *script.module.repeated([*metadata.tables, "alembic_version"]),
-            *of_users.module.secured(),
+            *of_users.module.secured([name for name, table in metadata.tables.items() if "user_id" in table.columns]),
         ):
             connection.execute(text(statement))
     connection.commit()

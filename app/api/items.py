@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
-from app.api.schemas import DegradedView, converted, view_of
+from app.api.schemas import DegradedView, User, converted, view_of
 from app.items.batch import PURPOSE, run_batch
 from app.items.item import (
     KEY_BYTES,
@@ -58,6 +58,7 @@ class ItemSearchInput(Struct, forbid_unknown_fields=True):
     query: Annotated[str, Meta(max_length=QUERY_LIMIT, description="what has to do with it comes first")] = ""
     limit: Limit = 10
     offset: Offset = 0
+    reverse: Annotated[bool, Meta(description="true: the newest of a namespace come first")] = False
     refresh_ttl: RefreshTtl = True
 
 
@@ -94,6 +95,7 @@ class ItemBatchInput(Struct, forbid_unknown_fields=True):
         list[ItemPutInput],
         Meta(max_length=MOST_OPERATIONS, description="of several values for one key the last one counts"),
     ] = []
+    user: Annotated[User, Meta(description="the user whose items they are; without it nobody's")] = ""
 
 
 @view_of(Item)
@@ -122,6 +124,8 @@ class ItemAnswersView(Struct, frozen=True):
     get: Sequence[ItemView | None]
     search: Sequence[FoundItemsView]
     namespaces: Sequence[Sequence[Sequence[str]]]
+    removed: Sequence[int]
+    """The places in `put` of the nulls that removed an item."""
     unsearchable: Sequence[UnsearchableItemView]
 
 
@@ -153,7 +157,8 @@ class ItemsController(Controller):
             call.key.demand(READ)
         services = call.services
         mask = call.settings.mask_secrets
-        door = Door(call.database, services.counter, await call.writer(), mask, services.provider)
+        workspace = (await call.tenant()).of(data.user)
+        door = Door(call.database, services.counter, workspace, mask, services.provider)
         batch = converted(data, Batch)
         found = await run_batch(door, batch, provider=services.provider, reranker=services.reranker)
         for one in found.search:

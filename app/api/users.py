@@ -57,7 +57,7 @@ class UsersController(Controller):
 
     @delete("/users/{user:path}", status_code=200, responses=PROBLEMS)
     async def remove(self, user: FromPath[str], call: ThisCall, request: Request[Any, Any, Any]) -> ForgottenUserView:
-        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts and ratings.
+        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings.
 
         It does not go to the trash.
         """

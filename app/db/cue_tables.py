@@ -217,11 +217,13 @@ def add_item_table(_table: Callable[..., None]) -> None:
     exact = sa.Text(collation="C")
     _table(
         "items",
-        *of_workspace(namespace=exact, key=exact),
-        *required(value=JSON),
+        *required(workspace_id=sa.BigInteger, namespace=exact, key=exact, value=JSON),
         *optional(memory_id=Id, ttl_minutes=sa.Double),
         *moments("created_at", "updated_at", now=True),
         *moments("expires_at", nullable=True),
-        index("items_created_ix", "namespace", "created_at", "key"),
+        *of_user(),
+        sa.PrimaryKeyConstraint("workspace_id", "user_id", "namespace", "key"),
+        sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.workspace_id"]),
+        index("items_created_ix", "user_id", "namespace", "created_at", "key"),
         index("items_expires_ix", "expires_at", where="expires_at IS NOT NULL"),
     )

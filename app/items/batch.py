@@ -38,6 +38,8 @@ class _Ready(NamedTuple):
     """A value that can be stored, with the memory of its text, if it has one that can be found."""
 
     put: Put
+    place: int
+    """Its place among the batch's values."""
     memory: Screened | None = None
 
     @property
@@ -52,7 +54,7 @@ async def run_batch(
     """Carries out operations on items: what it reads is the state before what it writes; it writes all or nothing.
 
     The text of an item is a memory of kind `note`, which the write gate may refuse: then the value is stored, and no
-    query finds it. Secrets are masked unless `mask` of the door is off.
+    query finds it. Secrets are masked unless `mask` of the door is off. The items are those of the workspace's user.
 
     Raises:
         InvalidInput: an operation cannot be carried out; nothing was done.
@@ -67,8 +69,8 @@ async def run_batch(
     async def attempt() -> Answers:
         async with door.database.session(door.workspace) as session:
             answers = await _read(session, batch, recalls)
-            await _write(session, door, list(ready.values()))
-        return replace(answers, unsearchable=refused)
+            removed = await _write(session, door, list(ready.values()))
+        return replace(answers, removed=removed, unsearchable=refused)
 
     return await again_after_deadlock(attempt)
 
@@ -78,7 +80,7 @@ def _prepared(door: Door, puts: Sequence[Put]) -> tuple[dict[ItemKey, _Ready], t
     found, refused = dict[ItemKey, _Ready](), dict[ItemKey, Rejection]()
     for place, put in enumerate(puts):
         clean = replace(put, value=masked_values(put.value)) if door.mask else put
-        ready = _Ready(clean, _screened(door, put) if put.value is not None and put.text else None)
+        ready = _Ready(clean, place, _screened(door, put) if put.value is not None and put.text else None)
         found[ready.key] = ready
         refused.pop(ready.key, None)
         if ready.memory is not None and (objection := ready.memory.objection) is not None:
@@ -140,15 +142,19 @@ def _ends(item: Item | None) -> bool:
     return item is not None and item.expires_at is not None
 
 
-async def _write(session: Session, door: Door, ready: Sequence[_Ready]) -> None:
-    """Removes and stores items, and gives each the memory of its present text; earlier texts go to the trash."""
+async def _write(session: Session, door: Door, ready: Sequence[_Ready]) -> tuple[int, ...]:
+    """Removes and stores items, and gives each the memory of its present text; earlier texts go to the trash.
+
+    Returns the places of those that removed an item.
+    """
     removed = await store.remove(session, sorted(one.key for one in ready if one.put.value is None))
     before = await store.put(session, [one.put for one in ready if one.put.value is not None])
     written = await _remembered(session, door, [one for one in ready if one.memory is not None])
     changed = {key: written.get(key) for key, known in before.items() if written.get(key) != known}
     await store.set_memories(session, changed)
-    outdated = [*removed, *(known for key in changed if (known := before[key]) is not None)]
-    await memories.retire(session, sorted(outdated), reason=DELETED)
+    outdated = [*removed.values(), *(before[key] for key in changed)]
+    await memories.retire(session, sorted(known for known in outdated if known is not None), reason=DELETED)
+    return tuple(one.place for one in ready if one.key in removed)
 
 
 async def _remembered(session: Session, door: Door, ready: Sequence[_Ready]) -> dict[ItemKey, UUID]:

@@ -65,6 +65,8 @@ class ItemSearch:
     in a namespace as they were made."""
     limit: int = 10
     offset: int = 0
+    reverse: bool = False
+    """True for the opposite of that order: the newest of a namespace come first. Ranked ones keep their order."""
     refresh_ttl: bool = True
 
 
@@ -136,6 +138,8 @@ class Answers:
     get: tuple[Item | None, ...] = ()
     search: tuple[Found, ...] = ()
     namespaces: tuple[tuple[Labels, ...], ...] = ()
+    removed: tuple[int, ...] = ()
+    """The places in `put` of the nulls that removed an item: of several writers one alone removes it."""
     unsearchable: tuple[Rejection, ...] = ()
     """The items whose text no query finds, by their place in `put`, and why; their values are stored."""
 

@@ -9,13 +9,14 @@ from app.items.item import MOST_LABELS, Get, Item, ItemSearch, Labels, Namespace
 from app.items.matching import PARSED, Conditions, add_filter, beginning_with, first_labels, patterns
 from app.memories.store import as_json
 
-LIVE = "i.workspace_id = %(workspace_id)s AND (i.expires_at IS NULL OR i.expires_at > now())"
+OWN = "i.workspace_id = %(workspace_id)s AND i.user_id = current_setting('priors.user')"
+LIVE = f"{OWN} AND (i.expires_at IS NULL OR i.expires_at > now())"
 COLUMNS = "i.namespace, i.key, i.value, i.created_at, i.updated_at, i.expires_at, i.memory_id"
 GIVEN_KEYS = "unnest(%(namespaces)s::text[], %(keys)s::text[]) AS given(namespace, key)"
 GET = f"SELECT {COLUMNS} FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE}"  # noqa: S608 - constants
 SEARCH = f"""
 SELECT {COLUMNS} FROM {{items}} WHERE {LIVE} AND {{conditions}}
-ORDER BY {{ranked}}i.namespace, i.created_at, i.key LIMIT %(limit)s OFFSET %(offset)s
+ORDER BY {{ranked}}i.namespace{{way}}, i.created_at{{way}}, i.key{{way}} LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 - constants
 RANKED = "array_position(%(ranked)s::uuid[], i.memory_id) NULLS LAST, "
 SEARCHABLE = f"SELECT i.memory_id FROM {{items}} WHERE {LIVE} AND i.memory_id IS NOT NULL AND {{conditions}}"  # noqa: S608 - constants
@@ -45,29 +46,32 @@ SELECT %(workspace_id)s, namespace, key, value, ttl_minutes, now() + place * int
 FROM json_to_recordset(%(rows)s::json)
     AS given(place integer, namespace text, key text, value json, ttl_minutes double precision)
 ORDER BY namespace COLLATE "C", key COLLATE "C"
-ON CONFLICT (workspace_id, namespace, key) DO UPDATE SET value = EXCLUDED.value, ttl_minutes = EXCLUDED.ttl_minutes,
+ON CONFLICT (workspace_id, user_id, namespace, key) DO UPDATE SET
+    value = EXCLUDED.value, ttl_minutes = EXCLUDED.ttl_minutes,
     created_at = CASE WHEN i.expires_at <= now() THEN EXCLUDED.created_at ELSE i.created_at END,
     updated_at = EXCLUDED.updated_at, expires_at = EXCLUDED.expires_at
 RETURNING i.namespace, i.key, i.memory_id
 """
-SET_MEMORIES = """
+SET_MEMORIES = f"""
 UPDATE items i SET memory_id = given.memory_id
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(namespace text, key text, memory_id uuid)
-WHERE i.workspace_id = %(workspace_id)s AND i.namespace = given.namespace AND i.key = given.key
-"""
+WHERE {OWN} AND i.namespace = given.namespace AND i.key = given.key
+"""  # noqa: S608 - constants
 REMOVE = f"""
 DELETE FROM items i USING {GIVEN_KEYS}
-WHERE i.workspace_id = %(workspace_id)s AND i.namespace = given.namespace AND i.key = given.key RETURNING i.memory_id
+WHERE {LIVE} AND i.namespace = given.namespace AND i.key = given.key RETURNING i.namespace, i.key, i.memory_id
 """  # noqa: S608 - constants
 WITH_EXPIRED = "SELECT DISTINCT workspace_id FROM items WHERE expires_at <= now()"
 SWEEP = """
 DELETE FROM items i USING (
-    SELECT namespace, key FROM items WHERE workspace_id = %(workspace_id)s AND expires_at <= now()
+    SELECT user_id, namespace, key FROM items WHERE workspace_id = %(workspace_id)s AND expires_at <= now()
     ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ) AS expired
-WHERE i.workspace_id = %(workspace_id)s AND i.namespace = expired.namespace AND i.key = expired.key
+WHERE i.workspace_id = %(workspace_id)s AND (i.user_id, i.namespace, i.key) =
+    (expired.user_id, expired.namespace, expired.key)
 RETURNING i.memory_id
 """
+FORGET_USER = "DELETE FROM items WHERE workspace_id = %(workspace_id)s AND user_id = %(user)s"
 
 
 class ItemKey(NamedTuple):
@@ -92,7 +96,8 @@ async def search(session: Session, asked: ItemSearch, scores: Mapping[UUID, floa
     values: dict[str, Any] = {**found.values, "limit": asked.limit, "offset": asked.offset}
     if scores:
         values["ranked"] = list(scores)
-    statement = SEARCH.format(items=_table(asked), conditions=_all(found), ranked=RANKED if scores else "")
+    ranked, way = RANKED if scores else "", " DESC" if asked.reverse else ""
+    statement = SEARCH.format(items=_table(asked), conditions=_all(found), ranked=ranked, way=way)
     return [_item(row, scores.get(row.memory_id)) for row in await session.rows(statement, values)]
 
 
@@ -143,10 +148,15 @@ async def set_memories(session: Session, memories: Mapping[ItemKey, UUID | None]
         await session.execute(SET_MEMORIES, {"rows": as_json(rows)})
 
 
-async def remove(session: Session, items: Sequence[ItemKey]) -> list[UUID]:
-    """Removes items; returns their memories."""
-    found = await session.column(REMOVE, _given(items)) if items else []
-    return [memory_id for memory_id in found if memory_id is not None]
+async def remove(session: Session, items: Sequence[ItemKey]) -> dict[ItemKey, UUID | None]:
+    """Removes items; returns those that were there, with the memories of their texts."""
+    found = await session.rows(REMOVE, _given(items)) if items else []
+    return {ItemKey(row.namespace, row.key): row.memory_id for row in found}
+
+
+async def forget_user(session: Session, user: str) -> int:
+    """Removes all items of a user; returns their number."""
+    return await session.execute(FORGET_USER, {"user": user})
 
 
 async def workspaces_with_expired(session: Session) -> list[int]:

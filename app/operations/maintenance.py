@@ -15,6 +15,7 @@ from app.index import reembed as moving
 from app.index.indexing import enqueue_statistics
 from app.insight.map import store as maps
 from app.intake.sessions import store as sessions
+from app.items import store as items
 from app.links.store import forget_similar_of_all
 from app.memories import changes, sources, tiers
 from app.memories import store as memories
@@ -160,6 +161,7 @@ class ForgottenUser:
     recalls: int
     activations: int
     contexts: int
+    items: int
 
 
 async def list_users(database: Database, *, workspace: Workspace, after: str = "", limit: int = 100) -> Sequence[User]:
@@ -194,4 +196,5 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
             recalls=await log.forget_user(session, user),
             activations=await activations.forget_user(session, user),
             contexts=await contexts.forget_user(session, user),
+            items=await items.forget_user(session, user),
         )

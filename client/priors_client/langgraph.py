@@ -64,6 +64,7 @@ class _Batch(NamedTuple):
     search: list[ItemSearchInput]
     namespaces: list[NamespaceSearchInput]
     put: list[ItemPutInput]
+    user: str
 
 
 class PriorsStore(BaseStore):
@@ -78,14 +79,16 @@ class PriorsStore(BaseStore):
         *,
         fields: Sequence[str] = (WHOLE,),
         ttl: TTLConfig | None = None,
+        user: str = "",
     ) -> None:
         """Asynchronous calls take `async_client`; without one they take `client`, in a thread.
 
         `fields` are the paths of the values' texts by which queries find items, unless a put names others; with none
-        no query finds anything. The texts of items are memories of Priors: histories and other searches show them too.
+        no query finds anything. The texts of items are memories of Priors: histories and other searches show them too,
+        those of a `user` to this user alone. A user's store holds what was put for this user, and nothing else.
         """
         self._client, self._async_client = client, async_client
-        self._fields = fields
+        self._fields, self._user = fields, user
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -105,7 +108,7 @@ class PriorsStore(BaseStore):
         return self._results(operations, await self._async_client.batch_items(**self._batch(operations)._asdict()))
 
     def _batch(self, operations: Sequence[Op]) -> _Batch:
-        batch = _Batch([], [], [], [])
+        batch = _Batch([], [], [], [], self._user)
         for operation in operations:
             match operation:
                 case GetOp():

@@ -483,6 +483,7 @@ class ForgottenUserView(Struct, frozen=True, kw_only=True):
     activations: int
     contexts: int
     cues: int
+    items: int
     memories: int
     ratings: int
     recalls: int
@@ -635,6 +636,7 @@ class IngestionView(Struct, frozen=True, kw_only=True):
 class ItemAnswersView(Struct, frozen=True, kw_only=True):
     get: list[ItemView | None]
     namespaces: list[list[list[str]]]
+    removed: list[int]
     search: list[FoundItemsView]
     unsearchable: list[UnsearchableItemView]
 
@@ -645,6 +647,8 @@ class ItemBatchInput(Struct, frozen=True, kw_only=True):
     put: Sequence[ItemPutInput] | UnsetType = UNSET
     """Of several values for one key the last one counts."""
     search: Sequence[ItemSearchInput] | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+    """The user whose items they are; without it nobody's."""
 
 
 class ItemGetInput(Struct, frozen=True, kw_only=True):
@@ -675,6 +679,8 @@ class ItemSearchInput(Struct, frozen=True, kw_only=True):
     """What has to do with it comes first."""
     refresh_ttl: bool | UnsetType = UNSET
     """True: the ends of what is read are put off."""
+    reverse: bool | UnsetType = UNSET
+    """True: the newest of a namespace come first."""
 
 
 class ItemView(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """A session for the OpenAI Agents SDK that Priors keeps: `pip install priors-client[openai-agents]`.
 
-It answers as the SDK's own `SQLiteSession` does; a test compares the two. Three things differ: secrets in texts are
-masked, unless the service is told not to (PRIORS_MASK_SECRETS); an item has at most a megabyte of JSON; and two
-processes that pop at the same moment may get the same item.
+It answers as the SDK's own `SQLiteSession` does; a test compares the two. Two things differ: secrets in texts are
+masked, unless the service is told not to (PRIORS_MASK_SECRETS), and an item has at most a megabyte of JSON.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 from uuid import uuid4
 
@@ -28,19 +27,25 @@ class PriorsSession(SessionABC):
     """The items of a conversation, which any process may go on with. What was said in it is found by searches."""
 
     def __init__(
-        self, session_id: str, client: AsyncClient, *, session_settings: SessionSettings | None = None
+        self,
+        session_id: str,
+        client: AsyncClient,
+        *,
+        session_settings: SessionSettings | None = None,
+        user: str = "",
     ) -> None:
-        """The client belongs to the caller, who closes it."""
+        """The client belongs to the caller, who closes it. The session of a `user` is found by this user alone."""
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._client = client
+        self._client, self._user = client, user
         self._namespace = (ROOT, session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Returns the latest items in their order; all for None, unless the settings have a limit."""
         most = resolve_session_limit(limit, self.session_settings)
-        found = [_item_of(one) async for one in self._stored()]
-        return found if most is None or most < 0 else found[len(found) - min(most, len(found)) :]
+        if most is None or most < 0:
+            return [_item_of(one) for one in await self._stored()]
+        return [_item_of(one) for one in reversed(await self._stored(most))]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Adds items at the end, at most 1,000 in one step."""
@@ -51,34 +56,39 @@ class PriorsSession(SessionABC):
         await self._write(puts)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Removes the latest item and returns it; None if there is none."""
-        stored = [one async for one in self._stored()]
-        if not stored:
-            return None
-        await self._write([self._removal(stored[-1])])
-        return _item_of(stored[-1])
+        """Removes the latest item and returns it; None if there is none. Of several that pop, each gets another one."""
+        while latest := await self._stored(1):
+            if await self._write([self._removal(latest[0])]):
+                return _item_of(latest[0])
+        return None
 
     async def clear_session(self) -> None:
         """Removes all items."""
-        await self._write([self._removal(one) async for one in self._stored()])
+        while found := await self._stored(PAGE):
+            await self._write([self._removal(one) for one in found])
 
-    async def _stored(self) -> AsyncIterator[ItemView]:
-        offset = 0
-        while True:
-            asked = ItemSearchInput(prefix=self._namespace, limit=PAGE, offset=offset)
-            page = (await self._client.batch_items(search=[asked])).search[0].items
-            for item in page:
-                yield item
-            offset += len(page)
-            if len(page) < PAGE:
-                return
+    async def _stored(self, most: int | None = None) -> list[ItemView]:
+        """Returns all items in their order, or at most the latest, the last one first."""
+        found: list[ItemView] = []
+        while most is None or len(found) < most:
+            limit = PAGE if most is None else min(PAGE, most - len(found))
+            asked = ItemSearchInput(prefix=self._namespace, limit=limit, offset=len(found), reverse=most is not None)
+            page = (await self._client.batch_items(search=[asked], user=self._user)).search[0].items
+            found += page
+            if len(page) < limit:
+                break
+        return found
 
     def _removal(self, stored: ItemView) -> ItemPutInput:
         return ItemPutInput(namespace=self._namespace, key=stored.key, value=None)
 
-    async def _write(self, puts: Sequence[ItemPutInput]) -> None:
+    async def _write(self, puts: Sequence[ItemPutInput]) -> int:
+        """Returns the number of items that it removed."""
+        removed = 0
         for start in range(0, len(puts), PAGE):
-            await self._client.batch_items(put=puts[start : start + PAGE])
+            answer = await self._client.batch_items(put=puts[start : start + PAGE], user=self._user)
+            removed += len(answer.removed)
+        return removed
 
 
 def _item_of(stored: ItemView) -> TResponseInputItem:

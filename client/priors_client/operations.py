@@ -149,9 +149,9 @@ class Operations:
         """Past ingestions, newest first, each with the outcome of its files. It asks for page after page."""
         return self._each(Request('GET', '/api/ingestions', list[IngestionView], {"limit": limit, "failed": failed}, repeatable=True), by_last('id'))
 
-    def batch_items(self, *, get: Sequence[ItemGetInput] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET, put: Sequence[ItemPutInput] | UnsetType = UNSET, search: Sequence[ItemSearchInput] | UnsetType = UNSET) -> ItemAnswersView:
+    def batch_items(self, *, get: Sequence[ItemGetInput] | UnsetType = UNSET, namespaces: Sequence[NamespaceSearchInput] | UnsetType = UNSET, put: Sequence[ItemPutInput] | UnsetType = UNSET, search: Sequence[ItemSearchInput] | UnsetType = UNSET, user: str | UnsetType = UNSET) -> ItemAnswersView:
         """Look items up, search them, list their namespaces and store them: reads see the state before the writes."""
-        return self._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search), repeatable=True))
+        return self._send(Request('POST', '/api/items:batch', ItemAnswersView, body=ItemBatchInput(get=get, namespaces=namespaces, put=put, search=search, user=user), repeatable=not put))
 
     def keys(self) -> list[KeyView]:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
@@ -446,7 +446,7 @@ class Operations:
         return self._send(Request('GET', '/api/users', UserPage, {"after": after, "limit": limit}, repeatable=True))
 
     def delete_user(self, user: str) -> ForgottenUserView:
-        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts and ratings. It does not go to the trash."""
+        """Destroy everything of a user: memories, sessions, cues, runs, recalls, activations, contexts, items, ratings. It does not go to the trash."""
         return self._send(Request('DELETE', f"/api/users/{segment(user)}", ForgottenUserView, repeatable=True))
 
     def why(self, *, user: str | UnsetType = UNSET, subject: str | UnsetType = UNSET, path: str | UnsetType = UNSET, symbol: str | UnsetType = UNSET) -> WhyView:

@@ -8,7 +8,7 @@ Locks: seven tables, exclusively, for a change in the catalogue. The indexes are
 transaction, over those that were left half-built; the ones they replace are dropped when they serve.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import sqlalchemy as sa
 from alembic import op
@@ -44,9 +44,9 @@ END $$
 """
 
 
-def secured() -> Iterator[str]:
+def secured(tables: Iterable[str] = TABLES) -> Iterator[str]:
     """Yields the statements that leave the service the rows of a session's users; they may be repeated."""
-    for table in TABLES:
+    for table in tables:
         yield f"DROP POLICY IF EXISTS own_user ON {table}"
         yield f"CREATE POLICY own_user ON {table} AS RESTRICTIVE TO priors_service USING ({SEEN})"
 

@@ -92,6 +92,15 @@ async def test_a_broken_session_fails(server: str, workspace_name: str, broken: 
         await asyncio.to_thread(judge, server, workspace_name, broken)
 
 
+async def test_two_that_pop_at_once_get_different_items(server: str, workspace_name: str) -> None:
+    async with AsyncClient(server, workspace=workspace_name) as client:
+        session, other = PriorsSession("s", client), PriorsSession("s", client)
+        await session.add_items([{"role": "user", "content": str(number)} for number in range(6)])
+        popped = await asyncio.gather(*(each.pop_item() for each in (session, other) * 3))
+        assert sorted(str(dict(one or {})["content"]) for one in popped) == list("012345")
+        assert await session.pop_item() is None
+
+
 async def test_what_was_said_is_found(server: str, workspace_name: str) -> None:
     async with AsyncClient(server, workspace=workspace_name) as client:
         session = PriorsSession("s", client)
