@@ -2,8 +2,8 @@
 
 heat = ALPHA · visits + BETA · length + GAMMA · recency, with recency = exp(-time since the last visit ÷ fading), as in
 MemoryOS (Kang et al. 2025, arXiv 2506.06326). There the weights are 1, a segment of dialogue pages is promoted at 5,
-and the coldest are evicted from a store of fixed size. Here a memory takes the place of a segment, nothing is
-destroyed, and time evicts: visits fade as recency does (docs/adr/0035).
+and a store of fixed size evicts; docs/tiers.md says where these values were read. Here a memory takes the place of a
+segment, nothing is destroyed, and time evicts: visits fade as recency does (docs/adr/0035).
 """
 
 import math

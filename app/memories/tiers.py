@@ -34,7 +34,7 @@ ENDED = "(r.finished_at IS NOT NULL OR r.output IS NOT NULL OR r.final_score IS 
 RUN_OF = "r.workspace_id = %(workspace_id)s AND r.run_id = {run_id} AND " + ENDED
 
 MOVED_AT_ONCE = 1_000
-"""Memories that are looked at in one transaction; they take 30 ms."""
+"""Memories that are looked at in one transaction; they take 44 to 88 ms (12 times, 2 cores, load 8)."""
 # A memory that is to come may lie in the future: it is as warm as one of now.
 DUE = f"""
 SELECT now() AS now, t.memory_id, t.tier, t.pinned, t.visits, m.tokens,

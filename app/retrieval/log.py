@@ -127,7 +127,8 @@ RETURNING h.memory_id
 """
 
 COUNTED_AT_ONCE = 500
-"""Recalls that are counted in one transaction; with ten hits each they take 50 ms."""
+"""Recalls that are counted in one transaction. With ten hits each, of 1,827 memories, they take 111 to 152 ms (4 times,
+2 cores, load 8)."""
 # A recall whose transaction ends late is not counted yet, whatever its id. Another worker skips those that are taken.
 TAKE_UNCOUNTED = """
 WITH taken AS MATERIALIZED (
