@@ -167,7 +167,10 @@ def quarantine(
             (memory, f"suspect: {_rules(memory)}") for memory in suspects
         ]
 
-    _list(in_workspace(workspace, work), as_json=as_json)
+    found = in_workspace(workspace, work)
+    _list(found, as_json=as_json)
+    if not found and not as_json:
+        typer.echo("none")
 
 
 def _rules(memory: "Memory") -> str:
@@ -179,8 +182,6 @@ def _list(found: list[tuple["Memory", str]], *, as_json: bool) -> None:
         rows = [{"id": str(memory.memory_id), "title": memory.title, "reason": reason} for memory, reason in found]
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    if not found:
-        typer.echo("none")
     for memory, reason in found:
         typer.echo(f"{memory.memory_id}  {memory.title or memory.body[:60]!r}: {reason}")
 

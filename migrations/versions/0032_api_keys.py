@@ -6,6 +6,8 @@ key by the digest of its secret and cannot list them. The owner manages them.
 Locks: none that matters, the table is new.
 """
 
+from collections.abc import Iterator
+
 from alembic import op
 
 revision = "0032"
@@ -56,14 +58,18 @@ END $$
 """
 
 
+def secured() -> Iterator[str]:
+    """Yields the statements that hide the keys from the service; they may be repeated."""
+    yield "SELECT priors_secure('api_keys')"
+    yield "REVOKE ALL ON api_keys FROM priors_service"
+    yield "ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY"
+    for function in FUNCTIONS:
+        yield DEFINE.format(function=function)
+
+
 def upgrade() -> None:
-    op.execute(TABLE)
-    op.execute("SELECT priors_secure('api_keys')")
-    op.execute("REVOKE ALL ON api_keys FROM priors_service")
-    op.execute("ALTER TABLE api_keys ENABLE ROW LEVEL SECURITY")
-    for function, statement in FUNCTIONS.items():
+    for statement in (TABLE, *FUNCTIONS.values(), *secured()):
         op.execute(statement)
-        op.execute(DEFINE.format(function=function))
 
 
 def downgrade() -> None:

@@ -351,7 +351,7 @@ def test_the_learning_commands(folder: Path, tmp_path: Path) -> None:
     assert (ingested.returncode, "quarantined: " in ingested.stderr) == (0, True)
     (held,) = json.loads(call(folder, "quarantine", "--json").stdout)
     assert held["reason"].startswith("override-")
-    assert call(folder, "quarantine", "--release", held["id"]).stdout == ""
+    assert call(folder, "quarantine", "--release", held["id"]).stdout == "none\n"
     assert "Ignore all previous" in call(folder, "history", "approve the zebra").stdout
     assert call(folder, "backfill").returncode == 0
 

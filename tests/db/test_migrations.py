@@ -247,7 +247,8 @@ def test_going_down_forgets_what_runs_said_earlier_and_no_more(own_database_url:
 
 BARE = """
 SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
-    AND (c.relowner <> 'priors_owner'::regrole OR NOT has_table_privilege('priors_service', c.oid, 'SELECT')
+    AND (c.relowner <> 'priors_owner'::regrole
+    OR has_table_privilege('priors_service', c.oid, 'SELECT') = (c.relname = 'api_keys')
     OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'workspace_id')
     AND (SELECT array_agg(polname ORDER BY polname) FROM pg_policy WHERE polrelid = c.oid AND polname <> 'own_user')
         IS DISTINCT FROM '{all_workspaces,own_workspace}'
@@ -257,7 +258,8 @@ UNION ALL SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'publ
     proname ~ '^(priors|procrastinate)_' AND proowner <> 'priors_owner'::regrole
     OR prosecdef AND EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0))
 """
-"""Finds objects that lack their owner, a grant or a policy, and definers that everybody may call."""
+"""Finds objects that lack their owner, a grant or a policy, keys that the service may read, and definers that everybody
+may call."""
 
 
 @contextmanager
