@@ -243,7 +243,7 @@ def activate(
         from app.api.cues import ActivationView  # noqa: PLC0415 - see `app.cli`
 
         asked: dict[str, Any] = {"agent": agent, "run_id": run_id, "as_of": in_utc(as_of), "budget_tokens": budget}
-        return viewed(client.activate(plan=plan, files=file or (), **asked), ActivationView)
+        return viewed(client.activate(plan=plan, files=file or (), user=user or "", **asked), ActivationView)
 
     found = answered(workspace, work, there)
     if as_json:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PATIENCE_SECONDS = 600.0
+"""Longest silence of a service: `cues tend` asks a language model up to 20 times before it answers."""
 COMMANDS = ("activate", "context", "cue", "cues", "history", "probe", "search", "session", "why")
 """The commands and groups that can ask a service elsewhere."""
 
@@ -44,7 +46,8 @@ class Remote:
 
         key = self.key or os.environ.get("PRIORS_API_KEY", "")
         try:
-            with Client(self.url, key=key, workspace=workspace or os.environ.get("PRIORS_WORKSPACE", "")) as client:
+            named = workspace or os.environ.get("PRIORS_WORKSPACE", "")
+            with Client(self.url, key=key, workspace=named, timeout=PATIENCE_SECONDS) as client:
                 yield client
         except ClientError as error:
             raise PriorsError(str(error)) from error

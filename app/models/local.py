@@ -191,6 +191,8 @@ class LocalProvider:
         try:
             return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))
         except EmbeddingUnavailable:
+            if self._stop.is_set():
+                raise
             # The files may have been damaged since they were written.
             discard(self._folder)
             return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))

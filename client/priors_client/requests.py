@@ -126,8 +126,15 @@ def header_value(name: str, value: str) -> str:
 
 
 def segment(value: object) -> str:
-    """Returns a value as one segment of a path."""
-    return quote(str(value), safe="")
+    """Returns a value as one segment of a path.
+
+    Raises:
+        PriorsError: a URL with such a segment is that of another route.
+    """
+    text = str(value)
+    if text in {"", ".", ".."}:
+        raise PriorsError(f"{text!r} cannot stand in a path")
+    return quote(text, safe="")
 
 
 def lines(items: Iterable[object]) -> Iterator[bytes]:

@@ -57,6 +57,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "FIRST_PAUSE", 0.001)
 
 
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_makes_the_path_of_another_route_is_refused(name: str) -> None:
+    with Client("http://127.0.0.1:9") as priors, pytest.raises(PriorsError, match="cannot stand in a path"):
+        priors.delete_session(name)
+
+
 @pytest.mark.parametrize("failure", [BROKEN, failing(503), failing(429), failing(502), failing(408)])
 async def test_what_may_be_repeated_is(failure: bytes) -> None:
     async with answering(failure, failure, STATUS) as (url, heads), AsyncClient(url, retries=2) as priors:

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import EmbeddingUnavailable
-from app.models import bundled
+from app.models import bundled, local
 from app.models.bundled import FOLDER, is_whole, write_onnx
 from app.models.local import RETRY_SECONDS, LocalProvider
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -226,6 +226,20 @@ async def test_a_stop_ends_the_fetch_of_the_weights(
     with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
         await starting
     await second.close()
+
+
+async def test_a_stop_ends_the_wait_for_the_process_that_writes_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discarded: list[Path] = []
+    monkeypatch.setattr(local, "discard", discarded.append)
+    with bundled._locked(tmp_path / "models", bundled.NEVER):
+        provider = LocalProvider(tmp_path)
+        starting = asyncio.ensure_future(provider.start())
+        await provider.close()
+        with pytest.raises(EmbeddingUnavailable, match="the service stopped"):
+            await starting
+    assert discarded == []
 
 
 async def test_no_query_waits_for_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

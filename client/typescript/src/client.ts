@@ -169,17 +169,20 @@ class Source {
   async *pieces(): AsyncGenerator<Uint8Array> {
     let piece = "";
     try {
+      this.watch.rest();
       for await (const item of this.items) {
-        this.watch.again();
         piece += `${JSON.stringify(item)}\n`;
         if (piece.length < PIECE) continue;
+        this.watch.again();
         yield new TextEncoder().encode(piece);
+        this.watch.rest();
         piece = "";
       }
     } catch (error) {
       this.failure = error;
       throw error;
     }
+    this.watch.again();
     if (piece) yield new TextEncoder().encode(piece);
   }
 }
@@ -188,10 +191,11 @@ async function* linesOf(answer: Response, watch: Watch): AsyncGenerator<string> 
   let rest = "";
   const decoder = new TextDecoder();
   for await (const piece of answer.body ?? []) {
-    watch.again();
+    watch.rest();
     const whole = (rest + decoder.decode(piece as Uint8Array, { stream: true })).split("\n");
     rest = whole.pop() ?? "";
     yield* whole;
+    watch.again();
   }
   if (rest) yield rest;
 }

@@ -29,6 +29,11 @@ export class Watch {
     this.#timer = setTimeout(() => this.#ending.abort(new Error(`nothing came for ${this.#timeout / 1000} s`)), this.#timeout);
   }
 
+  /** Notes that the caller is at work: until `again`, its time is no silence of the service. */
+  rest(): void {
+    clearTimeout(this.#timer);
+  }
+
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);

@@ -109,6 +109,20 @@ test("the refusal of a stream is told before the stream has ended", async (conte
   await assert.rejects(priors.storeMany(endless()), Unauthorized);
 });
 
+test("a caller that takes its time is no silence of the service", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const pause = () => context.mock.timers.tick(60_000);
+  async function* slow() {
+    yield { kind: "note", body: "x" } as const;
+    pause();
+    yield { kind: "note", body: "y" } as const;
+  }
+  const taking: Behaviour = (answer) => answer.req.resume().on("end", () => answer.end('{"stored": 2}'));
+  assert.equal((await (await answering(context, taking)).priors.storeMany(slow())).stored, 2);
+  const giving: Behaviour = (answer) => answer.end('{"line": 1}\n{"line": 2}\n');
+  for await (const _ of (await answering(context, giving)).priors.exportFeedback()) pause();
+});
+
 test("an error of what a stream is read from is thrown as it is", async (context) => {
   const { priors } = await answering(context, SILENT);
   async function* broken() {
