@@ -49,7 +49,7 @@ def starter(*, workspace: WorkspaceOption = None) -> None:
 
 @cues_commands.command()
 def tend(*, workspace: WorkspaceOption = None) -> None:
-    """Look through the cues: merge near-duplicates, and propose what else should change.
+    """Look through the cues of no user: merge near-duplicates, and propose what else should change.
 
     Changes: near-duplicate cues become one; `cues undo` takes it back. Everything else waits for `cues decide`.
     """
@@ -57,9 +57,11 @@ def tend(*, workspace: WorkspaceOption = None) -> None:
     async def work(services: "Services", target: "Workspace") -> "Tended":
         from app.cues.mining.precedents import judge_precedents  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
         from app.cues.tending.tend import tend as look  # noqa: PLC0415 - as above
+        from app.workspaces.workspace import NOBODY  # noqa: PLC0415 - as above
 
-        await judge_precedents(_door(services, target))
-        return await look(_door(services, target), services.chat)
+        door = _door(services, target.of(NOBODY))
+        await judge_precedents(door)
+        return await look(door, services.chat)
 
     def there(client: "Client") -> "Tended":
         from app.api.tending import TendedView  # noqa: PLC0415 - see `app.cli`

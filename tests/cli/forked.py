@@ -4,7 +4,11 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,29 +16,93 @@ from app.cli import main
 
 PATIENCE_SECONDS = 240.0
 IMPORTED = ("app.api.serving.server", "app.models.local", "app.operations.doctor", "fastembed", "pytest", "rich.table")
+STREAMS = ("stdout", "stderr")
+ALONE = ("run", "serve", "worker")
+"""Commands that set up a log which the loggers of their process keep."""
+_shared: list["Shell"] = []
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, *IMPORTED])
 
 
-def run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs `priors` with these words and this environment, and returns what `subprocess.run` would."""
-    with TemporaryDirectory() as folder:
-        streams = [Path(folder) / name for name in ("stdout", "stderr")]
-        process = _context.Process(target=_command, args=(words, environment, streams))
-        process.start()
-        process.join(PATIENCE_SECONDS)
-        if process.exitcode is None:
-            process.kill()
+class Shell:
+    """A process that runs one command after another."""
+
+    def __init__(self, process: ForkServerProcess, commands: Connection, folder: Path) -> None:
+        self._process, self._commands, self._folder = process, commands, folder
+
+    def run(self, words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        """Runs `priors` with these words and this environment, and returns what `subprocess.run` would."""
+        self._commands.send((words, environment))
+        if not self._commands.poll(PATIENCE_SECONDS):
+            self._process.kill()
             raise TimeoutError(f"priors {' '.join(words)} has not ended after {PATIENCE_SECONDS:.0f} s")
-        output, errors = (path.read_text() for path in streams)
-    return subprocess.CompletedProcess([*words], process.exitcode, output, errors)
+        code = self._commands.recv()
+        output, errors = ((self._folder / name).read_text() for name in STREAMS)
+        return subprocess.CompletedProcess([*words], code, output, errors)
 
 
-def _command(words: Sequence[str], environment: Mapping[str, str], streams: Sequence[Path]) -> None:
-    for number, path in enumerate(streams, start=1):
-        with path.open("wb") as stream:
-            os.dup2(stream.fileno(), number)
-    os.environ.clear()
-    os.environ.update(environment)
+@contextmanager
+def shell() -> Iterator[Shell]:
+    """Yields a process for commands, which must end by itself at the end of the block."""
+    with TemporaryDirectory() as folder:
+        commands, given = _context.Pipe()
+        process = _context.Process(target=_obey, args=(given, Path(folder)))
+        process.start()
+        given.close()
+        try:
+            yield Shell(process, commands, Path(folder))
+        finally:
+            commands.close()
+            process.join(PATIENCE_SECONDS)
+            if process.exitcode is None:
+                process.kill()
+                raise TimeoutError(f"a process of commands has not ended after {PATIENCE_SECONDS:.0f} s")
+
+
+def run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs `priors` in a process of its own, or in that of `shared`."""
+    if _shared and words[0] not in ALONE:
+        return _shared[-1].run(words, environment)
+    with shell() as own:
+        return own.run(words, environment)
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """Lets one process run the commands of the block: a second one takes a quarter of the first one's time."""
+    with shell() as one:
+        _shared.append(one)
+        try:
+            yield
+        finally:
+            _shared.remove(one)
+
+
+def _obey(commands: Connection, folder: Path) -> None:
+    while True:
+        try:
+            words, environment = commands.recv()
+        except EOFError:
+            return
+        for number, name in enumerate(STREAMS, start=1):
+            with (folder / name).open("wb") as stream:
+                os.dup2(stream.fileno(), number)
+        os.environ.clear()
+        os.environ.update(environment)
+        commands.send(_code(words))
+
+
+def _code(words: Sequence[str]) -> int:
+    """Runs a command, and returns the code that its process would end with."""
     sys.argv = ["priors", *words]
-    main()
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    except Exception:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0

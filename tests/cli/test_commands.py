@@ -57,6 +57,13 @@ def call(folder: Path, *words: str, columns: str | None = None, **settings: obje
     return forked.run(words, known | width)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """The process that runs the commands of `call`."""
+    with forked.shared():
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iterator[Path]:
     """A data directory that the commands share; its server runs all the while, so that none of them has to start it."""

@@ -5,15 +5,17 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
+import typer
 from priors_client import AsyncClient
 from priors_client.models import CueInput, MessageInput
 
+from app.cli import app
 from app.cli.remote import COMMANDS
 from app.settings import Settings
 from tests.cli import forked
@@ -30,6 +32,7 @@ CONTEXT = {"sections": [{"id": "rules", "label": "Rules", "content": "Answer in 
 
 COMMAND_LINES: list[list[str]] = [
     ["activate", "drop the column deprecated_flag", "--file", "app/db.py", "--explain"],
+    ["activate", "call the customer", "--user", "ann"],
     ["why", "API versioning", "--json"],
     ["session", "--text", "s-1"],
     ["session", "s-1"],
@@ -64,11 +67,19 @@ async def store(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         messages = [MessageInput(role="user", text=text) for text in TURNS]
         await priors.store_session(id="s-1", messages=messages, title="Versions", wait="extracted")
         await priors.store_cues(CueInput(kind="correction", trigger="dropping a column", lesson="Deprecate it first."))
+        await priors.store_cues(CueInput(kind="correction", trigger="calling a customer", lesson="Ask Ann"), user="ann")
         one, other = [(await priors.build_context(text)).id for text in ("versions", "the column")]
     yield {"folder": folder, "name": name, "one": one, "other": other}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def shells() -> Iterator[tuple[forked.Shell, forked.Shell]]:
+    """A process on the machine of the store, and one elsewhere."""
+    with forked.shell() as here, forked.shell() as there:
+        yield here, there
+
+
+@pytest.fixture(scope="module")
 def environment(settings: Settings, store: dict[str, Any]) -> dict[str, str]:
     """The environment of a command on the machine of the store."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_") and name != "COLUMNS"}
@@ -84,14 +95,26 @@ def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=" ".join)
 async def test_a_service_elsewhere_answers_as_the_machine_itself(
-    words: list[str], store: dict[str, Any], environment: dict[str, str], server: str
+    words: list[str],
+    store: dict[str, Any],
+    environment: dict[str, str],
+    server: str,
+    shells: tuple[forked.Shell, forked.Shell],
 ) -> None:
     given = [word.format(**store) for word in words]
-    here = await asyncio.to_thread(forked.run, given, environment)
     elsewhere = {name: value for name, value in environment.items() if name != "PRIORS_DATABASE_URL"}
-    there = await asyncio.to_thread(forked.run, ["--url", server, *given], elsewhere)
-    assert told(there) == told(here)
+    here, there = shells
+    expected = await asyncio.to_thread(here.run, given, environment)
+    answered = await asyncio.to_thread(there.run, ["--url", server, *given], elsewhere)
+    assert told(answered) == told(expected)
 
 
 def test_each_command_that_can_ask_elsewhere_is_compared() -> None:
-    assert {words[0] for words in COMMAND_LINES} | COMPARED_ELSEWHERE == set(COMMANDS)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # it is a group
+    names = {
+        words
+        for name in COMMANDS
+        for words in ([f"{name} {one}" for one in getattr(commands[name], "commands", ())] or [name])
+    }
+    compared = {words[0] if words[0] in names else " ".join(words[:2]) for words in COMMAND_LINES}
+    assert compared | COMPARED_ELSEWHERE == names - {"cues starter"}
