@@ -67,10 +67,13 @@ WEIGHED = ("relevance", "quality")
 """The weights that a query may set."""
 
 
-def checked_preset(query: Query, fitted: Mapping[str, float] = MappingProxyType({})) -> Preset:
+def checked_preset(
+    query: Query, fitted: Mapping[str, float] = MappingProxyType({}), *, measured: bool = True
+) -> Preset:
     """Returns the preset that the query names, with the query's own weights and threshold.
 
-    `fitted` are the workspace's own weights, which the preset `default` has there.
+    `fitted` are the workspace's own weights, which the preset `default` has there. `measured` is False for another
+    model than the one by whose similarities the thresholds were chosen.
 
     Raises:
         InvalidInput: a part of the query is not valid.
@@ -85,6 +88,8 @@ def checked_preset(query: Query, fitted: Mapping[str, float] = MappingProxyType(
     threshold = preset.threshold
     if query.semantic_threshold is not None:
         threshold = (threshold or BY_MEANING).at(query.semantic_threshold)
+    if threshold is not None and not measured:
+        threshold = threshold.unmeasured()
     return replace(preset, weights=weights, threshold=threshold)
 
 

@@ -18,6 +18,7 @@ from app.index.vectors import as_literal, embedded_text
 from app.links.relations import SAME_TASK
 from app.memories.filters import Filters
 from app.memories.memory import Memory
+from app.models.bundled import DEFAULT_MODEL
 from app.models.protocols import EmbeddingProvider, QueryEmbedder, Reranker, Vector
 from app.retrieval.candidates import (
     POOL_OF_A_ROLE,
@@ -154,7 +155,8 @@ async def find(
     Without `suspects`, a memory in which the injection scan suspects an instruction is no hit.
     """
     started = time.perf_counter()
-    call = _Call(database, workspace, query, checked_preset(query, workspace.weights), suspects)
+    preset = checked_preset(query, workspace.weights, measured=provider.model_id == DEFAULT_MODEL)
+    call = _Call(database, workspace, query, preset, suspects)
     (vector, refusal), question, loggable = await asyncio.gather(
         _embedded(provider, query.text), _question(call), _loggable(query, mask=mask)
     )

@@ -149,6 +149,14 @@ def test_a_low_threshold_of_meaning_makes_more_queries_answerable() -> None:
     assert places(best("pumps", lenient, only)) == [1]
 
 
+@pytest.mark.parametrize(("similarity", "bm25"), [(0.3, 0.01), (0.1, 0.8)])
+def test_a_model_that_was_not_measured_has_the_lower_thresholds(similarity: float, bm25: float) -> None:
+    only = candidate(1)._replace(similarity=similarity, bm25=bm25)
+    other = checked_preset(Query(text="pumps", k=5), measured=False)
+    assert places(best("pumps", DEFAULT, only)) == []
+    assert places(best("pumps", other, only)) == [1]
+
+
 def test_each_hit_has_a_floor_of_its_own() -> None:
     far = candidate(9, similarity=0.13)._replace(bm25=0.1, source_id=None, ordinal=None)
     near, worded, lone = (

@@ -62,6 +62,13 @@ class Threshold:
         answerable = min(self.answerable, similarity)
         return replace(self, similarity=similarity, unmatched=similarity, answerable=answerable)
 
+    def unmeasured(self) -> "Threshold":
+        """Returns the threshold for a model whose similarities were not measured: they may lie lower.
+
+        A query is then answerable if its best memory could stand alone by meaning, or by a good part of the words.
+        """
+        return replace(self, answerable=min(self.answerable, self.similarity), lexical=min(self.lexical, 0.4))
+
 
 NEVER = float("inf")
 BY_MEANING = Threshold(
