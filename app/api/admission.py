@@ -38,6 +38,8 @@ JUDGEMENTS = frozenset(
     }
 )
 KEYS = "/api/keys"
+END_OF_A_USER = ("DELETE", "/api/users/{user}")
+"""It destroys for good what no trash keeps."""
 LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
 """The names of this machine for itself, in the form of a Host header."""
 
@@ -128,7 +130,7 @@ def scope_of(method: str, route: str) -> str | None:
 
     None stands for a route of MIXED.
     """
-    if route.startswith(KEYS):
+    if route.startswith(KEYS) or (method, route) == END_OF_A_USER:
         return ADMIN
     if route in MIXED:
         return None

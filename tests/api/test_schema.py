@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -35,6 +36,9 @@ def client(settings: Settings) -> Iterator[TestClient[Any]]:
     """An application with services of its own, because it runs in a loop of its own."""
     with TestClient(create_app(settings)) as client:
         yield client
+    # A service over the same store asks for a key as long as there is one.
+    with psycopg.connect(settings.database_url) as connection:
+        connection.execute("DELETE FROM api_keys")
 
 
 def test_each_schema_has_the_name_of_its_class_alone() -> None:

@@ -85,9 +85,10 @@ def test_a_route_demands_the_scope_of_what_it_does() -> None:
             ("GET", "/api/memories"), ("POST", "/api/search"), ("POST", "/api/memories"),
             ("PATCH", "/api/runs/{run_id}"),
             ("POST", "/api/memories/{memory_id}/feedback"), ("DELETE", "/api/feedback/{feedback_id}"),
-            ("GET", "/api/feedback/export"), ("GET", "/api/keys"), ("POST", "/api/keys/{key_id}/rotate"),
+            ("GET", "/api/feedback/export"), ("GET", "/api/keys"), ("DELETE", "/api/users/{user}"),
+            ("POST", "/api/keys/{key_id}/rotate"),
         )
-    ] == [READ, READ, WRITE, WRITE, RATE, RATE, READ, ADMIN, ADMIN]  # fmt: skip
+    ] == [READ, READ, WRITE, WRITE, RATE, RATE, READ, ADMIN, ADMIN, ADMIN]  # fmt: skip
 
 
 def test_the_tables_of_scopes_name_routes_that_exist() -> None:
@@ -135,6 +136,7 @@ async def test_a_key_does_what_its_scopes_say_in_its_workspaces(own_services: Se
             (writer, "GET", f"/api/memories/{memory_id}", None, 403),
             (judge, "POST", f"/api/memories/{memory_id}/feedback", {"rating": 1}, 200),
             (judge, "POST", "/api/memories", NOTE, 403),
+            (writer, "DELETE", "/api/users/alice", None, 403),
         ):
             answer = await client.request(method, path, json=body, headers=bearer(key) | papers)
             assert answer.status_code == status, (method, path, answer.text)
