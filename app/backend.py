@@ -6,12 +6,12 @@ from typing import TypeAlias
 from uuid import UUID
 
 from priors_client.async_backend import AsyncNotes
-from priors_client.entries import Entry, NotAccepted, checked, checked_k, checked_query, checked_tags, context_in
+from priors_client.entries import Entry, NotAccepted, checked, checked_k, checked_query, checked_tags, entry_of
 
 from app.memories.browse import NEWEST, page_memories
 from app.memories.filters import Filters
 from app.memories.lifecycle import delete_memories
-from app.memories.memory import Memory, NewMemory
+from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember_batch
 from app.retrieval.recall import Query
 from app.retrieval.search import search
@@ -61,7 +61,7 @@ class ServiceBackend(AsyncNotes[Place]):
             mask=self._services.settings.mask_secrets,
             reranker=self._services.reranker,
         )
-        return [_entry(hit.memory) for hit in found.hits]
+        return [entry_of(hit.memory.memory_id, hit.memory) for hit in found.hits]
 
     async def _page(
         self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: Place | None = None
@@ -75,7 +75,7 @@ class ServiceBackend(AsyncNotes[Place]):
             after=after,
             counted=False,
         )
-        return [_entry(memory) for memory in page.memories], page.end
+        return [entry_of(memory.memory_id, memory) for memory in page.memories], page.end
 
     async def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
         return (await delete_memories(self._services.database, workspace=await self._workspace(), ids=ids)).changed
@@ -84,15 +84,3 @@ class ServiceBackend(AsyncNotes[Place]):
         """Returns the workspace with what belongs to no user."""
         found = await resolve(self._services.database, self._name, language=self._services.settings.language)
         return found.of(None)
-
-
-def _entry(note: Memory) -> Entry:
-    return Entry(
-        id=note.memory_id,
-        content=note.body,
-        context=context_in(note.metadata),
-        tags=tuple(sorted(note.tags)),
-        created_at=note.created_at,
-        accessed_at=note.accessed_at,
-        access_count=note.access_count,
-    )

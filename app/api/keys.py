@@ -11,7 +11,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, JSONBody
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall, key_of
+from app.api.context import ThisCall, is_panels, key_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.errors import Forbidden
@@ -46,14 +46,14 @@ class KeyInput(Struct, forbid_unknown_fields=True):
 
 
 class RotationInput(Struct, forbid_unknown_fields=True):
-    """How long the old key stays valid."""
+    """The time for which the old key stays valid."""
 
     overlap_seconds: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP.total_seconds())] = 86_400
 
 
 def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
     """Checks that the caller has a key or sits before the panel: any program may call a service without a key."""
-    if key_of(connection.scope) is EVERYTHING and connection.headers.get("sec-fetch-site") != "same-origin":
+    if key_of(connection.scope) is EVERYTHING and not is_panels(connection):
         raise Forbidden("without a key, only the panel and the command line (`priors key`) manage keys")
 
 

@@ -48,7 +48,7 @@ ended, so that it does not occupy a worker."""
 
 
 EVERYONE, OWN_ROWS, SHARED = "", "own", "shared"
-"""Whose rows a session sees, by the policy `own_user`: those of all users and of nobody, only those of its user, or
+"""The rows that a session sees, by the policy `own_user`: those of all users and of nobody, only those of its user, or
 those of its user and nobody's."""
 
 

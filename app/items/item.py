@@ -119,7 +119,7 @@ class Batch:
     search: tuple[ItemSearch, ...] = ()
     namespaces: tuple[NamespaceSearch, ...] = ()
     put: tuple[Put, ...] = ()
-    """Of several values for one key the last one counts."""
+    """The last one counts where several have one key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

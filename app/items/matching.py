@@ -28,6 +28,7 @@ END"""
 EXACTLY = f"coalesce({AT}, 'null'::jsonb)"
 """The value at a path; where there is none, null."""
 LENGTH = f"CASE WHEN jsonb_typeof({AT}) = 'array' THEN jsonb_array_length({AT}) ELSE -1 END"
+"""The length of the array at a path; -1 where there is none."""
 ANY_LABEL = f"[^{END}]+"
 
 
@@ -87,10 +88,7 @@ def _add(found: Conditions, path: tuple[str, ...], wanted: Any) -> None:  # noqa
             for key, value in wanted.items():
                 _add(found, (*path, key), value)
         case list() | tuple():
-            length = (
-                f"CASE WHEN jsonb_typeof({AT}) = 'array' THEN jsonb_array_length({AT}) = {len(wanted)} ELSE false END"
-            )
-            found.add(length.format(**at))
+            found.add(f"{LENGTH} = {len(wanted)}".format(**at))
             for place, value in enumerate(wanted):
                 _add(found, (*path, str(place)), value)
         case _:

@@ -55,7 +55,7 @@ WhichUser = Annotated[User, Meta(description="the user it is for, if any: his me
 
 
 class OfUser(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What every tool takes."""
+    """The fields that every tool takes."""
 
     user: WhichUser = ""
 

@@ -121,7 +121,7 @@ class JobQueue:
 
     due: int
     cues: int
-    """Those that make cues: one for each session or decision record."""
+    """Jobs that make cues: one for each session or decision record."""
     workers: int
     """Workers that are running."""
 

@@ -16,12 +16,12 @@ from priors_client.entries import (
     checked_k,
     checked_query,
     checked_tags,
-    context_in,
+    entry_of,
     in_utc,
     is_unused,
 )
 from priors_client.errors import InvalidRequest, Refused
-from priors_client.models import FiltersInput, HitView, MemoryView
+from priors_client.models import FiltersInput
 
 P = TypeVar("P")
 
@@ -147,7 +147,7 @@ class Remote(Notes[str]):
         """
         filters = FiltersInput(kinds=["note"], tags=checked_tags(tags))
         found = self._client.search(checked_query(query), k=checked_k(k), filters=filters)
-        return [_entry(hit) for hit in found.hits]
+        return [entry_of(hit.id, hit) for hit in found.hits]
 
     def _page(
         self, tags: Sequence[str], limit: int, *, oldest: bool = False, after: str | None = None
@@ -155,19 +155,7 @@ class Remote(Notes[str]):
         page = self._client.memories(
             user=NOBODY, kind=["note"], tag=tags, order="asc" if oldest else "desc", limit=limit, cursor=after or UNSET
         )
-        return [_entry(memory) for memory in page.memories], page.next
+        return [entry_of(memory.id, memory) for memory in page.memories], page.next
 
     def _delete(self, ids: Sequence[UUID]) -> Sequence[UUID]:
         return (self._client.delete_memories(ids, user=NOBODY)).changed
-
-
-def _entry(note: MemoryView | HitView) -> Entry:
-    return Entry(
-        id=note.id,
-        content=note.body,
-        context=context_in(note.metadata),
-        tags=tuple(sorted(note.tags)),
-        created_at=note.created_at,
-        accessed_at=note.accessed_at,
-        access_count=note.access_count,
-    )

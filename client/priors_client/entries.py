@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from msgspec import Struct
@@ -39,6 +39,34 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The number of searches that returned it."""
 
 
+class Noted(Protocol):
+    """A note as a service, or its answer, has it; only its id has different names."""
+
+    @property
+    def body(self) -> str:
+        """The content."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata, with the context."""
+
+    @property
+    def tags(self) -> Iterable[str]:
+        """The tags in any order."""
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was stored."""
+
+    @property
+    def accessed_at(self) -> datetime | None:
+        """The latest search that returned it."""
+
+    @property
+    def access_count(self) -> int:
+        """The number of searches that returned it."""
+
+
 class Stored(Struct, frozen=True):
     """The checked arguments of `store`."""
 
@@ -56,6 +84,19 @@ def context_in(metadata: Mapping[str, Any]) -> str:
     """Returns the context that a note's metadata has; a value of another type is none."""
     found = metadata.get(CONTEXT)
     return found if isinstance(found, str) else ""
+
+
+def entry_of(entry_id: UUID, note: Noted) -> Entry:
+    """Returns the entry that a note keeps."""
+    return Entry(
+        id=entry_id,
+        content=note.body,
+        context=context_in(note.metadata),
+        tags=tuple(sorted(note.tags)),
+        created_at=note.created_at,
+        accessed_at=note.accessed_at,
+        access_count=note.access_count,
+    )
 
 
 def checked(content: str, context: str, tags: Iterable[str]) -> Stored:

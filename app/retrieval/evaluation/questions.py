@@ -56,7 +56,7 @@ class Item:
 
     question: str
     answers: tuple[frozenset[UUID], ...] = ()
-    """What should be found; of each, one memory is enough. Empty for a question about nothing."""
+    """The memories that should be found; of each set one is enough. Empty for a question about nothing."""
     group: str = ""
     """The source of its answer, which is left out of a fit as a whole."""
 
