@@ -1,9 +1,9 @@
 """What each idea of the ranking brings: recall with the defaults, and with the defaults without it.
 
-Conversations, paragraphs that answer together and report chunks are asked through the verb; an idea is left out by a
-preset that is the default without it. `halves` are the conversations' figures on either half of them: an idea that
-helps one half alone was tuned to it. `told` are those questions which name a month or a day, asked as somebody asks who
-says `last month` or `yesterday` two weeks or a day later.
+Conversations, chats of real people, paragraphs that answer together, report chunks and long reports of one issue are
+asked through the verb; an idea is left out by a preset that is the default without it. `halves` are the conversations'
+figures on either half of them: an idea that helps one half alone was tuned to it. `told` are those questions which name
+a month or a day, asked as somebody asks who says `last month` or `yesterday` two weeks or a day later.
 """
 
 import argparse
@@ -13,18 +13,20 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from rich.console import Console
 from rich.table import Table
 
 from app.index.backfill import embed_pending, refresh_all_statistics
 from app.links.linking import link_pending
+from app.memories.gate import INJECTION
 from app.memories.memory import NewMemory, SourceReference
 from app.memories.remember import Door, remember
 from app.retrieval.rank.features import Blend
@@ -40,14 +42,17 @@ from benchmarks.locomo import CONVERSATIONS, messages, recall_at
 from benchmarks.peers.known_items import chunks, questions
 from benchmarks.peers.quality import KNOWN_ITEMS, PARAGRAPHS, REPORTS
 from benchmarks.peers.system import Memory
+from benchmarks.stage import SHARED_DATA, stage, workspace_of
 
-WORKS = ("conversations", "paragraphs", "reports")
+WORKS = ("conversations", "chats", "paragraphs", "reports", "duplicates")
+CHATS, DUPLICATES = SHARED_DATA / "realtalk-dev", SHARED_DATA / "duplicates-dev"
 DEPTHS = (5, 10, 20)
 SHOWN = {
     ("conversations", 5): "LoCoMo @5", ("conversations", 10): "@10", ("conversations", 20): "@20",
     ("first half", 5): "first @5", ("first half", 10): "@10", ("second half", 5): "second @5",
     ("second half", 10): "@10", ("told", 5): "told @5", ("told", 10): "@10", ("paragraphs", 5): "HotpotQA @5",
     ("reports, exact", 5): "reports @5", ("reports, paraphrased", 5): "reworded @5",
+    ("chats", 5): "REALTALK @5", ("chats", 10): "@10", ("duplicates", 5): "duplicates @5", ("duplicates", 10): "@10",
 }  # fmt: skip
 """The columns, as the table calls them."""
 FIRST_HALF = 3
@@ -86,6 +91,8 @@ class Question:
     groups: tuple[str, ...]
     """The columns that it counts in."""
     now: datetime | None = None
+    exclude: str | None = None
+    """The name of the memory that the question was made from, which is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +115,10 @@ def works(wanted: Sequence[str], most_conversations: int | None, most_questions:
         yield _paragraphs(most_questions)
     if "reports" in wanted and REPORTS.is_dir():
         yield _reports(most_questions)
+    if "chats" in wanted:
+        yield from _of_folder(CHATS, "chats", _turn, most_questions)
+    if "duplicates" in wanted:
+        yield from _of_folder(DUPLICATES, "duplicates", _note, most_questions)
 
 
 def _conversation(file: Path, half: str, most: int | None) -> Work:
@@ -150,6 +161,44 @@ def _message(given: dict[str, Any]) -> NewMemory:
     )
 
 
+def _of_folder(
+    folder: Path, group: str, memory_of: Callable[[dict[str, Any]], NewMemory], most: int | None
+) -> Iterator[Work]:
+    """Yields the stores of a folder with `corpus.jsonl` and `queries.jsonl`; none if it is absent."""
+    stores: dict[str, list[tuple[str, NewMemory]]] = defaultdict(list)
+    for row in _rows(folder / "corpus.jsonl"):
+        stores[row["corpus"]].append((row["id"], memory_of(row)))
+    asked: dict[str, list[Question]] = defaultdict(list)
+    for row in _rows(folder / "queries.jsonl"):
+        known = {name for name, _ in stores[row["corpus"]]}
+        if evidence := frozenset(row["gold"]) & known:
+            question = Question(text=row["text"], evidence=evidence, groups=(group,), exclude=row.get("exclude"))
+            asked[row["corpus"]].append(question)
+    for name, memories in stores.items():
+        yield Work(workspace=f"{group}-{name}".lower(), memories=memories, questions=asked[name][:most])
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    if path.is_file():
+        with path.open() as file:
+            yield from map(json.loads, file)
+
+
+def _note(row: dict[str, Any]) -> NewMemory:
+    return NewMemory(kind="note", body=row["text"])
+
+
+def _turn(row: dict[str, Any]) -> NewMemory:
+    return NewMemory(
+        kind="message",
+        title=row["title"],
+        body=row["text"],
+        source=SourceReference(kind="session", uri=f"session-{row['session']}"),
+        ordinal=row["ordinal"],
+        occurred_at=datetime.fromisoformat(row["at"]),
+    )
+
+
 def _paragraphs(most: int | None) -> Work:
     data = json.loads(PARAGRAPHS.read_text())
     return Work(
@@ -186,24 +235,30 @@ Recalls = dict[tuple[str, int], list[float]]
 
 async def measure(given: Sequence[Work]) -> dict[str, Recalls]:
     """The recalls with the defaults and without each idea."""
-    from benchmarks.stage import stage, workspace_of  # noqa: PLC0415 - `told` and `ideas` need no database
-
     presets = {"": DEFAULT, **ideas()}
     found: dict[str, Recalls] = {idea: defaultdict(list) for idea in presets}
     with _known(presets.values()):
         async with stage() as services:
             for work in given:
                 workspace = await workspace_of(services, work.workspace)
-                names = await _stored(services, workspace, work)
+                names = await stored(services, workspace, work)
                 for question in work.questions:
                     for idea, preset in presets.items():
-                        query = Query(text=question.text, k=max(DEPTHS), preset=preset.name, now=question.now)
-                        finding = await find(services.database, services.provider, workspace=workspace, query=query)
-                        hits = [names[hit.memory.memory_id] for hit in finding.hits]
-                        for depth, recall in recall_at(DEPTHS, question.evidence, hits).items():
+                        hits = await hits_of(services, workspace, question, preset.name)
+                        found_names = [names[hit] for hit in hits if names[hit] != question.exclude]
+                        for depth, recall in recall_at(DEPTHS, question.evidence, found_names).items():
                             for group in question.groups:
                                 found[idea][group, depth].append(recall)
     return found
+
+
+async def hits_of(
+    services: Services, workspace: Workspace, question: Question, preset: str = DEFAULT.name
+) -> list[UUID]:
+    """Returns the memories that answer a question, best first."""
+    query = Query(text=question.text, k=max(DEPTHS), preset=preset, now=question.now)
+    finding = await find(services.database, services.provider, workspace=workspace, query=query)
+    return [hit.memory.memory_id for hit in finding.hits]
 
 
 @contextmanager
@@ -218,15 +273,17 @@ def _known(presets: Iterable[Preset]) -> Iterator[None]:
             del PRESETS[name]
 
 
-async def _stored(services: Services, workspace: Workspace, work: Work) -> dict[Any, str]:
+async def stored(services: Services, workspace: Workspace, work: Work) -> dict[UUID, str]:
+    """Stores the memories, embeds and links them; returns their names. The scan refuses eight reports of attacks."""
     memories = [memory for _, memory in work.memories]
     result = await remember(Door(services.database, services.counter, workspace), memories)
-    if result.rejected:
+    if any(item.code != INJECTION for item in result.rejected):
         raise RuntimeError(result.rejected)
     await embed_pending(services.database, services.provider, workspace=workspace)
     await refresh_all_statistics(services.database, across=services.database.across)
     await link_pending(services.database, across=services.database.across)
-    return {memory_id: name for memory_id, (name, _) in zip(result.ids, work.memories, strict=True)}
+    named = zip(result.ids, work.memories, strict=True)
+    return {memory_id: name for memory_id, (name, _) in named if memory_id is not None}
 
 
 def _table(found: dict[str, Recalls]) -> list[Figure]:

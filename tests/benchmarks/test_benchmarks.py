@@ -1,5 +1,6 @@
 """Each benchmark at a small size: that it runs and its figures make sense. Speed is not judged here."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -9,10 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from app.api.panel import DIST
+from app.memories.memory import NewMemory
 from app.retrieval.rank.presets import PRESETS
 from app.wiring import LAYOUT_CACHE
 from benchmarks import (
     ablation,
+    abstention,
     compression,
     context,
     evidence,
@@ -52,6 +55,7 @@ class Prepared:
             fresh = fresh_database(self._server_url, template=self._template)
             self._urls[data] = self._databases.enter_context(fresh)
             (data / "models").symlink_to(self._models)
+            COMPILED.mkdir(parents=True, exist_ok=True)
             (data / LAYOUT_CACHE).symlink_to(COMPILED)
         yield Started(self._urls[data])
 
@@ -203,6 +207,55 @@ def test_a_question_is_asked_again_as_of_then() -> None:
     assert month is not None
     assert (month.text, month.now) == ("What did Ann say last month?", datetime(2023, 4, 15, 12, tzinfo=UTC))
     assert ablation.told(asked("What did Ann say in March?")) is None
+
+
+def test_questions_about_something_else_are_those_of_other_sets() -> None:
+    def work(group: str, *texts: str) -> ablation.Work:
+        asked = [ablation.Question(text=text, evidence=frozenset({"a"}), groups=(group,)) for text in texts]
+        return ablation.Work(workspace=group, memories=[], questions=asked)
+
+    given = [work("conversations", "c1", "c2"), work("chats", "h1"), work("paragraphs", "p1"), work("duplicates", "d1")]
+    assert abstention.questions_elsewhere(given, given[1], 200) == ["p1", "d1"]
+    assert sorted(abstention.questions_elsewhere(given, given[2], 200)) == ["c1", "c2", "d1"]
+    assert abstention.questions_elsewhere(given, given[3], 4) == abstention.questions_elsewhere(given, given[3], 4)
+
+
+@pytest.mark.usefixtures("prepared")
+def test_abstention() -> None:
+    def work(group: str, **answers: str) -> ablation.Work:
+        return ablation.Work(
+            workspace=group,
+            memories=[(body, NewMemory(kind="note", body=body)) for body in answers.values()],
+            questions=[
+                ablation.Question(text=f"Who knows about the {asked}?", evidence=frozenset({body}), groups=(group,))
+                for asked, body in answers.items()
+            ],
+        )
+
+    given = [
+        work("paragraphs", lighthouse="The lighthouse of Skagen was lit in 1858.", sauerkraut="Sauerkraut is sour."),
+        work("conversations", telescope="The telescope came on Friday."),
+        work("duplicates", sundial="A sundial tells the time by the sun."),
+    ]
+    figures = by_name(asyncio.run(abstention.measure(given, {"paragraphs"}, 200)))
+    assert figures == {
+        "paragraphs: answers to 2 questions about something else": 0,
+        "paragraphs: hits of such a question": 0,
+        "paragraphs: own questions without an answer": 0,
+        "paragraphs: recall@5 of 2 questions": 1,
+        "paragraphs: recall@10 of 2 questions": 1,
+    }
+
+
+@pytest.mark.parametrize(("name", "questions"), [("chats", 344), ("duplicates", 777)])
+def test_the_sets_of_a_folder_are_read_whole(name: str, questions: int) -> None:
+    found = list(ablation.works([name], None, None))
+    if not found:
+        pytest.skip("the evaluation data is absent")
+    assert sum(len(work.questions) for work in found) == questions
+    for work in found:
+        names = {key for key, _ in work.memories}
+        assert all(question.evidence <= names and question.exclude in {None, *names} for question in work.questions)
 
 
 @pytest.mark.usefixtures("prepared")
