@@ -130,8 +130,8 @@ bench-peers: .venv-peers/.ready  ## Compare with other systems; PEERS has option
 .PHONY: lock
 lock: .venv/bin/uv  ## Resolve the dependencies again and write the lock files
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
-	$(LOCK) pyproject.toml --group build --group weights -o requirements/run.lock
-	$(LOCK) pyproject.toml --group dev -o requirements/dev.lock
+	$(LOCK) pyproject.toml --extra otel --group build --group weights -o requirements/run.lock
+	$(LOCK) pyproject.toml --extra otel --group dev -o requirements/dev.lock
 	$(LOCK) requirements/node.in -o requirements/node.lock
 	$(LOCK) pyproject.toml requirements/peers.in --overrides requirements/peers-overrides.in --group build --group weights -o requirements/peers.txt
 

@@ -73,6 +73,8 @@ class Metrics:
         self.graphs = Counter("priors_graphs", "Graphs shown", ["mode"], registry=registry)
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
         self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
+        self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
+        self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
         self.moved = Gauge(
             "priors_reembed_memories",
             "Memories, and how many of them have a vector of the model that the store moves to",
@@ -84,6 +86,9 @@ class Metrics:
         """Shows the figures that other processes change too, such as the memories that a worker refused."""
         self.waiting.set(found.pending)
         self.pending_links.set(found.pending_links)
+        self.jobs.labels("due").set(found.jobs.due)
+        self.jobs.labels("failed").set(found.jobs.failed)
+        self.workers.set(found.jobs.workers)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
         self.note_move(found.move)

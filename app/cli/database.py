@@ -126,7 +126,8 @@ def _told(item: "WorkspaceStatistics") -> str:
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
     return (
         f"{item.name} ({item.language}): {item.live} memories ({kinds})\n"
-        f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls}, waiting for a vector {item.waiting}\n"
+        f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls},"
+        f" pending for a vector {item.waiting}, for links {item.pending_links}\n"
         f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
     )
 

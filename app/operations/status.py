@@ -41,6 +41,7 @@ FROM (
 
 QUEUE = """
 SELECT count(*) AS due, count(*) FILTER (WHERE task_name = ANY(%(cues)s::text[])) AS cues,
+    (SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed') AS failed,
     (SELECT count(*) FROM procrastinate_workers
     WHERE last_heartbeat > now() - make_interval(secs => %(alive)s)) AS workers
 FROM procrastinate_jobs WHERE status = 'todo' AND coalesce(scheduled_at <= now(), true)
@@ -122,6 +123,8 @@ class JobQueue:
     due: int
     cues: int
     """Jobs that make cues: one for each session or decision record."""
+    failed: int
+    """Dead jobs: they raised an error, and nothing runs them again by itself."""
     workers: int
     """Workers that are running."""
 
@@ -129,7 +132,11 @@ class JobQueue:
 async def job_queue(database: Database) -> JobQueue:
     """Returns the jobs that are due, and the workers that are there for them."""
     async with database.across() as session:
-        found = await session.one(QUEUE, {"cues": [EXTRACT, DECIDE], "alive": ALIVE_SECONDS})
+        return await _queue(session)
+
+
+async def _queue(session: Session) -> JobQueue:
+    found = await session.one(QUEUE, {"cues": [EXTRACT, DECIDE], "alive": ALIVE_SECONDS})
     return JobQueue(**found._asdict())
 
 
@@ -249,6 +256,7 @@ class Gauges:
     """Memories that are pending for links; 100,000 stand for as many or more."""
     refused: Mapping[str, int]
     """Memories and observations that were not stored, by reason."""
+    jobs: JobQueue
     move: Move | None
     """The change of model that is in progress or was interrupted."""
 
@@ -264,13 +272,14 @@ async def gauges(database: Database) -> Gauges:
             pending=await indexing.pending_count(session),
             pending_links=await indexing.pending_links_count(session),
             refused=await memories.refusals_of_all(session),
+            jobs=await _queue(session),
             move=(await move_state(session)).move,
         )
 
 
-COUNTS = """
+COUNTS = f"""
 SELECT w.name, w.language,
-    (SELECT coalesce(json_object_agg(kind, n), '{}') FROM (
+    (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
         SELECT kind, count(*) AS n FROM memories m
         WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL GROUP BY kind
     ) AS by_kind) AS kinds,
@@ -278,13 +287,14 @@ SELECT w.name, w.language,
     (SELECT count(*) FROM sources s WHERE s.workspace_id = w.workspace_id AND s.retired_at IS NULL) AS sources,
     (SELECT count(*) FROM recalls r WHERE r.workspace_id = w.workspace_id) AS recalls,
     (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting,
+    ({indexing.PENDING_LINKS.format(condition="workspace_id = w.workspace_id")}) AS pending_links,
     (SELECT count(*) FROM runs n WHERE n.workspace_id = w.workspace_id) AS runs,
     (SELECT count(*) FROM memories m WHERE m.workspace_id = w.workspace_id AND m.retired_as = 'quarantined')
         AS quarantined,
-    (SELECT coalesce(json_object_agg(reason, count), '{}') FROM refusals f WHERE f.workspace_id = w.workspace_id)
+    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals f WHERE f.workspace_id = w.workspace_id)
         AS refused
 FROM workspaces w ORDER BY w.name
-"""
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +312,8 @@ class WorkspaceStatistics:
     recalls: int
     waiting: int
     """Memories that are pending for a vector."""
+    pending_links: int
+    """Memories that are pending for links; 100,000 stand for as many or more."""
     runs: int
     quarantined: int
     """Memories that the injection scan excludes from all answers."""
@@ -312,5 +324,5 @@ class WorkspaceStatistics:
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
     """Returns the counts of every workspace, by name."""
     async with database.across() as session:
-        rows = await session.rows(COUNTS)
+        rows = await session.rows(COUNTS, {"most": indexing.MOST_COUNTED})
     return [WorkspaceStatistics(live=sum(row.kinds.values()), **row._asdict()) for row in rows]

@@ -10,8 +10,10 @@ import pytest
 from app.db.database import Database
 from app.index import indexing
 from app.links.linking import link_pending
-from app.operations.status import readiness
+from app.operations.status import readiness, store_statistics
+from app.wiring import Services
 from tests.api.calls import post
+from tests.conftest import serving
 
 
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) -> None:
@@ -51,9 +53,22 @@ async def test_what_waits_for_links_is_told(
     assert status["pending_links"] == 3
     assert ready["pending_links"] >= 3
     assert re.search(r"^priors_links_pending [1-9]", (await client.get("/metrics")).text, re.MULTILINE)
+    counts = {item.name: item.pending_links for item in await store_statistics(database)}
+    assert counts[client.headers["X-Workspace"]] == 3
     monkeypatch.setattr(indexing, "MOST_COUNTED", 2)
     counted = [(await client.get(path)).json()["pending_links"] for path in ("/api/status", "/ready")]
     assert counted == [2, 2]
+
+
+async def test_jobs_and_workers_are_in_the_metrics(own_services: Services) -> None:
+    async with serving(own_services) as where, httpx.AsyncClient(base_url=where, timeout=60) as client:
+        await post(client, "/api/memories", {"kind": "note", "body": "The gate valve was replaced."})
+        async with own_services.database.across() as session:
+            await session.execute("UPDATE procrastinate_jobs SET status = 'failed' WHERE task_name = 'link_waiting'")
+            due = await session.value("SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'")
+        metrics = (await client.get("/metrics")).text.splitlines()
+    for line in (f'priors_jobs{{state="due"}} {due:.1f}', 'priors_jobs{state="failed"} 1.0', "priors_workers 0.0"):
+        assert line in metrics
 
 
 async def refusals(client: httpx.AsyncClient) -> Counter[str]:

@@ -51,6 +51,9 @@ function Whole({ status }: { readonly status: Found }) {
           <Fact name="Vectors">
             <Backfill done={embedded} all={status.live} />
           </Fact>
+          <Fact name="Links">
+            <Pending links={status.pending_links} all={status.live} />
+          </Fact>
           <Fact name="Model">{status.model}</Fact>
           <Fact name="Version">{status.version}</Fact>
           <Fact name="Database">
@@ -104,6 +107,15 @@ function Backfill({ done, all }: { readonly done: number; readonly all: number }
       <progress value={done} max={all} aria-label="Memories with a vector" /> {whole(done)} of {whole(all)}
     </>
   );
+}
+
+/** The service counts no further than this. */
+const MOST_COUNTED = 100_000;
+
+function Pending({ links, all }: { readonly links: number; readonly all: number }) {
+  if (all === 0) return "No memories to link";
+  if (links === 0) return "All memories are linked";
+  return `${whole(links)}${links >= MOST_COUNTED ? " or more" : ""} memories are pending for links`;
 }
 
 function listed(counts: Readonly<Record<string, number>>): string {
