@@ -13,6 +13,7 @@ import structlog
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from app import tracing
 from app.api.admission import Admission, Refusal, header
 from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
@@ -58,7 +59,10 @@ class Frame:
                 message["headers"] = [*_guarded(message.get("headers", ())), (b"x-request-id", request_id.encode())]
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            tracing.request(scope["method"], scope["path"], scope["headers"]) as sent,
+        ):
             admitted = await self._admission.of(scope)
             if isinstance(admitted, Refusal):
                 await _refuse(sending, admitted, scope["path"], request_id)
@@ -66,10 +70,11 @@ class Frame:
                 scope[KEY] = admitted  # type: ignore[literal-required]  # ASGI leaves names with a dot to servers
                 join_session_id(scope)
                 await self._app(scope, arrival.receive, sending)
-            self._note(scope, status, time.perf_counter() - started)
+            route = str(scope.get("path_template") or UNKNOWN_ROUTE)
+            sent(route, status)
+            self._note(scope, route, status, time.perf_counter() - started)
 
-    def _note(self, scope: HTTPScope, status: int, seconds: float) -> None:
-        route = str(scope.get("path_template") or UNKNOWN_ROUTE)
+    def _note(self, scope: HTTPScope, route: str, status: int, seconds: float) -> None:
         self._metrics.requests.labels(scope["method"], route, status).inc()
         self._metrics.latency.labels(route).observe(seconds)
         logger.info("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))

@@ -53,7 +53,11 @@ def worker(
 
     Changes: gives memories their vectors, makes cues of sessions, takes lexical statistics, builds vector indexes.
     """
-    run_until_told(_worker(once=once))
+    from app import tracing  # noqa: PLC0415 - structlog: see `app.cli`
+
+    configure_log(from_environment())
+    with tracing.exporting():
+        run_until_told(_worker(once=once))
 
 
 @commands.command("prepare-model")
@@ -79,13 +83,16 @@ def _serve(
     *,
     stop_with_parent: bool,
 ) -> None:
-    from app.api.serving.server import bound_socket  # noqa: PLC0415 - Litestar and SQLAlchemy: see `app.cli`
+    # Litestar and SQLAlchemy: see `app.cli`.
+    from app import tracing  # noqa: PLC0415
+    from app.api.serving.server import bound_socket  # noqa: PLC0415
 
     settings = from_environment()
     configure_log(settings)
     listening = bound_socket(settings)
     try:
-        run_until_told(_served(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
+        with tracing.exporting():
+            run_until_told(_served(settings, listening, prepare, greet, stop_with_parent=stop_with_parent))
     finally:
         listening.close()
 
@@ -195,10 +202,8 @@ async def _worker(*, once: bool) -> None:
     from app.wiring import open_services  # noqa: PLC0415
     from app.worker.worker import run_worker, work_off  # noqa: PLC0415
 
-    settings = from_environment()
-    configure_log(settings)
     stop = stopped_by_signals()
-    async with open_services(settings) as services:
+    async with open_services(from_environment()) as services:
         await check_migrated(services)
         await _started(services)
         if once:

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.pq.abc import PGresult
 from psycopg.types.numeric import Int8
 
+from app import tracing
 from app.db.roles import OWNER
 from app.db.wire import Command, Values, Wire
 
@@ -187,7 +188,7 @@ class Session:
             "priority": PRIORITIES[task],
             "alone": lock if task in ALONE else None,
             "lock": lock,
-            "arguments": msgspec.json.encode(arguments).decode(),
+            "arguments": msgspec.json.encode(arguments | tracing.carried()).decode(),
             "after": after,
         }
         if not self._scope.transaction:

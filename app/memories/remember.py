@@ -21,6 +21,7 @@ from app.memories.memory import GivenVector, MemoryRow, NewMemory, Objection, Re
 from app.memories.store import TooManyWords, add_refusals, word_limit
 from app.memories.write import NUMBER, RunTraces, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
+from app.tracing import span
 from app.workspaces import store as workspaces
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
@@ -130,9 +131,10 @@ async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
 
 def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
     """Returns memories after the gate, with the tokens of those that passed it."""
-    found = [screened(memory, mask=door.mask) for memory in memories]
-    passed = [item.memory for item in found if item.objection is None]
-    tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
+    with span("remember.screen", memories=len(memories)):
+        found = [screened(memory, mask=door.mask) for memory in memories]
+        passed = [item.memory for item in found if item.objection is None]
+        tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
     return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]
 
 
@@ -181,7 +183,8 @@ async def _checked(door: Door, batch: Sequence[Screened]) -> Sequence[Screened]:
     """Returns the batch, with an objection to each echo and to each vector of another model."""
     # A run of a user was given nobody's memories too.
     seen = door.workspace.for_reading(door.workspace.user)
-    batch = await note_echoes(door.database, door.provider, seen, batch, door.runs)
+    with span("remember.echoes", memories=len(batch)):
+        batch = await note_echoes(door.database, door.provider, seen, batch, door.runs)
     if any(item.memory.embedding is not None for item in batch):
         async with door.database.session(door.workspace, transaction=False) as session:
             model = await active_model(session)
@@ -226,10 +229,11 @@ async def _stored(door: Door, batch: Sequence[Screened], counts: Counter[str]) -
 async def _store(door: Door, batch: Sequence[Screened], counts: Counter[str]) -> list[UUID]:
     if not batch:
         return []
-    async with door.database.session(door.workspace) as session:
-        rows = await _rows(session, door.workspace, batch)
-        await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
-        written = await write(session, rows, runs=door.runs, known_first=door.known_first)
+    with span("remember.write", memories=len(batch)):
+        async with door.database.session(door.workspace) as session:
+            rows = await _rows(session, door.workspace, batch)
+            await workspaces.add_languages(session, door.workspace, {row.language for row in rows})
+            written = await write(session, rows, runs=door.runs, known_first=door.known_first)
     counts.update(written.counts)
     return written.ids
 

@@ -27,6 +27,7 @@ from app.retrieval.recall import (
     RecallDay,
     RecallFilters,
 )
+from app.tracing import span
 from app.workspaces.workspace import UNMADE, Workspace
 
 # A crash of the server may lose the last half second of the log; so no answer waits for a disk.
@@ -231,7 +232,8 @@ async def log(
     recall = _recall(finding, hits)
     try:
         if finding.is_placed:
-            await session.execute(LOG, _record(finding, recall, tokens, budget_tokens=budget_tokens))
+            with span("recall.log", hits=len(hits)):
+                await session.execute(LOG, _record(finding, recall, tokens, budget_tokens=budget_tokens))
     except psycopg.errors.DiskFull as error:
         logger.warning("a recall is not in the log", recall_id=str(recall.recall_id), reason=str(error))
     _note(finding, recall)
@@ -248,8 +250,9 @@ async def log_section(
     recall = _recall(finding, hits)
     record = _record(finding, recall, tokens, stable=True, kept=section.kept)
     record |= {"blocks": _json(section.blocks), "continues": section.continues}
-    if finding.is_placed and not await session.value(LOG_SECTION, record):
-        return None
+    with span("recall.log", hits=len(hits)):
+        if finding.is_placed and not await session.value(LOG_SECTION, record):
+            return None
     _note(finding, recall)
     return recall
 

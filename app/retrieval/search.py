@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -57,6 +57,7 @@ from app.retrieval.recall import (
 from app.retrieval.roles import roles_of
 from app.safety.secrets import masked_values
 from app.text.words import WORD
+from app.tracing import span
 from app.workspaces.workspace import Workspace, configuration
 
 MASKED_AT_ONCE = 500
@@ -190,7 +191,8 @@ async def _embedded(provider: QueryEmbedder, text: str) -> tuple[Vector | None, 
     if not provider.enabled:
         return None, None
     try:
-        return await provider.embed_query(text), None
+        with span("recall.embed"):
+            return await provider.embed_query(text), None
     except EmbeddingUnavailable as error:
         return None, str(error)
 
@@ -209,11 +211,13 @@ async def _question(call: _Call) -> Question | None:
     query = call.query
     language = None if query.language is None else configuration(query.language)
     async with call.database.session(call.workspace, transaction=False) as session:
-        known = await survey(session, query.text, filters=query.filters, language=language)
+        with span("recall.survey"):
+            known = await survey(session, query.text, filters=query.filters, language=language)
         if known is None or not known.live:
             return None
         question = question_of(known, query, call.preset, least=POOL_OF_A_ROLE if call.asking.role.parts else 0)
-        return replace(question, lexical_hits=await lexical_hits(session, question))
+        with span("recall.lexical"):
+            return replace(question, lexical_hits=await lexical_hits(session, question))
 
 
 def _nothing_stored(workspace: str) -> tuple[Degradation, ...]:
@@ -292,17 +296,26 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
     chosen: list[tuple[Ranked, Memory]] = []
     full_match, asking = question.words.full_match if question.words else 0.0, call.asking
     async with call.database.session(call.workspace, transaction=False) as session:
-        pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
+        with span("recall.candidates", vectors=question.vector is not None):
+            pool = await candidates(session, replace(question, least=max(question.least, wanted + SPARE)))
         ranking = ranked(pool, call.preset, asking, full_match=full_match)
         best = with_parts(asking.role, ranking, wanted + SPARE, partial(_part, asking.role))
         read = partial(_read, chosen, call, wanted, asking=asking, wording=cache(wording))
-        while len(hits) < wanted and (following := list(islice(best, max(wanted + SPARE, len(chosen))))):
-            live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
+        while len(hits) < wanted and (following := _taken(best, max(wanted + SPARE, len(chosen)))):
+            with span("recall.hydrate", memories=len(following)):
+                live, _ = await standing(session, [item.candidate.memory_id for item in following], Filters())
             read_now = ((item, live.get(item.candidate.memory_id)) for item in following)
             chosen += [(item, memory) for item, memory in read_now if memory and (call.suspects or not memory.suspect)]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
-            hits = await asyncio.to_thread(read) if is_long else read()
+            with span("recall.rank", memories=len(chosen)):
+                hits = await asyncio.to_thread(read) if is_long else read()
         return await with_mended(session, hits)
+
+
+def _taken(ranking: Iterator[Ranked], count: int) -> list[Ranked]:
+    """Returns the next of a ranking; the first of them cost the ranking of all."""
+    with span("recall.rank"):
+        return list(islice(ranking, count))
 
 
 def _read(
@@ -360,7 +373,8 @@ async def _reranked(
         return hits, ()
     texts = [embedded_text(hit.title, hit.body) for hit in hits[:MOST_RERANKED]]
     try:
-        scores = await reranker.scores(call.query.text, texts)
+        with span("recall.rerank", texts=len(texts)):
+            scores = await reranker.scores(call.query.text, texts)
     except RerankerUnavailable as error:
         return hits, (Degradation(arm=RERANKER, reason=str(error), silent=True),)
     order = reranked([hit.explain for hit in hits], scores, call.preset.weights)

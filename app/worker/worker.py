@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
+from app import tracing
 from app.cues.extraction.deciding import extract_decision
 from app.cues.extraction.extracting import extract_session
 from app.cues.keep import embed_cues
@@ -335,6 +336,13 @@ def procrastinate_app(url: str) -> App:
     return app
 
 
+async def _traced(call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object) -> object:
+    """Runs a job as a part of the trace of the request that asked for it, if that was exported."""
+    parent = context.job.task_kwargs.pop(tracing.PARENT, "")
+    with tracing.job(context.job.task_name, str(parent)):
+        return await call_next()
+
+
 def _options(services: Services) -> dict[str, Any]:
     return {
         "concurrency": CONCURRENCY,
@@ -343,6 +351,7 @@ def _options(services: Services) -> dict[str, Any]:
         "stalled_worker_timeout": STALLED_SECONDS,
         "delete_jobs": "successful",
         "install_signal_handlers": False,
+        "worker_middleware": [_traced],
         "additional_context": {"services": services},
     }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tests.house.source import House, room_of
 
 FLOORS: Sequence[frozenset[str]] = (
-    frozenset({"version", "errors", "settings", "logs"}),
+    frozenset({"version", "errors", "settings", "logs", "tracing"}),
     frozenset({"text", "models", "safety", "db", "postgres", "panel"}),
     frozenset({"workspaces", "keys"}),
     frozenset({"memories", "index", "links"}),

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import structlog
@@ -16,6 +16,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from app import tracing
 from app.api.admission import Admission, scope_of
 from app.api.cases import CasesController
 from app.api.context import Context, Metrics, call_of, key_of
@@ -36,16 +37,19 @@ from app.api.status import HealthController, StatusController
 from app.api.tending import TendingController
 from app.api.users import UsersController
 from app.api.why import why
-from app.errors import PriorsError
+from app.errors import DatabaseUnavailable, PriorsError
 from app.index.reembed import follow_for_ever
 from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
+from app.operations.status import gauges
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
 
 BODY_BYTES = 64_000_000
 """The largest JSON body: a report of the largest size, escaped as badly as can be."""
+GAUGE_SECONDS = 30.0
+"""The time between two looks at the gauges: half of the interval in which OpenTelemetry exports them."""
 RETRY_SECONDS = 10.0
 """The pause between two attempts to load a model."""
 ROUTES = (
@@ -92,7 +96,8 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
     @asynccontextmanager
     async def opened(_app: Litestar) -> AsyncIterator[None]:
         given = open_services(settings) if services is None else nullcontext(services)
-        async with given as context.services, in_the_background(context, agents.run()):
+        tracing.export_metrics(context.metrics.registry)
+        async with given as context.services, in_the_background(context, agents.run(), _keep_gauges(context)):
             yield
 
     return Litestar(
@@ -147,6 +152,14 @@ def document() -> bytes:
             answers = operation["responses"]
             operation["responses"] = {status: answer for status, answer in answers.items() if status.startswith("2")}
     return json.dumps(schema, indent=1, sort_keys=True).encode() + b"\n"
+
+
+async def _keep_gauges(context: Context) -> None:
+    """Keeps the gauges that are exported up to date: where nobody reads /metrics, nothing else does."""
+    while tracing.is_on():
+        with suppress(DatabaseUnavailable):
+            context.metrics.note_gauges(await gauges(context.opened.database))
+        await asyncio.sleep(GAUGE_SECONDS)
 
 
 async def load_model(context: Context) -> None:

@@ -24,6 +24,7 @@ from app.memories.sources import KnownFile
 from app.models.protocols import TokenCounter
 from app.runs.judgements import store as judgements
 from app.runs.judgements.judgement import FoundJudgement
+from app.tracing import span
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import Workspace
 
@@ -86,7 +87,8 @@ async def apply(state: IngestionState, files: Sequence[Prepared], vectors: Vecto
         async with intake.database.session(intake.workspace, transaction=False) as session:
             plan, pending = await _plan(session, files, state.known), 0
     else:
-        plan, pending = await again_after_deadlock(lambda: _written(state, files, vectors))
+        with span("ingestion.write", files=len(files)):
+            plan, pending = await again_after_deadlock(lambda: _written(state, files, vectors))
     state.pending += pending
     for outcome in plan.outcomes:
         state.note(outcome)

@@ -55,6 +55,7 @@ from app.memories.sources import KnownFile
 from app.runs.judgements.judgement import FoundJudgement
 from app.runs.judgements.match import match_issues
 from app.safety.keys import MASKED
+from app.tracing import span
 from app.workspaces.resolve import made
 from app.workspaces.workspace import check_language, configuration
 
@@ -79,12 +80,16 @@ async def ingest(intake: Intake, paths: Sequence[Path]) -> Ingestion:
         InvalidInput: the language is unknown.
         DatabaseUnavailable: the files written before stay; another call writes the others.
     """
-    state = await _begun(intake)
-    await _take_in(state, await asyncio.to_thread(discover, paths))
-    changed = state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)
-    if changed and not intake.dry_run:
-        await _settle(state)
-    return await log_ingestion(state)
+    with span("ingestion"):
+        state = await _begun(intake)
+        with span("ingestion.discover"):
+            found = await asyncio.to_thread(discover, paths)
+        await _take_in(state, found)
+        changed = state.retitled or any(outcome.status not in {UNCHANGED, FAILED} for outcome in state.outcomes)
+        if changed and not intake.dry_run:
+            with span("ingestion.settle"):
+                await _settle(state)
+        return await log_ingestion(state)
 
 
 async def ingest_content(intake: Intake, path: str, content: bytes) -> FileOutcome:
@@ -281,7 +286,8 @@ def _any_changed(taken: Sequence[TakenIn]) -> bool:
 async def _prepared(state: IngestionState, file: ReportFile, content: bytes) -> Prepared:
     make = partial(prepare, language=state.language, counter=state.intake.counter, mask=state.intake.mask)
     dated = state.dates.get(file.path)
-    return await asyncio.to_thread(make, content, file, dated=dated, tags=state.intake.tags)
+    with span("ingestion.prepare", bytes=len(content)):
+        return await asyncio.to_thread(make, content, file, dated=dated, tags=state.intake.tags)
 
 
 async def _judgements(state: IngestionState, file: ReportFile, content: bytes) -> Sequence[FoundJudgement]:

@@ -17,6 +17,7 @@ from app.intake.reports.apply import Vectors, apply
 from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
 from app.memories.memory import MemoryRow
+from app.tracing import span
 
 WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
@@ -132,7 +133,8 @@ async def vectors_of(
     literals |= await _stored_vectors(state, model, missing)
     fresh = [row for row in missing if row.content_hash not in literals]
     try:
-        matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
+        with span("ingestion.embed", chunks=len(fresh)):
+            matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
     except EmbeddingUnavailable as error:
         state.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))

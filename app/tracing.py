@@ -1,0 +1,274 @@
+"""Spans: where the time of a request or a job goes, for the log, and for a collector that OTEL_* variables name.
+
+Without such a variable nothing of OpenTelemetry is imported, and a span only notes its time.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.trace import Span
+
+PARENT = "traceparent"
+"""The name of a trace's context in headers (W3C Trace Context) and among the arguments of a job."""
+STOP_SECONDS = 2.0
+"""Longest wait at the end for a collector to take what was not sent yet."""
+CLOSING = "otel-close"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TRACED = ("/api/", "/mcp")
+"""Beginnings of the paths whose requests have a span; probes of health and metrics have none."""
+Value = str | int | float | bool
+Sent = Callable[[str, int], None]
+"""Takes the route and the status of an answer."""
+
+logger = structlog.get_logger()
+
+
+class Sample(Protocol):
+    """A value of a Prometheus metric."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Family(Protocol):
+    """A Prometheus metric."""
+
+    name: str
+    documentation: str
+    type: str
+    samples: list[Any]
+
+
+class Registry(Protocol):
+    """The metrics of an application."""
+
+    def collect(self) -> Iterable[Family]:
+        """Returns the metrics as they are now."""
+
+
+_times: "ContextVar[dict[str, float] | None]" = ContextVar("_times", default=None)
+_exporting: "list[_Export]" = []
+"""The export in progress; none where it is off."""
+
+
+@contextmanager
+def span(name: str, **attributes: Value) -> Generator[None]:
+    """Measures a step of a request or a job. Attributes hold numbers and names, never what a caller wrote."""
+    times, started = _times.get(), perf_counter()
+    try:
+        with _exporting[0].span(name, attributes) if _exporting else nullcontext():
+            yield
+    finally:
+        if times is not None:
+            times[name] = times.get(name, 0.0) + (perf_counter() - started) * 1000
+
+
+def times() -> Mapping[str, float]:
+    """Returns the milliseconds of each step of this request so far."""
+    return {name: round(spent, 1) for name, spent in (_times.get() or {}).items()}
+
+
+@contextmanager
+def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Generator[Sent]:
+    """Measures a request and its steps; the caller passes the answer's route and status on."""
+    token = _times.set({})
+    try:
+        if not _exporting or not path.startswith(TRACED):
+            yield _ignored
+            return
+        parent = next((value.decode("latin-1") for name, value in headers if name == PARENT.encode()), "")
+        with _exporting[0].served(method, parent) as sent:
+            yield sent
+    finally:
+        _times.reset(token)
+
+
+def job(task: str, parent: str) -> AbstractContextManager[object]:
+    """Measures a job, as a part of the trace of the request that asked for it."""
+    return _exporting[0].job(task, parent) if _exporting else nullcontext()
+
+
+def carried() -> dict[str, str]:
+    """Returns what a job needs to continue the trace; nothing outside of one."""
+    return _exporting[0].carried() if _exporting else {}
+
+
+def is_on() -> bool:
+    """Tells whether something is exported."""
+    return bool(_exporting)
+
+
+def export_metrics(registry: Registry) -> None:
+    """Exports an application's counters and gauges, too, if anything is exported."""
+    if _exporting:
+        _exporting[0].add(registry)
+
+
+@contextmanager
+def exporting() -> Generator[None]:
+    """Exports while this is open, if an OTEL_* variable names a collector, and the extra `otel` is installed."""
+    signals = [] if _exporting else [signal for signal in ("traces", "metrics") if _is_wanted(signal)]
+    export = _made(signals) if signals else None
+    if export is None:
+        yield
+        return
+    _exporting.append(export)
+    try:
+        yield
+    finally:
+        _exporting.remove(export)
+        # A collector that does not answer holds nobody up: the thread ends with the process.
+        stopping = threading.Thread(target=export.close, name=CLOSING, daemon=True)
+        stopping.start()
+        stopping.join(STOP_SECONDS)
+
+
+def _is_wanted(signal: str) -> bool:
+    """Tells whether the variables of OpenTelemetry ask for the export of a signal."""
+    own = ENDPOINT.replace("ENDPOINT", f"{signal.upper()}_ENDPOINT")
+    named = os.environ.get(own) or os.environ.get(ENDPOINT)
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return bool(named) and not disabled and os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp") == "otlp"
+
+
+def _made(signals: Iterable[str]) -> "_Export | None":
+    try:
+        return _Export(signals)
+    except ImportError:
+        logger.warning("a collector is named, but the extra is not installed: pip install 'priors[otel]'")
+    except Exception as error:  # noqa: BLE001 - a wrong variable must not keep the service from serving
+        logger.warning("nothing is exported by OpenTelemetry", reason=f"{type(error).__name__}: {error}")
+    return None
+
+
+def _ignored(route: str, status: int) -> None:
+    """Takes the answer of a request without a span."""
+
+
+class _Export:
+    """The providers of OpenTelemetry's SDK: their own threads send what they are given, and drop what is too much."""
+
+    def __init__(self, signals: Iterable[str]) -> None:
+        # OpenTelemetry is optional, and takes 0.4 s.
+        from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415
+        from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+        # Each retry would be a warning; a batch that is lost is an error.
+        logging.getLogger("opentelemetry").setLevel(logging.ERROR)
+        resource = Resource.create({} if "OTEL_SERVICE_NAME" in os.environ else {SERVICE_NAME: "priors"})
+        # Its own spans about its exports are of no use to anyone here.
+        self._traces = TracerProvider(resource=resource, shutdown_on_exit=False, meter_provider=NoOpMeterProvider())
+        readers = []
+        if "traces" in signals:
+            self._traces.add_span_processor(_span_processor())
+        if "metrics" in signals:
+            readers.append(_metric_reader())
+        self._metrics = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
+        self._tracer, self._meter = self._traces.get_tracer("priors"), self._metrics.get_meter("priors")
+        self._steps = self._meter.create_histogram("priors.step.duration", unit="s", description="Time of a step")
+        self._context = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def span(self, name: str, attributes: Mapping[str, Value]) -> Generator["Span"]:
+        """Measures a step."""
+        with self._timed(name), self._tracer.start_as_current_span(name, attributes=dict(attributes)) as current:
+            yield current
+
+    @contextmanager
+    def served(self, method: str, parent: str) -> Generator[Sent]:
+        """Measures a request that continues the trace of its caller."""
+        from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - see __init__
+
+        context = self._context.extract({PARENT: parent})
+        attributes = {"http.request.method": method}
+        with (
+            self._timed("request"),
+            self._tracer.start_as_current_span(
+                method, context=context, kind=SpanKind.SERVER, attributes=attributes
+            ) as current,
+        ):
+
+            def sent(route: str, status: int) -> None:
+                current.update_name(f"{method} {route}")
+                current.set_attributes({"http.route": route, "http.response.status_code": status})
+                if status >= 500:  # noqa: PLR2004 - the statuses of a server's faults
+                    current.set_status(StatusCode.ERROR)
+
+            yield sent
+
+    @contextmanager
+    def job(self, task: str, parent: str) -> Generator["Span"]:
+        """Measures a job that continues the trace of the request that asked for it."""
+        from opentelemetry.trace import SpanKind  # noqa: PLC0415 - see __init__
+
+        context, name = self._context.extract({PARENT: parent}), f"job {task}"
+        with self._timed(name), self._tracer.start_as_current_span(name, context, SpanKind.CONSUMER) as current:
+            yield current
+
+    def carried(self) -> dict[str, str]:
+        """Returns the context of the present span, if there is one."""
+        carrier = dict[str, str]()
+        self._context.inject(carrier)
+        return {name: value for name, value in carrier.items() if name == PARENT}
+
+    def add(self, registry: Registry) -> None:
+        """Exports the counters and gauges of a registry under their names."""
+        for family in registry.collect():
+            kinds = {"counter": self._meter.create_observable_counter, "gauge": self._meter.create_observable_gauge}
+            if family.type in kinds:
+                callback = _observing(registry, family.name)
+                kinds[family.type](family.name, callbacks=[callback], description=family.documentation)
+
+    def close(self) -> None:
+        """Sends what was not sent yet."""
+        self._traces.shutdown()
+        self._metrics.shutdown()
+
+    @contextmanager
+    def _timed(self, step: str) -> Generator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self._steps.record(perf_counter() - started, {"step": step})
+
+
+def _observing(registry: Registry, name: str) -> "Callable[[CallbackOptions], list[Observation]]":
+    from opentelemetry.metrics import Observation  # noqa: PLC0415 - see _Export
+
+    def observed(_options: "CallbackOptions") -> "list[Observation]":
+        (family,) = (item for item in registry.collect() if item.name == name)
+        samples: list[Sample] = [sample for sample in family.samples if not sample.name.endswith("_created")]
+        return [Observation(sample.value, sample.labels) for sample in samples]
+
+    return observed
+
+
+def _span_processor() -> Any:  # noqa: ANN401 - its type would be imported
+    # See _Export.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+def _metric_reader() -> Any:  # noqa: ANN401 - its type would be imported
+    # See _Export.
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
+
+    return PeriodicExportingMetricReader(OTLPMetricExporter())
