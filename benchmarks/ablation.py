@@ -70,6 +70,7 @@ def ideas() -> dict[str, Preset]:
         "meaning beside words": replace(DEFAULT, blend=replace(blend, lexical=1.0, source_vector=0.0)),
         "neighbours": replace(DEFAULT, blend=replace(blend, next=0.0, second=0.0)),
         "source": replace(DEFAULT, blend=replace(blend, source_lexical=0.0, source_vector=0.0)),
+        "repeated": replace(DEFAULT, blend=replace(blend, repeated=0.0)),
         "named": replace(DEFAULT, blend=replace(blend, named=0.0)),
         "dated": replace(DEFAULT, blend=replace(blend, dated=0.0)),
         "links": replace(DEFAULT, blend=replace(blend, links={})),
@@ -77,6 +78,7 @@ def ideas() -> dict[str, Preset]:
         "time": replace(DEFAULT, text_features=replace(features, time=0.0)),
         "own": replace(DEFAULT, text_features=replace(features, own=0.0)),
         "turn": replace(DEFAULT, text_features=replace(features, asks=0.0, answers=0.0)),
+        "short": replace(DEFAULT, text_features=replace(features, short=0.0)),
         "all that is read of texts": replace(DEFAULT, text_features=None),
     }
     return {idea: replace(preset, name=f"without {idea}") for idea, preset in without.items()}

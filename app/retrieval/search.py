@@ -328,7 +328,10 @@ def _read(
 ) -> tuple[Hit, ...]:
     """Returns the first `wanted` hits in the order that their texts give; the order depends on all of them."""
     memories = {item.candidate.memory_id: memory for item, memory in chosen}
-    texts = [Text(memory.title, memory.body, memory.source_id, memory.ordinal) for memory in memories.values()]
+    texts = [
+        Text(memory.title, memory.body, memory.source_id, memory.ordinal if memory.kind == "message" else None)
+        for memory in memories.values()
+    ]
     preset = call.preset
     again = reread([item for item, _ in chosen], texts, preset, asking)
     items = {item.candidate.memory_id: item for item in again}

@@ -21,6 +21,15 @@ def test_both_scores_are_mixed_on_a_scale_of_their_own() -> None:
     assert [first.value, second.value] == pytest.approx([1.0, 0.2])
 
 
+def test_beside_a_text_that_repeats_the_words_meaning_tells_the_others_apart() -> None:
+    near, worded = evidence(0.6, 6.0), evidence(0.5, 8.0)
+    first, second = relevances([near, worded], full_match=10.0, blend=ALONE)
+    assert first.fused < second.fused
+    first, second, _ = relevances([near, worded, evidence(0.7, 20.0)], full_match=10.0, blend=ALONE)
+    assert first.fused == pytest.approx(0.6)
+    assert first.fused > second.fused
+
+
 def test_without_vectors_words_decide_alone() -> None:
     first, second = relevances([evidence(None, 6.0), evidence(None, 3.0)], full_match=6.0, blend=ALONE)
     assert 0.9 < first.fused < 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.retrieval.rank.presets import CLASSIC, CLOSEST, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.rank import Asking, Candidate, Ranked, ranked, reread
-from app.retrieval.rank.text_features import Text
+from app.retrieval.rank.text_features import LONG_ENOUGH, Text
 from app.retrieval.recall import Query, checked_preset
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)
@@ -70,7 +70,7 @@ def test_the_text_decides_between_equals_and_says_by_what() -> None:
     assert gains == [(True, False, False), (False, True, False), (False, False, False), (False, False, True)]
     for item in again:
         parts = item.relevance
-        added = parts.phrases + parts.time + parts.own + parts.turn
+        added = parts.phrases + parts.time + parts.own + parts.turn + parts.short
         whole = parts.fused + parts.neighbours + parts.source + parts.named + parts.dated + added
         assert parts.evidence == pytest.approx(whole)
         assert 0 <= parts.value <= 1
@@ -82,6 +82,17 @@ def test_who_tells_of_themselves_goes_before_who_speaks_of_others() -> None:
     again = reread(ranking, texts, DEFAULT, Asking("What did Ann adopt?", NOW))
     assert places(again) == [1, 0]
     assert [item.relevance.own > 0 for item in again] == [True, False]
+
+
+def test_a_short_turn_counts_less_and_a_short_text_of_another_kind_does_not() -> None:
+    long = "It starts on Monday at nine, and everybody who wants to see the new house in the country comes by train."
+    for turns, order in ((True, [1, 2, 0]), (False, [0, 1, 2])):
+        bodies = ["See you!", long, long[: LONG_ENOUGH // 2]]
+        ranking = best("house")
+        texts = [Text("", bodies[place], "s", place * 10 if turns else None) for place in range(3)]
+        again = reread(ranking[:3], texts, DEFAULT, Asking("house", NOW))
+        assert places(again) == order
+        assert sorted(item.relevance.short < 0 for item in again) == [False, turns, turns]
 
 
 @pytest.mark.parametrize("preset", [CLASSIC, CLOSEST])

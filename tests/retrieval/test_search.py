@@ -143,11 +143,27 @@ async def test_every_component_of_a_score_is_in_the_answer(store: Store) -> None
     assert hit.score == pytest.approx(
         (0.7 * parts["relevance"] + 0.3 * parts["qual_weight"]) * parts["q_adjust"] * parts["recency"]
     )
-    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "own", "turn")
+    made_of = ("fused", "neighbours", "source", "named", "dated", "phrases", "time", "own", "turn", "short")
     assert parts["evidence"] == pytest.approx(sum(parts[name] for name in made_of))
     assert parts["phrases"] > 0
     assert parts["similarity"] > 0.4
     assert parts["bm25"] > 0
+
+
+async def test_only_turns_are_judged_by_their_length_and_their_questions(empty: Store) -> None:
+    body = "Where is the lighthouse?"
+    places = [("message", "session"), ("chunk", "report")]
+    await empty.add(
+        *(
+            NewMemory(kind=kind, title=kind, body=body, source=SourceReference(kind=source, uri=source), ordinal=0)
+            for kind, source in places
+        )
+    )
+    found = {}
+    for kind, _ in places:
+        (hit,) = (await empty.ask(body, filters=Filters(kinds=(kind,)))).hits
+        found[kind] = [(hit.explain[name] or 0) < 0 for name in ("short", "turn")]
+    assert found == {"message": [True, True], "chunk": [False, False]}
 
 
 async def test_a_query_about_nothing_in_the_store_gets_nothing(store: Store) -> None:

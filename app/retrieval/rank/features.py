@@ -25,6 +25,9 @@ class Blend:
 
     lexical: float = 0.6
     """Share of the lexical score in the fused score; the rest is the share of the similarity."""
+    repeated: float = 3.0
+    """Power with which the share of words falls where the best lexical score is above a full match. Then a long text
+    repeats the query's words, or is where they come from, and the others are better told apart by meaning."""
     next: float = 0.3
     """Weight of the fused score of the memory before and of the one after."""
     second: float = 0.15
@@ -123,6 +126,8 @@ class Relevance(NamedTuple):
     """Gain by its text, because the query names its speaker and the text is in the first person."""
     turn: float = 0.0
     """Gain of a turn that follows a question; negative for a turn that is a question."""
+    short: float = 0.0
+    """Loss of a turn of few characters; never positive."""
 
 
 class Relevances:
@@ -166,7 +171,7 @@ def relevances(pool: Sequence[Evidence], *, full_match: float, blend: Blend = DE
     if blend.by_rank:
         fused = reciprocal_ranks(pool)
     else:
-        share = _lexical_share(pool, blend)
+        share = _lexical_share(pool, full_match, blend)
         fused = [share * words + (1 - share) * meaning for words, meaning in zip(lexical, vector, strict=True)]
     neighbours = _from_neighbours(pool, fused, blend)
     sources = _from_source(pool, lexical, vector, blend)
@@ -207,10 +212,15 @@ def reciprocal_ranks(pool: Sequence[Evidence], *, constant: float = 60.0) -> lis
     return totals
 
 
-def _lexical_share(pool: Sequence[Evidence], blend: Blend) -> float:
+def _lexical_share(pool: Sequence[Evidence], full_match: float, blend: Blend) -> float:
+    """Returns the share of the lexical score in the fused score."""
     if all(item.similarity is None for item in pool):
         return 1.0
-    return blend.lexical if any(item.bm25 > 0 for item in pool) else 0.0
+    best = max(item.bm25 for item in pool)
+    if best <= 0 or not full_match:
+        return 0.0
+    words, meaning = blend.lexical * max(1.0, best / full_match) ** -blend.repeated, 1 - blend.lexical
+    return words / (words + meaning) if meaning else 1.0
 
 
 def _from_neighbours(pool: Sequence[Evidence], fused: Sequence[float], blend: Blend) -> list[float]:

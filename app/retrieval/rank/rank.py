@@ -17,7 +17,7 @@ from app.text.words import named
 SECONDS_A_DAY = 86_400
 GAINS = (
     "vector", "lexical", "fused", "neighbours", "source", "named", "dated", "links", "phrases", "time", "own", "turn",
-    "evidence",
+    "short", "evidence",
 )  # fmt: skip
 """The components of a relevance that answers show, in their order."""
 
@@ -157,8 +157,9 @@ def _with_text(relevance: Relevance, reading: Reading, features: TextFeatures) -
     time = features.time * reading.time * relevance.evidence
     own = features.own * reading.own * relevance.evidence
     turn = (features.asks * reading.asks + features.answers * reading.answers) * relevance.evidence
-    evidence = relevance.evidence + phrases + time + own + turn
-    return relevance._replace(evidence=evidence, phrases=phrases, time=time, own=own, turn=turn)
+    short = features.short * reading.short * relevance.evidence
+    evidence = relevance.evidence + phrases + time + own + turn + short
+    return relevance._replace(evidence=evidence, phrases=phrases, time=time, own=own, turn=turn, short=short)
 
 
 def _relevant(

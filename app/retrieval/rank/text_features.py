@@ -13,6 +13,8 @@ READ_CHARACTERS = 4_000
 """Characters that are read of each text and of the query: the important part is early, and the caller waits."""
 PAIR_LIMIT = 64
 """Most pairs of words that are searched for in each text; a question has ten."""
+LONG_ENOUGH = 100
+"""Characters of a turn that loses nothing (docs/retrieval.md compares other lengths)."""
 QUESTION_MARKS = ("?", "？", "؟")
 WORDS_ONLY = bytes(ord(sign) if not sign.isascii() or sign.isalnum() else ord(" ") for sign in map(chr, range(256)))
 """Translation of ASCII marks to blanks; all other bytes stay. It takes a fifth of a regular expression's time."""
@@ -47,6 +49,8 @@ class TextFeatures:
     """Weight of a text that ends in a question."""
     answers: float = 0.1
     """Weight of a text after a turn with a question."""
+    short: float = -0.3
+    """Weight of a turn without text; one of LONG_ENOUGH characters loses nothing, one of half of it half."""
 
 
 class Text(NamedTuple):
@@ -56,6 +60,7 @@ class Text(NamedTuple):
     body: str
     source: Hashable | None
     ordinal: int | None
+    """Its place as a turn of a conversation; None if it is not a turn."""
 
 
 class Reading(NamedTuple):
@@ -71,6 +76,9 @@ class Reading(NamedTuple):
     """True if the text ends in a question: the next turn of the source is more likely to have the answer."""
     answers: bool
     """True if the turn before it in its source, which is among the hits too, has a question."""
+    short: float
+    """Share of LONG_ENOUGH characters that a turn lacks, 0 to 1: short turns agree, thank and greet more than they
+    say."""
 
 
 def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
@@ -91,6 +99,7 @@ def readings(query: str, texts: Sequence[Text]) -> list[Reading]:
             own=speaks and text.ordinal is not None and FIRST_PERSON.search(words) is not None,
             asks=text.ordinal is not None and text.body.rstrip().endswith(QUESTION_MARKS),
             answers=text.ordinal is not None and (text.source, text.ordinal - 1) in questions,
+            short=0.0 if text.ordinal is None else max(0.0, 1 - len(text.body.strip()) / LONG_ENOUGH),
         )
         for text, words, speaks in zip(texts, lowered, speakers, strict=True)
     ]

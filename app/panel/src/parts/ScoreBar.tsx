@@ -70,6 +70,7 @@ const NUMBERS = [
   ["time", "Time in the text"],
   ["own", "First person"],
   ["turn", "Question or answer"],
+  ["short", "Short turn"],
   ["reranker", "Re-ranker"],
   ["qual_weight", "Evaluator's score (0 to 1)"],
   ["q_adjust", "× Ratings"],

@@ -48,7 +48,7 @@ export function partsOf(explain: Explain, weights: Weights = DEFAULT_WEIGHTS): R
   const factor = (name: string) => component(explain, name) ?? 1;
   const evidence = value("evidence");
   // Features of the text may speak against a hit; then the other parts are smaller by as much.
-  const text = value("phrases") + value("time") + value("own") + value("turn");
+  const text = value("phrases") + value("time") + value("own") + value("turn") + value("short");
   const total = Math.max(evidence, evidence - text);
   const each = evidence > 0 ? (weights.relevance * value("relevance")) / total : 0;
   const share = lexicalShare(value("lexical"), value("vector"), value("fused"));
