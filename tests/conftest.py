@@ -264,11 +264,13 @@ async def serving(services: Services) -> AsyncIterator[str]:
     stop, ready = asyncio.Event(), asyncio.Event()
     listening = bound_socket(services.settings)
     task = asyncio.create_task(serve(services, listening, stop=stop, on_ready=lambda _: ready.set()))
-    await ready.wait()
-    yield address(listening)
-    stop.set()
-    await task
-    listening.close()
+    try:
+        await ready.wait()
+        yield address(listening)
+    finally:
+        stop.set()
+        await task
+        listening.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

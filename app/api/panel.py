@@ -16,7 +16,7 @@ from litestar.params import FromPath
 from app.api.problems import problem_response
 
 DIST = Path(__file__).parents[1] / "panel" / "dist"
-PAGES = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls", "/ask", "/status"]
+PAGES = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls", "/ask", "/status", "/keys"]
 """Every page is the same document; the panel's own code shows the view that belongs to the address."""
 ICON = "/icon.svg"
 ASSETS = "/assets/"

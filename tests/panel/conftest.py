@@ -1,6 +1,7 @@
 """A real browser on a real service that holds the example reports and 600 observations."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -62,6 +63,15 @@ async def api(server: str, workspace_name: str) -> AsyncIterator[httpx.AsyncClie
     """The service in the test's own workspace."""
     async with httpx.AsyncClient(base_url=server, headers={"X-Workspace": workspace_name}, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def axe(repository: Path) -> str:
+    """The rules' engine, from the panel's own packages."""
+    path = repository / "app" / "panel" / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.is_file():
+        pytest.skip("axe-core is not installed; run `make panel`")
+    return path.read_text()
 
 
 @pytest.fixture

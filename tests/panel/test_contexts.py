@@ -6,9 +6,7 @@ from playwright.async_api import expect
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked, stored
-from tests.panel.test_safety import axe, violations
-
-__all__ = ["axe"]
+from tests.panel.test_safety import violations
 
 NOTES = [
     {"kind": "note", "title": f"Register of year {year}", "body": f"In {year} the register named producers. " * 12}

@@ -13,7 +13,7 @@ from tests.panel.test_memories import stored
 from tests.panel.test_review import disliked
 
 VIEWS = ("/", "/?q=sources", "/review", "/review?tab=quarantined", "/graph", "/runs", "/runs?run=run-024",
-         "/recalls", "/ask?q=sources+and+method", "/status")  # fmt: skip
+         "/recalls", "/ask?q=sources+and+method", "/status", "/keys?key=new")  # fmt: skip
 READY = {
     "/": ".row",
     "/review": ".case",
@@ -22,6 +22,7 @@ READY = {
     "/recalls": ".row",
     "/ask": ".hits li",
     "/status": ".ingestions li",
+    "/keys": "input[type=date]",
 }
 LEAST_TARGET = 24
 """Pixels; WCAG 2.2, success criterion 2.5.8."""

@@ -12,9 +12,7 @@ from tests.api.calls import embed
 from tests.panel.conftest import Open
 from tests.panel.seed import INJECTION
 from tests.panel.test_memories import stored
-from tests.panel.test_safety import axe, violations
-
-__all__ = ["axe"]
+from tests.panel.test_safety import violations
 
 
 async def disliked(api: httpx.AsyncClient, count: int) -> list[str]:

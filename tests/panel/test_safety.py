@@ -3,7 +3,6 @@
 import asyncio
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -29,7 +28,8 @@ VIEWS = [
     ("/", {}), ("/", {"q": "which sources count", "min_score": "3"}), ("/", {"memory": "first"}),
     ("/review", {}), ("/review", {"tab": "quarantined"}), ("/graph", {}), ("/graph", {"colour": "quality"}),
     ("/graph", {"memory": "first"}), ("/runs", {}), ("/runs", {"run": "run-024"}), ("/recalls", {}),
-    ("/ask", {"q": "which sources count for the judge"}), ("/status", {}),
+    ("/ask", {"q": "which sources count for the judge"}), ("/status", {}), ("/keys", {}),
+    ("/keys", {"key": "new"}),
 ]  # fmt: skip
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COLOURS = {"type": "rule", "values": ["color-contrast"]}
@@ -164,15 +164,6 @@ async def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(
     listening.close()
     assert {re.findall(r"status of (\d+)", complaint)[0] for complaint in complaints} == {"401", "403"}
     complaints.clear()
-
-
-@pytest.fixture(scope="session")
-def axe(repository: Path) -> str:
-    """The rules' engine, from the panel's own packages."""
-    path = repository / "app" / "panel" / "node_modules" / "axe-core" / "axe.min.js"
-    if not path.is_file():
-        pytest.skip("axe-core is not installed; run `make panel`")
-    return path.read_text()
 
 
 async def violations(page: Page, axe: str) -> list[tuple[Any, ...]]:

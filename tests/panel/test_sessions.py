@@ -21,9 +21,7 @@ from tests.cues.extraction.test_records import NYGARD
 from tests.panel.conftest import NARROW, WIDE, Open
 from tests.panel.test_layout import LEAST_TARGET, TARGETS
 from tests.panel.test_memories import asked
-from tests.panel.test_safety import axe, violations
-
-__all__ = ["axe"]
+from tests.panel.test_safety import violations
 
 JSON = {"Content-Type": "application/json"}
 RULE = "Never drop columns directly in production migrations."

@@ -17,6 +17,7 @@ const Graph = view(() => import("./views/graph/Graph").then((loaded) => loaded.G
 const Runs = view(() => import("./views/runs/Runs").then((loaded) => loaded.Runs));
 const Ask = view(() => import("./views/ask/Ask").then((loaded) => loaded.Ask));
 const Recalls = view(() => import("./views/recalls/Recalls").then((loaded) => loaded.Recalls));
+const Keys = view(() => import("./views/keys/Keys").then((loaded) => loaded.Keys));
 const Status = view(() => import("./views/status/Status").then((loaded) => loaded.Status));
 
 function view(load: () => Promise<ComponentType>) {
@@ -68,6 +69,8 @@ function viewAt(path: string) {
       return <Recalls />;
     case "/ask":
       return <Ask />;
+    case "/keys":
+      return <Keys />;
     case "/status":
       return <Status />;
     default:

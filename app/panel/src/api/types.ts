@@ -65,3 +65,6 @@ export type ContextSummary = Schemas["ContextSummaryView"];
 export type ContextDifference = Schemas["DifferenceView"];
 export type ContextCut = Schemas["CutView"];
 export type ContextSource = Schemas["SourceTraceView"];
+export type Key = Schemas["KeyView"];
+export type MadeKey = Schemas["MadeKeyView"];
+export type KeyInput = Schemas["KeyInput"];

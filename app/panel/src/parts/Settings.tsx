@@ -1,7 +1,9 @@
 import { type FormEvent, type RefObject, useEffect, useState } from "react";
+import { linkTo } from "../state/address";
 import { keepReviewer, REVIEWER_LIMIT, useReviewer } from "../state/reviewer";
 import { apiKey, changeKey, useKeyAsked } from "../state/session";
 import { Icon } from "./Icon";
+import { Link } from "./Link";
 
 /** Settings of this browser. */
 export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElement | null> }) {
@@ -40,6 +42,11 @@ export function Settings({ dialog }: { readonly dialog: RefObject<HTMLDialogElem
             Enter another API key
           </button>
         )}
+        <p>
+          <Link href={linkTo("/keys")} onClick={() => dialog.current?.close()}>
+            Manage the API keys of this service
+          </Link>
+        </p>
       </form>
     </dialog>
   );

@@ -1,7 +1,7 @@
 import type { RefObject } from "react";
 import { Icon } from "./Icon";
 
-const LISTS = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls"];
+const LISTS = ["/", "/sessions", "/cues", "/review", "/graph", "/runs", "/recalls", "/keys"];
 const JUDGED = ["/", "/review", "/graph"];
 const PICKED = [...JUDGED, "/cues"];
 
@@ -16,6 +16,7 @@ const KEYS: readonly { readonly key: string; readonly does: string; readonly vie
   { key: "x", does: "Select or deselect", views: PICKED },
   { key: "X", does: "Select all from the last selected item", views: PICKED },
   { key: "n", does: "Write a note", views: ["/"] },
+  { key: "n", does: "Make a key", views: ["/keys"] },
   { key: "v", does: "Move the map", views: ["/graph"] },
   { key: "r", does: "Select with a rectangle", views: ["/graph"] },
   { key: "l", does: "Select with a lasso", views: ["/graph"] },

@@ -1,0 +1,110 @@
+import { useEffect } from "react";
+import { ApiError } from "../../api/client";
+import { useKeys } from "../../api/keys";
+import type { Key } from "../../api/types";
+import { Icon } from "../../parts/Icon";
+import { Link } from "../../parts/Link";
+import { ListPane } from "../../parts/ListPane";
+import { OneLine } from "../../parts/OneLine";
+import { Empty } from "../../parts/states";
+import { changeAddress, linkWith, useAddress } from "../../state/address";
+import { focusTitle } from "../../state/focus";
+import { changeKey } from "../../state/session";
+import { useListKeys } from "../../state/stepping";
+import { KeyDetail } from "./KeyDetail";
+import { NewKey } from "./KeyForm";
+import { endOf, lastUseOf, servedBy, standingOf } from "./standing";
+
+const NEW = "new";
+const FORBIDDEN = 403;
+
+function make(): void {
+  changeAddress({ key: NEW }, { follow: true });
+}
+
+/** The API keys that the reader's own may manage, and beside them the one that is open. */
+export function Keys() {
+  const open = useAddress().params.get("key");
+  const query = useKeys();
+  const keys = query.data ?? [];
+  const refused = query.error instanceof ApiError && query.error.status === FORBIDDEN ? query.error.message : null;
+  const close = useListKeys({ parameter: "key", ids: keys.map(({ id }) => id), open, lineOf, reach: () => undefined }, refused === null ? { n: make } : {});
+  useEffect(() => {
+    document.title = "API keys · Priors";
+  }, []);
+  if (refused !== null) return <Refused reason={refused} />;
+  return (
+    <div className={`runs ${open ? "with-detail" : ""}`}>
+      <ListPane name="API keys" query={query} nothing={query.isSuccess && keys.length === 0 && <Nothing />} toolbar={<Toolbar />}>
+        <ol>
+          {keys.map((key) => (
+            <Row key={key.id} item={key} open={key.id === open} />
+          ))}
+        </ol>
+      </ListPane>
+      {open === NEW ? query.isSuccess && <NewKey keys={keys} onClose={close} /> : open && <KeyDetail key={open} id={open} query={query} onClose={close} />}
+    </div>
+  );
+}
+
+function lineOf(id: string): string {
+  return `key-${id}`;
+}
+
+function Toolbar() {
+  return (
+    <p className="note-actions">
+      <button type="button" onClick={make} title="Make a key (n)">
+        <Icon name="plus" />
+        Make a key
+      </button>
+    </p>
+  );
+}
+
+function Nothing() {
+  return (
+    <Empty title="No API keys yet">
+      <p>
+        A key lets one client in, for some workspaces and with some scopes. From the first key on, each request needs one. The command{" "}
+        <code>priors key create</code> makes keys, too.
+      </p>
+      <button type="button" className="primary" onClick={make}>
+        Make the first key
+      </button>
+    </Empty>
+  );
+}
+
+/** Shown to a reader whose own key may not manage keys. */
+function Refused({ reason }: { readonly reason: string }) {
+  return (
+    <Empty title="Only a key with the scope admin manages keys">
+      <p>The service says: {reason}. Enter an admin key, or use <code>priors key</code> on the machine of the service.</p>
+      <button type="button" onClick={changeKey}>
+        Enter another API key
+      </button>
+    </Empty>
+  );
+}
+
+function Row({ item, open }: { readonly item: Key; readonly open: boolean }) {
+  const standing = standingOf(item);
+  return (
+    <li id={lineOf(item.id)}>
+      <Link className="row" href={linkWith({ key: item.id })} aria-current={open ? "true" : undefined} onClick={open ? focusTitle : undefined}>
+        <span className="row-title">
+          <OneLine text={item.name} />
+        </span>
+        <span className="row-marks">{standing !== "active" && <span className="cue-state">{standing}</span>}</span>
+        <span className="row-excerpt">
+          {item.scopes.join(", ")} in {servedBy(item)}
+        </span>
+        <span className="row-facts">
+          <span>{endOf(item)}</span>
+          <span className="dates">{lastUseOf(item)}</span>
+        </span>
+      </Link>
+    </li>
+  );
+}

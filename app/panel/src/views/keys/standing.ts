@@ -1,0 +1,26 @@
+/** The state of a key, in words. */
+
+import type { Key } from "../../api/types";
+import { day, exactMoment } from "../../parts/format";
+
+export type Standing = "active" | "expired" | "revoked";
+
+export function standingOf({ revoked_at, expires_at }: Key, now: number = Date.now()): Standing {
+  if (revoked_at !== null) return "revoked";
+  return expires_at !== null && Date.parse(expires_at) <= now ? "expired" : "active";
+}
+
+export function servedBy({ workspaces }: Key): string {
+  return workspaces === null ? "all workspaces" : workspaces.join(", ");
+}
+
+/** The end of a key's life, as a short text. */
+export function endOf(key: Key): string {
+  if (key.revoked_at !== null) return `revoked ${day(key.revoked_at)}`;
+  if (key.expires_at === null) return "never expires";
+  return `${standingOf(key) === "expired" ? "expired" : "expires"} ${exactMoment(key.expires_at)}`;
+}
+
+export function lastUseOf({ last_used_at }: Key): string {
+  return last_used_at === null ? "never used" : `last used ${exactMoment(last_used_at)}`;
+}
