@@ -20,6 +20,7 @@ from benchmarks import (
     tokens,
     write_gate,
 )
+from benchmarks.languages import __main__ as languages
 
 if __name__ == "__main__":
     activation.main([])
@@ -32,6 +33,7 @@ if __name__ == "__main__":
     tokens.main([])
     locomo.main([])
     multihop.main([])
+    languages.main([])
     links.main([])
     stable.main([])
     ingestion.main([])

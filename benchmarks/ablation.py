@@ -239,7 +239,7 @@ async def measure(given: Sequence[Work]) -> dict[str, Recalls]:
     """The recalls with the defaults and without each idea."""
     presets = {"": DEFAULT, **ideas()}
     found: dict[str, Recalls] = {idea: defaultdict(list) for idea in presets}
-    with _known(presets.values()):
+    with known_presets(presets.values()):
         async with stage() as services:
             for work in given:
                 workspace = await workspace_of(services, work.workspace)
@@ -264,7 +264,7 @@ async def hits_of(
 
 
 @contextmanager
-def _known(presets: Iterable[Preset]) -> Iterator[None]:
+def known_presets(presets: Iterable[Preset]) -> Iterator[None]:
     """A query can name these presets for as long as this is open."""
     added = {preset.name: preset for preset in presets if preset.name not in PRESETS}
     PRESETS.update(added)

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from app.api.serving.server import bound_socket
@@ -30,12 +31,15 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @asynccontextmanager
-async def stage(kept: Path | None = None) -> AsyncIterator[Services]:
-    """Opens services over a migrated store, the model loaded: the one that is `kept`, or an empty, temporary one."""
+async def stage(kept: Path | None = None, settings: Settings | None = None) -> AsyncIterator[Services]:
+    """Opens services over a migrated store, the model loaded: the one that is `kept`, or an empty, temporary one.
+
+    `settings` say which embedding model; without them it is the bundled one.
+    """
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
         data = Path(folder)
         with EmbeddedPostgres(data) as server:
-            settings = Settings(data_dir=data, database_url=server.start(), log_level="error")
+            settings = replace(settings or Settings(), data_dir=data, database_url=server.start(), log_level="error")
             await asyncio.to_thread(upgrade, settings.database_url)
             provider = provider_from(settings)
             await provider.start()

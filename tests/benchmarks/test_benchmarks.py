@@ -33,6 +33,7 @@ from benchmarks import (
     write_gate,
 )
 from benchmarks.figures import Figure
+from benchmarks.languages import __main__ as languages
 from tests.conftest import COMPILED, fresh_database
 from tests.panel.browser import MISSING, chromium
 
@@ -105,6 +106,13 @@ def test_injection(tmp_path: Path) -> None:
     figures = by_name(injection.main(["--characters", "2000", "--data", str(tmp_path)]))
     assert figures["own attacks caught"] >= 0.95
     assert figures["own clean texts blocked"] == 0
+
+
+@pytest.mark.usefixtures("prepared")
+def test_languages() -> None:
+    figures = by_name(languages.main(["--language", "zh", "--items", "10"]))
+    assert figures["Chinese, both, @5"] >= 0.9
+    assert {len(languages.items(language)) for language in languages.LANGUAGES} == {100}
 
 
 def test_judgements(tmp_path: Path) -> None:

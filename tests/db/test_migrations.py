@@ -179,6 +179,17 @@ def test_reports_whose_judgements_a_downgrade_drops_are_read_again(own_database_
         assert list(connection.execute(text(unread)).scalars()) == ["a.md"]
 
 
+def test_texts_without_blanks_between_words_are_indexed_again(own_database_url: str, counter: TokenCounter) -> None:
+    asyncio.run(fill(own_database_url, counter, "内存泄漏", "tea"))
+    words = "SELECT word FROM lexical, unnest(tsvector_to_array(terms)) AS word WHERE word NOT LIKE 'workspace:%'"
+    found = []
+    for move, revision in ((command.downgrade, REVISIONS[REVISIONS.index("0038") - 1]), (command.upgrade, "head")):
+        move(configuration(own_database_url), revision)
+        with connected(own_database_url) as connection:
+            found.append(set(connection.execute(text(words)).scalars()))
+    assert found == [{"内存泄漏", "tea"}, {"内存", "存泄", "泄漏", "tea"}]
+
+
 async def test_the_state_is_told(empty_database_url: str) -> None:
     database = Database(empty_database_url, pool_size=1)
     assert await current(database) is None

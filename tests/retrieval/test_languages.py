@@ -1,0 +1,61 @@
+"""Words of languages other than English are found."""
+
+import pytest
+
+from app.db.database import Database
+from app.memories.memory import NewMemory
+from app.memories.remember import Door, remember
+from app.models.protocols import TokenCounter
+from app.models.providers import NoopProvider
+from app.retrieval.recall import Query
+from app.retrieval.search import search
+from app.workspaces.workspace import Workspace
+
+TEXTS = {
+    "chinese": "内存每小时增长30 MB，因为已解析模板的缓存从来没有清空。使用pgvector索引后恢复。",
+    "japanese": "夜間の請求書の取り込みは、銀行のファイルに見出しが二行あったため停止した。",
+    "korean": "두 번째 서버의 시계가 칠 분 늦어서 서명이 거부되었다.",
+    "thai": "เครื่องพิมพ์ชั้นสามกระดาษติดเมื่อกระดาษบางเกินไป",
+    "russian": "Отчёт о тепловых насосах вернули: цены были за прошлый год.",
+    "other": "The trash is emptied on Fridays.",
+}
+QUESTIONS = {
+    "缓存没有清空，内存会怎样": "chinese",
+    "pgvector": "chinese",
+    "請求書の取り込みが停止した理由": "japanese",
+    "서버가 서명을 거부한 이유": "korean",
+    "กระดาษติด": "thai",
+    "отчет насосы": "russian",
+}
+
+
+@pytest.fixture
+async def stored(database: Database, counter: TokenCounter, workspace: Workspace) -> dict[str, str]:
+    """Stores the texts in a workspace whose language is English; returns their names by text."""
+    memories = [NewMemory(kind="note", body=body) for body in TEXTS.values()]
+    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    return {body: name for name, body in TEXTS.items()}
+
+
+async def test_words_of_scripts_without_blanks_are_found(
+    database: Database, workspace: Workspace, stored: dict[str, str]
+) -> None:
+    found = {}
+    for question in QUESTIONS:
+        recall = await search(database, NoopProvider(), workspace=workspace, query=Query(text=question, k=1))
+        found[question] = [stored[hit.memory.body] for hit in recall.hits]
+    assert found == {question: [name] for question, name in QUESTIONS.items()}
+
+
+@pytest.mark.usefixtures("stored")
+async def test_a_question_about_something_else_finds_nothing(database: Database, workspace: Workspace) -> None:
+    query = Query(text="苹果的收成为什么不好？", k=1)
+    assert (await search(database, NoopProvider(), workspace=workspace, query=query)).hits == ()
+
+
+async def test_the_longest_text_of_different_characters_is_stored(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    """Postgres refuses more than 1 MB of words, which the pairs of such a text would be."""
+    body = "".join(chr(0x4E00 + (number * 7919 + number // 20_000) % 20_900) for number in range(200_000))
+    assert (await remember(Door(database, counter, workspace), [NewMemory(kind="note", body=body)])).rejected == ()
