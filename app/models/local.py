@@ -16,6 +16,7 @@ import numpy as np
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
 from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, must_fetch, write_onnx
 from app.models.bundled import DIMENSION as DEFAULT_DIMENSION
+from app.models.encoder import QueryEncoder
 from app.models.folders import open_folder, own_lengths
 from app.models.protocols import Matrix, Reranker, Vector
 from app.models.tokenizer import BundledTokenCounter, well_formed
@@ -65,6 +66,7 @@ class LocalProvider:
         self._folder, self._threads = data_dir / "models", threads or min(usable_cores(), DOCUMENT_THREADS)
         self._given = given
         self._model: TextEmbedding | None = None
+        self._encoder: QueryEncoder | None = None
         self._lengths: Callable[[Sequence[str]], list[int]] | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
@@ -154,9 +156,12 @@ class LocalProvider:
 
     def _run(self, texts: Sequence[str], *, queries: bool = False) -> Matrix:
         model = self._loaded()
-        embed = model.query_embed if queries else model.passage_embed
+        read = [well_formed(text) for text in texts]
         try:
-            vectors = np.stack(list(embed([well_formed(text) for text in texts], batch_size=len(texts))))
+            if queries and self._encoder is not None:
+                return self._encoder.embed(read)
+            embed = model.query_embed if queries else model.passage_embed
+            vectors = np.stack(list(embed(read, batch_size=len(texts))))
         except Exception as error:
             raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
         return _unit(vectors.astype(np.float32, copy=False))
@@ -189,13 +194,23 @@ class LocalProvider:
         if must_fetch(self._folder):
             self._fetch()
         try:
-            return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))
+            return self._open_bundled()
         except EmbeddingUnavailable:
             if self._stop.is_set():
                 raise
             # The files may have been damaged since they were written.
             discard(self._folder)
-            return self._open(specific_model_path=str(write_onnx(self._folder, self._stop)))
+            return self._open_bundled()
+
+    def _open_bundled(self) -> "TextEmbedding":
+        folder = write_onnx(self._folder, self._stop)
+        model = self._open(specific_model_path=str(folder))
+        try:
+            self._encoder = QueryEncoder(folder, model.model.tokenizer)  # type: ignore[attr-defined] # each kind has one
+            self._encoder.embed(["warm up"])
+        except Exception as error:
+            raise EmbeddingUnavailable(f"{self.model_id} cannot be loaded for queries: {error}") from error
+        return model
 
     def _fetch(self) -> None:
         self._fetching = True

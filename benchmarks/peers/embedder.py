@@ -1,4 +1,7 @@
-"""Priors' own bundled model for systems that run in this process: the same weights, batches and threads for all."""
+"""Priors' own bundled model for systems that run in this process: the same weights, batches and threads for all.
+
+Queries are embedded by the exact graph, in the caller's thread; the graph with 8-bit weights is a part of Priors.
+"""
 
 import asyncio
 import threading
@@ -8,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from fastembed import TextEmbedding
 
-from app.models.local import LocalProvider
+from app.models.bundled import DEFAULT_MODEL, write_onnx
+from app.models.local import THREADS_A_RUN, LocalProvider
 from app.models.protocols import Matrix, Vector
 
 Result = TypeVar("Result")
@@ -23,6 +28,7 @@ class Embedder:
     def __init__(self, folder: Path, *, known: Path | None = None) -> None:
         """`known` is a file of vectors that were made before, for works in which the making is not measured."""
         self._provider = LocalProvider(folder)
+        self._exact = TextEmbedding(DEFAULT_MODEL, threads=THREADS_A_RUN, specific_model_path=str(write_onnx(folder)))
         self._ready: dict[str, Vector] = {}
         self._file, self._known = known, _read(known)
         self._loop = asyncio.new_event_loop()
@@ -32,7 +38,8 @@ class Embedder:
         """The vector of a query."""
         if text in self._known:
             return self._known[text]
-        made = self._wait_for(self._provider.embed_query(text))
+        made: Vector = np.array(list(self._exact.query_embed(text)), np.float32)[0]
+        made /= np.linalg.norm(made)
         if self._file is not None:
             self._known[text] = made
         return made
