@@ -109,6 +109,10 @@ test: .venv/.test-ready  ## Check style and types, and run all tests against a r
 	@$(MAKE) -s -j 2 python-types typescript-for-tests lint
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --timeout $(TEST_SECONDS)
 
+.PHONY: chaos
+chaos: .venv/.test-ready  ## Strike services, worker and Postgres at 100 random moments and compare what is stored
+	@$(BIN)/python -m chaos
+
 .PHONY: screenshots
 screenshots: .venv/.test-ready panel  ## Write pictures of the panel's views into screenshots/
 	@$(BIN)/python -m tests.panel.screenshots

@@ -545,21 +545,6 @@ def test_after_kill_9_of_the_service_the_next_start_goes_on(served_folder: Path)
     assert not running(served_folder)
 
 
-def test_after_kill_9_of_postgres_the_service_brings_it_back(served_folder: Path) -> None:
-    service = Service(served_folder)
-    pid = int((served_folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
-    os.kill(pid, signal.SIGKILL)
-    recovered, deadline = False, time.monotonic() + 60
-    while not recovered and time.monotonic() < deadline:
-        try:
-            recovered = service.ready()
-        except OSError:
-            assert service.process.poll() is None
-    assert recovered
-    assert call(served_folder, "history", "scout found no actors").stdout.startswith("## Relevant History")
-    assert service.end(signal.SIGTERM) == 0
-
-
 def test_after_kill_9_of_its_parent_the_service_ends(served_folder: Path) -> None:
     parent = subprocess.Popen(
         [
