@@ -85,6 +85,8 @@ class Settings:
     directory."""
     evaluator: str = "wiggum"
     """The evaluator's name, before each of its issues among the facts."""
+    slow_recall_ms: float = 1000.0
+    """Milliseconds from which on a recall is logged with its steps and plans; 0: none is."""
     mask_secrets: bool = True
     """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
@@ -141,6 +143,8 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(f"{PREFIX}ADMIN_KEY needs {PREFIX}API_KEY too: without it, no client sends a key")
     if not settings.read_timeout > 0:
         raise ConfigurationError(f"{PREFIX}READ_TIMEOUT={settings.read_timeout} must be above 0")
+    if not settings.slow_recall_ms >= 0:
+        raise ConfigurationError(f"{PREFIX}SLOW_RECALL_MS={settings.slow_recall_ms} must be at least 0")
     if not 0 < settings.heat_days <= LONGEST_HEAT_DAYS:
         raise ConfigurationError(
             f"{PREFIX}HEAT_DAYS={settings.heat_days} must be above 0 and at most {LONGEST_HEAT_DAYS:,}"

@@ -1,10 +1,12 @@
 """The services, the metrics and the tenant of a request, as all handlers share them."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 from urllib.parse import quote, unquote_to_bytes
 
+import structlog
 from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
@@ -22,6 +24,7 @@ from app.memories.memory import Remembered
 from app.operations.status import Gauges
 from app.retrieval.recall import Recall
 from app.settings import Settings
+from app.tracing import times
 from app.wiring import Services
 from app.workspaces.resolve import resolve
 from app.workspaces.workspace import USER_LIMIT, Workspace
@@ -32,6 +35,8 @@ KEY = "priors.key"
 """The place in a request's scope where the frame leaves its key."""
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 """Limits of the histogram's buckets, in seconds; a recall takes 10 to 20 ms."""
+
+logger = structlog.get_logger()
 
 WorkspaceHeader = Annotated[
     str | None,
@@ -100,9 +105,9 @@ class Metrics:
             self.moved.labels(move.model.name, "embedded").set(move.done)
             self.moved.labels(move.model.name, "all").set(move.total)
 
-    def note_recall(self, recall: Recall, purpose: str) -> None:
+    def note_recall(self, recall: Recall) -> None:
         """Counts a recall."""
-        self.recalls.labels(purpose, recall.mode).inc()
+        self.recalls.labels(recall.query.purpose, recall.mode).inc()
         for item in recall.degraded:
             self.degraded.labels(item.arm).inc()
 
@@ -129,6 +134,19 @@ def token_of(authorization: bytes) -> bytes:
     return token.strip() if scheme.lower() == b"bearer" else b""
 
 
+class SlowRecall(NamedTuple):
+    """A recall that took long, and the milliseconds of its request's steps until then."""
+
+    recall: Recall
+    steps: Mapping[str, float]
+
+    def note(self, **more: object) -> None:
+        """Writes a line of the service's log. It has no text of the query; the log of recalls has that by its id."""
+        recall = self.recall
+        facts = {"recall_id": str(recall.recall_id), "workspace": recall.workspace.name, "mode": recall.mode}
+        logger.warning("slow recall", took_ms=round(recall.took_ms, 1), **facts, steps=self.steps, **more)
+
+
 @dataclass(slots=True)
 class Context:
     """One application's services and metrics."""
@@ -139,6 +157,8 @@ class Context:
     model_tried: asyncio.Event = field(default_factory=asyncio.Event)
     """Set after the first attempt to load the model, whether it succeeded or failed."""
 
+    slow: asyncio.Queue[SlowRecall] = field(default_factory=lambda: asyncio.Queue(1))
+    """A slow recall whose plans are still to be read: one at a time, after its answer."""
     _keys: KnownKeys | None = None
 
     @property
@@ -215,6 +235,16 @@ class Call:
     async def writer(self) -> Workspace:
         """Returns the tenant as the call's user writes it, or as nobody does."""
         return (await self.tenant()).of(self.user)
+
+    def note_recall(self, recall: Recall) -> None:
+        """Counts a recall, and asks for the plans of a slow one, unless another is being looked at."""
+        self.metrics.note_recall(recall)
+        if 0 < self.settings.slow_recall_ms <= recall.took_ms:
+            slow = SlowRecall(recall, times())
+            try:
+                self.context.slow.put_nowait(slow)
+            except asyncio.QueueFull:
+                slow.note()
 
     def asked_by(self, user: str | None) -> "Call":
         """Returns the call as one that an agent makes for a user: it sees what is this user's, and what is nobody's."""

@@ -34,7 +34,7 @@ from app.context.representation import (
     Section,
     ToolDefinition,
 )
-from app.context.sources import PURPOSE, SourceTrace
+from app.context.sources import SourceTrace
 from app.context.store import ContextSummary, Template
 from app.memories.browse import LARGEST_PAGE
 
@@ -192,7 +192,7 @@ async def context_of(call: Call, asked: ContextInput) -> Context:
     parts, request = call.services.context_parts, asked.request()
     found, recalls = await make_context(parts, workspace=await call.asked_by(asked.user).tenant(), request=request)
     for recall in recalls:
-        call.metrics.note_recall(recall, PURPOSE)
+        call.note_recall(recall)
     return found
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from app.api.context import ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import DegradedView, User, converted, view_of
-from app.items.batch import PURPOSE, run_batch
+from app.items.batch import run_batch
 from app.items.item import (
     KEY_BYTES,
     LARGEST_PAGE,
@@ -163,5 +163,5 @@ class ItemsController(Controller):
         found = await run_batch(door, batch, provider=services.provider, reranker=services.reranker)
         for one in found.search:
             if one.recall is not None:
-                call.metrics.note_recall(one.recall, PURPOSE)
+                call.note_recall(one.recall)
         return answers_view(found)

@@ -304,7 +304,7 @@ class RetrievalController(Controller):
             mask=services.settings.mask_secrets,
             reranker=services.reranker,
         )
-        call.metrics.note_recall(recall, query.purpose)
+        call.note_recall(recall)
         if not data.around:
             return converted(recall, SearchView, hits=[hit_view(hit) for hit in recall.hits])
         ids = [hit.memory.memory_id for hit in recall.hits]
@@ -332,10 +332,10 @@ class RetrievalController(Controller):
         parts = services.database, services.provider, services.counter
         if not data.activate:
             result = await history(*parts, **options)
-            call.metrics.note_recall(result.recall, query.purpose)
+            call.note_recall(result.recall)
             return history_view(result)
         result, activation = await history_with_cues(*parts, **options, chat=services.chat)
-        call.metrics.note_recall(result.recall, query.purpose)
+        call.note_recall(result.recall)
         return replace(
             history_view(result),
             markdown="\n".join(part for part in (result.markdown, activation.markdown) if part),

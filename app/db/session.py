@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8
 
 from app import tracing
 from app.db.roles import OWNER
-from app.db.wire import Command, Values, Wire
+from app.db.wire import Command, Values, Wire, compiled
 
 Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
@@ -168,6 +168,19 @@ class Session:
     async def column(self, statement: str, values: Values | None = None) -> list[Any]:
         """Returns the first column of all rows."""
         return self._wire.rows(await self._run(statement, values), _first)
+
+    async def plan(self, statement: str) -> str:
+        """Returns the generic plan of a statement, by which it is run whatever its values; it is not run for this.
+
+        For a session without a transaction.
+        """
+        text, names = compiled(statement)
+        given = f"({', '.join('NULL' for _ in names)})" if names else ""
+        await self.execute(f"PREPARE explained AS {text.decode().replace('%', '%%')}")
+        try:
+            return "\n".join(await self.column(f"EXPLAIN EXECUTE explained{given}"))
+        finally:
+            await self.execute("DEALLOCATE explained")
 
     async def many(self, statement: str, sequence: Sequence[Values]) -> None:
         """Runs a statement once for each of these values, all in one round trip."""

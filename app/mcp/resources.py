@@ -160,7 +160,7 @@ async def start_with_history(call: Call, task: str, agent: str) -> list[PromptMe
         reranker=services.reranker,
         chat=services.chat,
     )
-    call.metrics.note_recall(found.recall, "history")
+    call.note_recall(found.recall)
     parts = (found.markdown, activation.markdown, f"## Task\n\n{task}")
     text = "\n\n".join(part.strip() for part in parts if part)
     return [PromptMessage(role="user", content=TextContent(text=text))]

@@ -201,7 +201,7 @@ async def relevant_history(call: Call, given: HistoryAsked) -> str:
         reranker=services.reranker,
         budget_tokens=max(1, given.budget_tokens - room),
     )
-    call.metrics.note_recall(found.recall, query.purpose)
+    call.note_recall(found.recall)
     if found.needed_tokens is not None:
         room = _room_for_ids(call, min(given.k, found.needed_tokens // (PER_MEMORY - ID_TOKENS) + 1))
         return f"The best memory needs a budget_tokens of {found.needed_tokens + room} or more."
@@ -265,7 +265,7 @@ async def recall(call: Call, given: RecallAsked) -> str:
         mask=services.settings.mask_secrets,
         reranker=services.reranker,
     )
-    call.metrics.note_recall(found, query.purpose)
+    call.note_recall(found)
     lines = [memory_line(hit.memory) for hit in found.hits]
     more = "{} more: narrow the query, or ask with a larger budget_tokens."
     kept = within(lines, given.budget_tokens - fenced_tokens(RECALLED, counter) - counter.count(more), counter)

@@ -131,19 +131,22 @@ async def survey(session: Session, query: str, *, filters: Filters, language: st
     The query is parsed by `language`, or by every language that the workspace's memories are written in.
     """
     _, values = conditions(filters)
-    given = {**values, "query": query}
-    languages = "w.languages"
-    if language is not None:
-        languages, given["language"] = "ARRAY[%(language)s::text]", language
-    kept, few = "NULL::uuid[]", ""
-    if filters or session.users is not None:
-        only_if = "" if filters else IF_USERS
-        kept, few = KEPT.format(only_if=only_if), FEW.format(passing=_passing(filters, session.users, only_if))
+    given = {**values, "query": query, "language": language}
     if session.users is not None:
         given["users"] = list(session.users)
-    statement = SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=BEARABLE)
+    statement = _survey_statement(filters, session.users, is_given=language is not None)
     row = await session.row(statement, given, binary=True)
     return None if row is None else _survey_of(row, session.users)
+
+
+def _survey_statement(filters: Filters, users: Sequence[str] | None, *, is_given: bool) -> str:
+    """Returns the statement of a survey; `is_given` tells if the query names its language."""
+    languages = "ARRAY[%(language)s::text]" if is_given else "w.languages"
+    kept, few = "NULL::uuid[]", ""
+    if filters or users is not None:
+        only_if = "" if filters else IF_USERS
+        kept, few = KEPT.format(only_if=only_if), FEW.format(passing=_passing(filters, users, only_if))
+    return SURVEY.format(kept=kept, few=few, languages=languages, exactly=COUNTED_EXACTLY, bearable=BEARABLE)
 
 
 def indexed_conditions(filters: Filters, users: Sequence[str] | None = None) -> Sequence[str]:
@@ -226,7 +229,7 @@ def shape_of(question: Question) -> Shape:
     """
     use_index = question.survey.indexed and not question.clauses
     return Shape(
-        model=question.survey.model if question.vector else None,
+        model=None if question.vector is None else question.survey.model,
         vector_workspace=question.survey.workspace_id if use_index else None,
         lexical=question.lexical_hits is not None,
         kept=question.kept is not None,
@@ -257,11 +260,27 @@ async def lexical_hits(session: Session, question: Question) -> LexicalHits | No
     if question.words is None:
         return None
     shape, values, wider = shape_of(question), values_of(question), question.words.wider
-    statement = f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text, count(*) FROM ({lexical_arm(shape)}) AS arm"  # noqa: S608 - as below
+    statement = _lexical_statement(shape)
     ((ids, scores, count),) = await session.tuples(statement, values)
     if count < shape.limit and question.clauses and question.kept is None and wider is not None:
         ((ids, scores, _),) = await session.tuples(statement, {**values, "match": wider})
     return LexicalHits(ids or "{}", scores or "{}")
+
+
+def _lexical_statement(shape: Shape) -> str:
+    return f"SELECT array_agg(memory_id)::text, array_agg(bm25)::text, count(*) FROM ({lexical_arm(shape)}) AS arm"  # noqa: S608 - as below
+
+
+async def plans(session: Session, question: Question, query: Query) -> dict[str, str]:
+    """Returns the plans of a question's statements, by step; a question has a vector if its vector arm answers."""
+    words = None if question.words is None else LexicalHits("{}", "{}")
+    shape = shape_of(replace(question, lexical_hits=words))
+    statements = {"survey": _survey_statement(query.filters, session.users, is_given=query.language is not None)}
+    if shape.lexical:
+        statements["lexical"] = _lexical_statement(shape)
+    if shape.lexical or shape.model is not None:
+        statements["candidates"] = pool_statement(shape)
+    return {step: await session.plan(statement) for step, statement in statements.items()}
 
 
 async def candidates(session: Session, question: Question) -> list[Candidate]:

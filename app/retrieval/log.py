@@ -338,7 +338,15 @@ async def forget_runs(session: Session, run_ids: Sequence[str]) -> None:
 
 def _recall(finding: Finding, hits: Sequence[Hit]) -> Recall:
     took_ms = (time.perf_counter() - finding.started) * 1000
-    return Recall(recall_id=new_id(), hits=tuple(hits), mode=finding.mode, degraded=finding.degraded, took_ms=took_ms)
+    return Recall(
+        recall_id=new_id(),
+        hits=tuple(hits),
+        mode=finding.mode,
+        degraded=finding.degraded,
+        took_ms=took_ms,
+        query=finding.query,
+        workspace=finding.workspace,
+    )
 
 
 OPTIONS = ("weights", "semantic_threshold", "half_life_days", "now", "rerank")

@@ -17,7 +17,7 @@ from app.memories.memory import Memory, in_utc
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.tuning import with_weights
-from app.workspaces.workspace import check_language
+from app.workspaces.workspace import Workspace, check_language
 
 QUERY_LIMIT = 300_000
 """Most characters of a query, regardless of their bytes. A task text of 10,000 long words is accepted, although it
@@ -229,6 +229,9 @@ class Recall:
     """The arms that answered: hybrid, lexical or vector."""
     degraded: tuple[Degradation, ...]
     took_ms: float
+    query: Query
+    """The query as it is logged."""
+    workspace: Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.db.database import Database
+from app.db.session import Session
 from app.errors import EmbeddingUnavailable, NotFound, RerankerUnavailable
 from app.index.models import StoredModel
 from app.index.reembed import speaking
@@ -27,6 +28,7 @@ from app.retrieval.candidates import (
     Question,
     candidates,
     lexical_hits,
+    plans,
     question_of,
     standing,
     survey,
@@ -208,16 +210,33 @@ async def _loggable(query: Query, *, mask: bool) -> Query:
 
 async def _question(call: _Call) -> Question | None:
     """Surveys the workspace and queries the lexical arm; returns None if the workspace has no memory."""
-    query = call.query
-    language = None if query.language is None else configuration(query.language)
     async with call.database.session(call.workspace, transaction=False) as session:
-        with span("recall.survey"):
-            known = await survey(session, query.text, filters=query.filters, language=language)
-        if known is None or not known.live:
+        question = await _surveyed(session, call)
+        if question is None:
             return None
-        question = question_of(known, query, call.preset, least=POOL_OF_A_ROLE if call.asking.role.parts else 0)
         with span("recall.lexical"):
             return replace(question, lexical_hits=await lexical_hits(session, question))
+
+
+async def _surveyed(session: Session, call: _Call) -> Question | None:
+    query = call.query
+    language = None if query.language is None else configuration(query.language)
+    with span("recall.survey"):
+        known = await survey(session, query.text, filters=query.filters, language=language)
+    if known is None or not known.live:
+        return None
+    return question_of(known, query, call.preset, least=POOL_OF_A_ROLE if call.asking.role.parts else 0)
+
+
+async def plans_of(database: Database, recall: Recall) -> Mapping[str, str]:
+    """Returns the plans by which Postgres answers the statements of a recall, by step; no plan has a value of it."""
+    query, workspace = recall.query, recall.workspace
+    call = _Call(database, workspace, query, checked_preset(query, workspace.weights), suspects=True)
+    async with database.session(workspace, transaction=False) as session:
+        question = await _surveyed(session, call)
+        if question is None:
+            return {}
+        return await plans(session, replace(question, vector=None if recall.mode == LEXICAL else ""), query)
 
 
 def _nothing_stored(workspace: str) -> tuple[Degradation, ...]:

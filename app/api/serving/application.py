@@ -42,6 +42,7 @@ from app.index.reembed import follow_for_ever
 from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
 from app.operations.status import gauges
+from app.retrieval.search import plans_of
 from app.safety import secrets as masking
 from app.settings import VERSION, Settings
 from app.wiring import Services, open_services
@@ -117,7 +118,8 @@ def create_app(settings: Settings, *, services: Services | None = None) -> Lites
 async def in_the_background(context: Context, *others: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Loads the model, follows the store to another model, and does other work, while requests are answered."""
     services = context.opened
-    work = (load_model(context), follow_for_ever(services.provider, services.database), *others)
+    follow = follow_for_ever(services.provider, services.database)
+    work = (load_model(context), follow, _explain_for_ever(context), *others)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in work]
         yield
@@ -152,6 +154,16 @@ def document() -> bytes:
             answers = operation["responses"]
             operation["responses"] = {status: answer for status, answer in answers.items() if status.startswith("2")}
     return json.dumps(schema, indent=1, sort_keys=True).encode() + b"\n"
+
+
+async def _explain_for_ever(context: Context) -> None:
+    """Logs slow recalls with the plans of their statements, one after the other."""
+    while True:
+        slow = await context.slow.get()
+        try:
+            slow.note(plans=await plans_of(context.opened.database, slow.recall))
+        except Exception as error:  # noqa: BLE001 - whatever it was, the recall was slow
+            slow.note(without_plans=f"{type(error).__name__}: {error}")
 
 
 async def _keep_gauges(context: Context) -> None:
