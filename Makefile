@@ -131,16 +131,46 @@ bench: .venv/.test-ready  ## Run the benchmarks and print their tables
 bench-peers: .venv-peers/.ready  ## Compare with other systems; PEERS has options, such as "--size 1000"
 	@.venv-peers/bin/python -m benchmarks.peers $(PEERS)
 
+.venv-audit/.ready: requirements/audit.txt .venv/bin/uv
+	@$(UV) venv --allow-existing --python $(BIN)/python .venv-audit
+	$(UV) pip sync --python .venv-audit --require-hashes requirements/audit.txt
+	touch $@
+
+# A part is named by its digest or version alone: the bills of two checkouts of one commit are equal.
+.PHONY: sbom
+sbom: .venv-audit/.ready  ## Write what the service and its panel consist of into sbom/, as CycloneDX
+	@mkdir -p sbom
+	.venv-audit/bin/cyclonedx-py requirements requirements/run.lock --pyproject pyproject.toml \
+		--output-reproducible --output-format JSON --output-file sbom/python.cdx.json --validate 2>/dev/null
+	for package in app/panel client/typescript; do
+		(cd $$package && npm sbom --package-lock-only --sbom-format cyclonedx 2>/dev/null) >sbom/$$(basename $$package).cdx.json
+	done
+	for bill in sbom/*.cdx.json; do echo "$$bill: $$(grep -c '"purl"' $$bill) parts"; done
+
+.PHONY: audit-dependencies
+audit-dependencies: .venv-audit/.ready  ## Look up known flaws of the locked packages, where their data can be reached
+	@.venv-audit/bin/python requirements/audit.py
+
+# A tag may be moved to another image; a digest may not. It needs docker, and the registry.
+.PHONY: pin-images
+pin-images:  ## Pin the images of Dockerfile and compose.yaml by the digests that their tags have now
+	@for image in $$(sed -nE 's/^FROM ([^ @]+)( .*)?$$/\1/p; s/^ +image: ([^ @]+\/[^ @]+)$$/\1/p' docker/Dockerfile compose.yaml | sort -u); do
+		digest=$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$$image")
+		sed -i -E "s#(FROM|image:) $$image( |\$$)#\1 $$image@$$digest\2#" docker/Dockerfile compose.yaml
+		echo "$$image@$$digest"
+	done
+
 .PHONY: lock
 lock: .venv/bin/uv  ## Resolve the dependencies again and write the lock files
 	@$(LOCK) requirements/uv.in -o requirements/uv.lock
 	$(LOCK) pyproject.toml --extra otel --group build --group weights -o requirements/run.lock
 	$(LOCK) pyproject.toml --extra otel --group dev -o requirements/dev.lock
 	$(LOCK) requirements/node.in -o requirements/node.lock
+	$(LOCK) requirements/audit.in -o requirements/audit.txt
 	$(LOCK) pyproject.toml requirements/peers.in --overrides requirements/peers-overrides.in --group build --group weights -o requirements/peers.txt
 
 .PHONY: clean
 clean:  ## Remove the virtual environments and caches; the data directory stays
-	@rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
+	@rm -rf .venv .venv-peers .venv-audit sbom .mypy_cache .ruff_cache .pytest_cache .hypothesis screenshots
 	rm -rf app/panel/node_modules app/panel/dist app/panel/.node app/panel/openapi.json
 	rm -rf client/typescript/node_modules client/typescript/dist client/typescript/openapi.json client/typescript/src/{routes,schema}.ts
