@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from app.api.panel import DIST
-from app.memories.memory import NewMemory
+from app.memories.memory import NewMemory, SourceReference
 from app.retrieval.rank.presets import PRESETS
 from app.wiring import LAYOUT_CACHE
 from benchmarks import (
@@ -30,6 +30,7 @@ from benchmarks import (
     multihop,
     panel,
     stable,
+    targets,
     write_gate,
 )
 from benchmarks.figures import Figure
@@ -253,6 +254,27 @@ def test_abstention() -> None:
         "paragraphs: recall@5 of 2 questions": 1,
         "paragraphs: recall@10 of 2 questions": 1,
     }
+
+
+@pytest.mark.usefixtures("prepared")
+def test_targets() -> None:
+    moment = datetime(2024, 1, 10, tzinfo=UTC)
+    source = SourceReference(kind="session", uri="s")
+    turns = {"a": "The lighthouse of Skagen was lit in 1858.", "b": "The lighthouse of Skagen is made of brick."}
+    memories = [
+        (name, NewMemory(kind="message", title="Ann", body=body, source=source, ordinal=place, occurred_at=moment))
+        for place, (name, body) in enumerate(turns.items())
+    ]
+    question = ablation.Question(
+        text="When was the lighthouse of Skagen lit?", evidence=frozenset({"a"}), groups=("chats",), now=moment
+    )
+    work = ablation.Work(workspace="chats", memories=memories, questions=[question])
+    figures = asyncio.run(targets.measure([work]))
+    assert [(figure.name, figure.value, figure.met) for figure in figures] == [
+        ("REALTALK: recall@5 of 1 questions", 1, True),
+        ("REALTALK: recall@10 of 1 questions", 1, True),
+        ("REALTALK: recall@20 of 1 questions", 1, None),
+    ]
 
 
 @pytest.mark.parametrize(("name", "questions"), [("chats", 344), ("duplicates", 777)])

@@ -7,43 +7,29 @@ from math import exp, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.links.relations import DERIVED_FROM, MENTIONS, SAME_ENTITY, SAME_TASK, SUPERSEDES
+from app.retrieval.rank.weights import values
 
 SOURCE_STRIDE = 2**33
 """Distance between the numbers of two sources' places: more than the largest ordinal (2**31 - 1) and its neighbours."""
-SPREADING: Mapping[str, float] = MappingProxyType(
-    {MENTIONS: 0.7, DERIVED_FROM: 0.7, SUPERSEDES: 0.7, SAME_TASK: 0.9, SAME_ENTITY: 0.2}
-)
-"""Share of a seed's evidence that one link spreads, by relation (docs/retrieval.md compares other shares). A link
-that a caller gave counts as much as a mention. Two observations of one task come as a pair. `similar` is left out,
-because it costs half a point."""
+IN_USE = values("blend")
+SPREADING: Mapping[str, float] = MappingProxyType(values("links"))
+"""Share of a seed's evidence that one link spreads, by relation. `similar` has none, because it costs half a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blend:
-    """Weights of the arms and of the association; measured on LoCoMo dev (docs/retrieval.md)."""
+    """Weights of the arms and of the association; weights.toml says what each does and where it was measured."""
 
-    lexical: float = 0.6
-    """Share of the lexical score in the fused score; the rest is the share of the similarity."""
-    repeated: float = 3.0
-    """Power with which the share of words falls where the best lexical score is above a full match. Then a long text
-    repeats the query's words, or is where they come from, and the others are better told apart by meaning."""
-    next: float = 0.3
-    """Weight of the fused score of the memory before and of the one after."""
-    second: float = 0.15
-    """Weight of the fused scores of the memories two places before and after."""
-    source_lexical: float = 0.3
-    """Weight of the source's best lexical score."""
-    source_vector: float = 0.1
-    """Weight of the source's best vector score."""
-    named: float = 0.2
-    """Gain of a memory whose title the query names, as a share of its evidence: 3 points of recall@10
-    (docs/retrieval.md)."""
-    dated: float = 0.5
-    """Gain of a memory from the time that the query names, as a share of its evidence: 13 points of recall@5 for
-    questions that say `last month` (docs/retrieval.md)."""
+    lexical: float = IN_USE["lexical"]
+    repeated: float = IN_USE["repeated"]
+    next: float = IN_USE["next"]
+    second: float = IN_USE["second"]
+    source_lexical: float = IN_USE["source_lexical"]
+    source_vector: float = IN_USE["source_vector"]
+    named: float = IN_USE["named"]
+    dated: float = IN_USE["dated"]
     links: Mapping[str, float] = field(default_factory=lambda: SPREADING)
-    """Share of a seed's evidence that a link spreads, by relation; if empty, links do not count."""
+    """If empty, links do not count."""
     by_rank: bool = False
     """True if reciprocal ranks are fused instead of the scores."""
 

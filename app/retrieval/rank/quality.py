@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from app.retrieval.rank.weights import values
+
 GOOD_SCORE = 7.0
 """An evaluator's score below this counts half. It is the pipeline's own pass mark."""
 UNJUDGED = 0.5
@@ -15,16 +17,19 @@ LEAST_ADJUSTMENT = 0.2
 """Least share of its rank that a memory keeps, regardless of the number of ratings."""
 
 
+IN_USE = values("quality")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """Weights of relevance, quality and recency."""
 
-    relevance: float = 0.7
-    quality: float = 0.3
-    half_life_days: float | None = 365.0
+    relevance: float = IN_USE["relevance"]
+    quality: float = IN_USE["quality"]
+    half_life_days: float | None = IN_USE["half_life_days"]
     """Days after which recency is in the middle between 1 and its floor; None if age does not count."""
-    recency_floor: float = 0.8
-    """Least factor of an old memory; it is mild, because an old lesson stays true."""
+    recency_floor: float = IN_USE["recency_floor"]
+    """Least factor of an old memory."""
 
 
 class Rank(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
+from app.retrieval.rank.weights import values
 from app.text.words import STOP_WORDS, named, resemblance, shingles
 
 READ_CHARACTERS = 4_000
@@ -34,23 +35,19 @@ FIRST_PERSON = re.compile(
 )
 
 
+IN_USE = values("text_features")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFeatures:
-    """Share by which each feature of a text changes its evidence; measured on LoCoMo dev, HotpotQA and reports
-    (docs/retrieval.md)."""
+    """Share by which each feature of a text changes its evidence; weights.toml says where it was measured."""
 
-    phrases: float = 0.4
-    """Weight of a text that has all of the query's pairs of neighbouring words; a part of them counts in proportion."""
-    time: float = 0.2
-    """Weight of a text that tells a time, if the query asks for one."""
-    own: float = 0.15
-    """Weight of a text in the first person whose speaker the query names."""
-    asks: float = -0.1
-    """Weight of a text that ends in a question."""
-    answers: float = 0.1
-    """Weight of a text after a turn with a question."""
-    short: float = -0.3
-    """Weight of a turn without text; one of LONG_ENOUGH characters loses nothing, one of half of it half."""
+    phrases: float = IN_USE["phrases"]
+    time: float = IN_USE["time"]
+    own: float = IN_USE["own"]
+    asks: float = IN_USE["asks"]
+    answers: float = IN_USE["answers"]
+    short: float = IN_USE["short"]
 
 
 class Text(NamedTuple):
