@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
+from urllib.parse import urlsplit
 
 from app.errors import ConfigurationError
 
@@ -42,6 +43,14 @@ class Settings:
     """Bearer token that every route except /health and the panel's own files requires; if empty, no route does."""
     admin_key: str = ""
     """Bearer token that releases what was quarantined; accepted like the API key; empty: only the panel releases."""
+    oidc_issuer: str = ""
+    """OpenID Connect issuer whose bearer tokens are accepted, `https://…`; if empty, none is."""
+    oidc_audience: str = ""
+    """Audience that these tokens must have."""
+    oidc_scope_claim: str = "scope"
+    """Claim that has the scopes: `priors:read`, `priors:write`, `priors:rate`, `priors:admin`."""
+    oidc_workspaces_claim: str = "priors_workspaces"
+    """Claim that has the names of workspaces; `*` stands for all."""
     read_timeout: float = 30.0
     """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"
@@ -151,14 +160,29 @@ def _checked(settings: Settings) -> Settings:
         )
     if settings.trash_days < 0:
         raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
+    _check_issuer(settings)
     return settings
+
+
+def _check_issuer(settings: Settings) -> None:
+    if bool(settings.oidc_issuer) != bool(settings.oidc_audience):
+        raise ConfigurationError(f"{PREFIX}OIDC_ISSUER and {PREFIX}OIDC_AUDIENCE need each other")
+    if settings.oidc_issuer and not is_private_url(settings.oidc_issuer):
+        raise ConfigurationError(f"{PREFIX}OIDC_ISSUER={settings.oidc_issuer} must begin with https://")
+
+
+def is_private_url(url: str) -> bool:
+    """Tells whether nobody on the way can change what an address answers: it has https, or is on this machine."""
+    parts = urlsplit(url)
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK))
 
 
 def check_exposure(settings: Settings) -> None:
     """Raises ConfigurationError if the service would accept other machines without a key."""
-    if settings.host not in LOOPBACK and not settings.api_key:
+    if settings.host not in LOOPBACK and not settings.api_key and not settings.oidc_issuer:
         raise ConfigurationError(
-            f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token); or serve on 127.0.0.1"
+            f"serving on {settings.host} needs {PREFIX}API_KEY (then required as a bearer token)"
+            f" or {PREFIX}OIDC_ISSUER; or serve on 127.0.0.1"
         )
 
 

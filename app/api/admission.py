@@ -3,15 +3,17 @@
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from litestar.types import HTTPScope
 
 from app.api.context import token_of
 from app.api.panel import is_open
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseUnavailable, IssuerUnavailable, WrongToken
+from app.keys.issuer import Issuer
 from app.keys.key import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
 from app.keys.known import KnownKeys
+from app.keys.tokens import Trust
 from app.settings import Settings
 
 OPEN_ROUTES = frozenset({"/health"})
@@ -37,6 +39,8 @@ JUDGEMENTS = frozenset(
         "/api/memories/{memory_id}/feedback",
     }
 )
+DOTS_OF_A_TOKEN = 2
+"""Of a JSON Web Token; a secret of this service has none."""
 KEYS = "/api/keys"
 END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
@@ -87,6 +91,19 @@ def configured_keys(settings: Settings) -> dict[bytes, Key]:
     return keys
 
 
+def configured_issuer(settings: Settings) -> Issuer | None:
+    """Returns the issuer of the settings, if they name one."""
+    if not settings.oidc_issuer:
+        return None
+    trust = Trust(
+        issuer=settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        scope_claim=settings.oidc_scope_claim,
+        workspaces_claim=settings.oidc_workspaces_claim,
+    )
+    return Issuer(trust)
+
+
 class Admission:
     """Decides who may call an application.
 
@@ -97,6 +114,8 @@ class Admission:
     def __init__(self, known: Callable[[], KnownKeys], settings: Settings) -> None:
         self._known = known
         self._keys = configured_keys(settings)
+        self._issuer = configured_issuer(settings)
+        self._closed = bool(self._keys) or self._issuer is not None
 
     async def of(self, scope: HTTPScope) -> Key | Refusal:
         """Returns the powers of a request, or the reason why it is refused."""
@@ -104,7 +123,7 @@ class Admission:
         if path in OPEN_ROUTES:
             return EVERYTHING
         if is_open(path):
-            return EVERYTHING if self._keys else self._without_key(scope)
+            return EVERYTHING if self._closed else self._without_key(scope)
         token = token_of(header(scope, b"authorization"))
         for secret, key in self._keys.items():
             if hmac.compare_digest(token, secret):
@@ -117,12 +136,24 @@ class Admission:
     async def _of_the_store(self, scope: HTTPScope, token: bytes) -> Key | Refusal:
         if token.startswith(PREFIX.encode()) and (key := await self._known().find(token)):
             return key
-        if self._keys or await self._known().exist():
+        if self._issuer is not None and token.count(b".") == DOTS_OF_A_TOKEN:
+            return await _issued(self._issuer, token)
+        if self._closed or await self._known().exist():
             return NO_KEY
         return self._without_key(scope)
 
     def _without_key(self, scope: HTTPScope) -> Key | Refusal:
         return EVERYTHING if _from_here(scope) else FOREIGN
+
+
+async def _issued(issuer: Issuer, token: bytes) -> Key | Refusal:
+    try:
+        return await issuer.admit(token.decode("latin-1"))
+    except WrongToken as error:
+        challenge = f'Bearer error="invalid_token", error_description="{error}"'
+        return replace(NO_KEY, detail=str(error), headers=((b"www-authenticate", challenge.encode()),))
+    except IssuerUnavailable as error:
+        return replace(UNREAD, detail=str(error))
 
 
 def scope_of(method: str, route: str) -> str | None:
