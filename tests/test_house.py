@@ -57,6 +57,13 @@ def test_every_written_table_can_be_read_from_its_statement() -> None:
     _none(found, "the name of the written table is computed: state it, or take it from a constant")
 
 
+def test_a_cluster_takes_every_statement_that_writes_rows() -> None:
+    _none(
+        statements.refused_by_citus(HOUSE),
+        "end INSERT … SELECT with ON CONFLICT or RETURNING, and let DO UPDATE take moments from EXCLUDED",
+    )
+
+
 def test_the_database_gives_two_kinds_of_session() -> None:
     others = sessions.kinds(HOUSE) - {sessions.SESSION, sessions.ACROSS}
     _none(others, "Database gives other connections than session(workspace) and across()")

@@ -52,7 +52,7 @@ SAVE_TEMPLATE = """
 INSERT INTO context_templates AS t (workspace_id, name, content, label, mode, priority)
 VALUES (%(workspace_id)s, %(name)s, %(content)s, %(label)s, %(mode)s, %(priority)s)
 ON CONFLICT (workspace_id, name) DO UPDATE SET content = EXCLUDED.content, label = EXCLUDED.label,
-    mode = EXCLUDED.mode, priority = EXCLUDED.priority, updated_at = now()
+    mode = EXCLUDED.mode, priority = EXCLUDED.priority, updated_at = EXCLUDED.updated_at
 """
 REMOVE_TEMPLATE = "DELETE FROM context_templates WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
 

@@ -20,6 +20,7 @@ WITH added AS (
     INSERT INTO activation_cues (workspace_id, activation_id, rank, memory_id, score, explain)
     SELECT %(workspace_id)s, added.activation_id, given.rank, given.memory_id, given.score, given.explain
     FROM added, jsonb_populate_recordset(NULL::activation_cues, %(cues)s::jsonb) AS given
+    RETURNING rank
 ), counted AS (
     UPDATE cues c SET fired = c.fired + 1, last_fired_at = now() FROM added
     WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[])

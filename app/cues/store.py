@@ -38,7 +38,7 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
     action_types = {UNITED.format(name="action_types")}, files = {UNITED.format(name="files")},
     seen_on = {UNITED.format(name="seen_on")}, valid_from = least(c.valid_from, EXCLUDED.valid_from),
     model = CASE WHEN EXCLUDED.vectors IS NULL THEN c.model ELSE EXCLUDED.model END,
-    vectors = coalesce(EXCLUDED.vectors, c.vectors), revision = EXCLUDED.revision, updated_at = now()
+    vectors = coalesce(EXCLUDED.vectors, c.vectors), revision = EXCLUDED.revision, updated_at = EXCLUDED.updated_at
 """  # noqa: S608 - constants
 ADD_EVIDENCE = """
 INSERT INTO cue_evidence (workspace_id, memory_id, place, source_id, turn_id, session, ordinal, quote, at)
@@ -58,6 +58,7 @@ WHERE NOT EXISTS (
         AND e.source_id IS NOT DISTINCT FROM given.source_id AND e.ordinal IS NOT DISTINCT FROM given.ordinal
         AND e.quote = given.quote AND coalesce(e.turn_id = given.turn_id, true)
 )
+RETURNING 1
 """
 
 EVIDENCE = """(
@@ -171,6 +172,7 @@ FROM cue_evidence e, (
     WHERE workspace_id = %(workspace_id)s AND memory_id = %(newer)s
 ) AS known
 WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = ANY(%(ids)s::uuid[])
+RETURNING 1
 """
 SUM_UP = """
 UPDATE cues c SET seen_on = ARRAY(SELECT DISTINCT unnest(c.seen_on || o.days) ORDER BY 1),

@@ -42,7 +42,7 @@ WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = given.memory_id AND c.
 OWN_TYPES = "SELECT name, examples FROM action_types WHERE workspace_id = %(workspace_id)s ORDER BY name"
 SAVE_TYPE = """
 INSERT INTO action_types (workspace_id, name, examples) VALUES (%(workspace_id)s, %(name)s, %(examples)s::text[])
-ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = now()
+ON CONFLICT (workspace_id, name) DO UPDATE SET examples = EXCLUDED.examples, updated_at = EXCLUDED.updated_at
 """
 REMOVE_TYPE = "DELETE FROM action_types WHERE workspace_id = %(workspace_id)s AND name = %(name)s"
 

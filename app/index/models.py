@@ -28,13 +28,14 @@ IS_SERVED = "SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND ac
 HELD = " FOR KEY SHARE"
 ADD = "SELECT priors_add_model(%(name)s, %(dimension)s, %(active)s)"
 RETIRE_CANDIDATES = """
-UPDATE embedding_models SET retiring_since = CASE WHEN name <> %(name)s THEN now() END
-WHERE NOT active AND (retiring_since IS NULL) = (name <> %(name)s)
+UPDATE embedding_models SET retiring_since = now() WHERE NOT active AND retiring_since IS NULL AND name <> %(name)s
 """
-SWITCH = """
-UPDATE embedding_models SET active = (model_id = %(model_id)s),
-    retiring_since = CASE WHEN model_id <> %(model_id)s THEN coalesce(retiring_since, now()) END
+UNRETIRE = "UPDATE embedding_models SET retiring_since = NULL WHERE name = %(name)s"
+RETIRE_OTHERS = """
+UPDATE embedding_models SET active = false, retiring_since = now()
+WHERE model_id <> %(model_id)s AND retiring_since IS NULL
 """
+SERVE = "UPDATE embedding_models SET active = true, retiring_since = NULL WHERE model_id = %(model_id)s"
 LOCK_RETIRING = """
 SELECT 1 FROM embedding_models WHERE model_id = %(model_id)s AND retiring_since IS NOT NULL FOR UPDATE
 """
@@ -137,6 +138,7 @@ async def register_candidate(session: Session, name: str, dimension: int) -> Sto
     """
     await session.execute(LOCK_MODELS)
     await session.execute(RETIRE_CANDIDATES, {"name": name})
+    await session.execute(UNRETIRE, {"name": name})
     row = await session.row(NAMED, {"name": name})
     if row is None:
         return await _add(session, name, dimension, active=False)
@@ -165,7 +167,8 @@ async def switch(session: Session, candidate: StoredModel) -> None:
     The session sees all workspaces.
     """
     await session.execute(LOCK_MODELS)
-    await session.execute(SWITCH, {"model_id": candidate.model_id})
+    await session.execute(RETIRE_OTHERS, {"model_id": candidate.model_id})
+    await session.execute(SERVE, {"model_id": candidate.model_id})
     await session.execute("DELETE FROM pending_embeddings")
 
 

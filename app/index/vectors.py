@@ -62,6 +62,7 @@ async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], 
         INSERT INTO {model.partition} (workspace_id, memory_id, model_id, embedding)
         SELECT %(workspace_id)s, given.memory_id, {model.model_id:d}, given.vector
         FROM unnest(%(ids)s::uuid[], %(vectors)s::halfvec[]) AS given(memory_id, vector)
+        RETURNING 1
         """,  # noqa: S608 - numbers only
         {"ids": ids_of(ids), "vectors": vectors_of(rows, await session.value(HALFVEC_TYPE))},
     )

@@ -48,7 +48,7 @@ FROM json_to_recordset(%(rows)s::json)
 ORDER BY namespace COLLATE "C", key COLLATE "C"
 ON CONFLICT (workspace_id, user_id, namespace, key) DO UPDATE SET
     value = EXCLUDED.value, ttl_minutes = EXCLUDED.ttl_minutes,
-    created_at = CASE WHEN i.expires_at <= now() THEN EXCLUDED.created_at ELSE i.created_at END,
+    created_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at ELSE i.created_at END,
     updated_at = EXCLUDED.updated_at, expires_at = EXCLUDED.expires_at
 RETURNING i.namespace, i.key, i.memory_id
 """

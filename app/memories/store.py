@@ -72,6 +72,7 @@ WITH given AS MATERIALIZED (
     ) AS run(working)
     WHERE m.retired_as IS NULL
         AND coalesce(m.occurred_at, CASE WHEN m.kind <> 'chunk' THEN now() END) > now() - interval '{FRESH_DAYS} days'
+    RETURNING memory_id
 )
 SELECT memory_id FROM written
 """  # noqa: S608 - constants
@@ -94,11 +95,6 @@ WHERE {THESE} AND (valid_until IS NULL OR coalesce(retired_as, 'gone') = ANY(%(o
 """  # noqa: S608 - constants
 
 OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt, queries"
-INSERT_GIVEN = f"""
-INSERT INTO observations AS o (workspace_id, {OBSERVED})
-SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
-"""  # noqa: S608 - constants
-
 DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
 # The given value replaces the known one, or the other way round; an empty one replaces nothing.
 MERGED = {
@@ -112,17 +108,18 @@ MERGED = {
     "queries": "ARRAY(SELECT DISTINCT unnest(o.queries || EXCLUDED.queries) ORDER BY 1)",
 }
 MERGE_OBSERVATIONS = f"""
-{INSERT_GIVEN}
+INSERT INTO observations AS o (workspace_id, {OBSERVED})
+SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
 ON CONFLICT (workspace_id, memory_id) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in MERGED.items())}
 WHERE (o.{", o.".join(MERGED)}) IS DISTINCT FROM ({", ".join(MERGED.values())})
 RETURNING memory_id
-"""
+"""  # noqa: S608 - constants
 
 
 ADD_REFUSALS = """
 INSERT INTO refusals AS r (workspace_id, reason, count)
 SELECT %(workspace_id)s, reason, count FROM unnest(%(reasons)s::text[], %(counts)s::bigint[]) AS given(reason, count)
-ON CONFLICT (workspace_id, reason) DO UPDATE SET count = r.count + EXCLUDED.count, last_at = now()
+ON CONFLICT (workspace_id, reason) DO UPDATE SET count = r.count + EXCLUDED.count, last_at = EXCLUDED.last_at
 """
 
 REFUSALS_OF_ALL = "SELECT reason, sum(count)::bigint AS total FROM refusals GROUP BY reason"

@@ -26,7 +26,7 @@ ON CONFLICT (workspace_id, memory_id) DO UPDATE SET
     visits = t.visits * coalesce({FADED.format(span="greatest(EXCLUDED.accessed_at - t.accessed_at, interval '0')")}, 0)
         + EXCLUDED.visits
         * coalesce({FADED.format(span="greatest(t.accessed_at - EXCLUDED.accessed_at, interval '0')")}, 1),
-    due_at = now()
+    due_at = EXCLUDED.due_at
 """  # noqa: S608 - constants
 
 ENDED = "(r.finished_at IS NOT NULL OR r.output IS NOT NULL OR r.final_score IS NOT NULL OR r.verdict <> '')"

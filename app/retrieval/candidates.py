@@ -73,12 +73,9 @@ SURVEY = """
 SELECT w.workspace_id, pending.pending,
     CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
         AS model,
-    EXISTS (
-        SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-        WHERE c.relname = 'embeddings_' || e.model_id || '_' || w.workspace_id || '_hnsw' AND i.indisvalid
-    ) AS indexed,
+    coalesce(priors_is_indexed(e.model_id, w.workspace_id), false) AS indexed,
     counted.live, {kept} AS kept, w.has_users, EXISTS (
-        SELECT 1 FROM links l WHERE l.workspace_id = w.workspace_id AND l.relation <> 'similar'
+        SELECT 1 FROM links l WHERE l.workspace_id = %(workspace_id)s AND l.relation <> 'similar'
     ) AS linked,
     (
         SELECT json_agg(json_build_array(
@@ -90,11 +87,11 @@ SELECT w.workspace_id, pending.pending,
                 unnest(priors_terms(CAST(language AS regconfig), %(query)s)) AS parsed
             GROUP BY parsed.lexeme
         ) AS t
-        LEFT JOIN lexeme_statistics s ON s.workspace_id = w.workspace_id AND s.lexeme = t.lexeme
+        LEFT JOIN lexeme_statistics s ON s.workspace_id = %(workspace_id)s AND s.lexeme = t.lexeme
     ) AS terms
 FROM workspaces w LEFT JOIN embedding_models e ON e.active
 CROSS JOIN LATERAL (
-    SELECT count(*) AS pending FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id
+    SELECT count(*) AS pending FROM pending_embeddings p WHERE p.workspace_id = %(workspace_id)s
 ) AS pending
 CROSS JOIN LATERAL (
     SELECT CASE
@@ -104,11 +101,11 @@ CROSS JOIN LATERAL (
             SELECT CASE WHEN count(*) < pending.pending * {bearable} THEN count(*)
                 ELSE greatest(count(*), w.document_count) END
             FROM (
-                SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT pending.pending * {bearable}
+                SELECT 1 FROM lexical l WHERE l.workspace_id = %(workspace_id)s LIMIT pending.pending * {bearable}
             ) AS more
         )
     END AS live
-    FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id LIMIT {exactly} + 1) AS few
+    FROM (SELECT 1 FROM lexical l WHERE l.workspace_id = %(workspace_id)s LIMIT {exactly} + 1) AS few
 ) AS counted
 {few}
 WHERE w.workspace_id = %(workspace_id)s
@@ -122,7 +119,7 @@ FEW = """CROSS JOIN LATERAL (
 ) AS few"""
 PASSING_TAGS = f"SELECT memory_id FROM priors_tagged(%(tags)s::text[], {KEPT_AT_MOST} + 1) AS tagged(memory_id)"  # noqa: S608 - constants
 PASSING = f"""SELECT m.memory_id FROM {JOINED}
-    WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL AND {{conditions}} LIMIT {KEPT_AT_MOST} + 1"""  # noqa: S608 - constants
+    WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL AND {{conditions}} LIMIT {KEPT_AT_MOST} + 1"""  # noqa: S608 - constants
 
 
 async def survey(session: Session, query: str, *, filters: Filters, language: str | None) -> Survey | None:

@@ -42,6 +42,7 @@ RECALL = """recall AS (
     INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
     SELECT workspace_id, recall_id, rank, memory_id, score, explain
     FROM recall, jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
+    RETURNING rank
 )
 SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
 """
@@ -60,7 +61,7 @@ WITH section AS (
     INSERT INTO run_sections AS s (workspace_id, run_id, recall_id, blocks)
     VALUES (%(workspace_id)s, %(run_id)s, %(recall_id)s, %(blocks)s::jsonb)
     ON CONFLICT (workspace_id, run_id) DO UPDATE
-    SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = now()
+    SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = EXCLUDED.updated_at
     WHERE s.recall_id = %(continues)s
     RETURNING workspace_id
 ), {RECALL.format(source="FROM section")}"""  # noqa: S608 - constants

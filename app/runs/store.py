@@ -44,7 +44,7 @@ SAVE = f"""
 INSERT INTO runs AS r (workspace_id, {", ".join(INSERTED)}) VALUES (%(workspace_id)s, {", ".join(INSERTED.values())})
 ON CONFLICT (workspace_id, run_id) DO UPDATE SET
     {", ".join(f"{name} = coalesce({PARAMETERS[name]}, r.{name})" for name in MERGED)},
-    metadata = r.metadata || EXCLUDED.metadata, updated_at = now(),
+    metadata = r.metadata || EXCLUDED.metadata, updated_at = EXCLUDED.updated_at,
     output_replaced = r.output_replaced OR coalesce(r.output <> EXCLUDED.output, false)
 RETURNING {COLUMNS}, (xmax = 0) AS is_new
 """  # noqa: S608 - constants

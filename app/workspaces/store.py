@@ -29,11 +29,10 @@ ALL = "SELECT name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
 FIRST_LENGTH = """
-UPDATE workspaces SET mean_length = greatest(1, (
-    SELECT avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body))))
-    FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[])
-))
-WHERE workspace_id = %(workspace_id)s AND mean_length = 0
+SELECT greatest(1, avg(priors_length(priors_terms(CAST(m.language AS regconfig), concat_ws(E'\\n', m.title, m.body)))))
+FROM memories m JOIN workspaces w USING (workspace_id)
+WHERE workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND w.mean_length = 0
+HAVING count(*) > 0
 """
 # NO KEY, so that writers of memories do not wait.
 STATISTICS = """
@@ -44,6 +43,7 @@ NOTE_COUNT = """
 UPDATE workspaces SET document_count = %(count)s, statistics_at = now() WHERE workspace_id = %(workspace_id)s
 """
 SET_MEAN_LENGTH = "UPDATE workspaces SET mean_length = %(mean_length)s WHERE workspace_id = %(workspace_id)s"
+SET_FIRST_LENGTH = f"{SET_MEAN_LENGTH} AND mean_length = 0"
 USERS = """
 SELECT user_id AS name, sum(memories)::bigint AS memories, sum(turns)::bigint AS turns, sum(cues)::bigint AS cues,
     sum(sessions)::bigint AS sessions, sum(recalls)::bigint AS recalls
@@ -120,7 +120,9 @@ async def ids_of_all(session: Session) -> list[int]:
 
 async def note_first_length(session: Session, ids: Sequence[UUID]) -> None:
     """Stores the mean length of these memories as the workspace's, if it has none yet."""
-    await session.execute(FIRST_LENGTH, {"ids": list(ids)})
+    mean_length = await session.value(FIRST_LENGTH, {"ids": list(ids)})
+    if mean_length is not None:
+        await session.execute(SET_FIRST_LENGTH, {"mean_length": mean_length})
 
 
 async def locked_statistics(session: Session) -> Row:

@@ -241,6 +241,12 @@ async def test_a_function_of_the_owner_finds_the_sessions_workspace_alone(
     assert stranger.execute(FUNCTIONS[function].encode()).fetchall() == []
 
 
+@pytest.mark.parametrize("function", FUNCTIONS)
+async def test_a_function_that_looks_up_an_index_runs_as_the_owner(filled: Filled, function: str) -> None:
+    async with filled.sessions.across() as session:
+        assert await session.value("SELECT prosecdef FROM pg_proc WHERE proname = %(name)s", {"name": function})
+
+
 async def test_a_workspace_is_found_by_its_whole_name_alone(filled: Filled) -> None:
     async with filled.sessions.session(filled.own, transaction=False) as session:
         name = await session.value("SELECT name FROM workspaces")

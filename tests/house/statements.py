@@ -77,6 +77,22 @@ def states_sql(module: Module) -> bool:
     return any(STATEMENT.search(literal.text) for literal in literals(module))
 
 
+def refused_by_citus(house: House) -> list[str]:
+    """Returns the places of statements that write rows of a SELECT, or update by now(), as a cluster refuses it.
+
+    Citus copies the rows of a SELECT to their node by COPY, which row-level security refuses, unless the statement says
+    what to do on a conflict, or returns rows; and DO UPDATE SET may call no function that is not immutable.
+    """
+    return [
+        f"{module.path}:{literal.line}"
+        for module in house.files
+        for literal in literals(module)
+        for insert in re.split(r"\bINSERT\s+INTO\b", literal.text)[1:]
+        if (re.search(r"\bSELECT\b", insert) and not re.search(r"\bON CONFLICT\b|\bRETURNING\b", insert))
+        or "now()" in insert.partition("DO UPDATE")[2]
+    ]
+
+
 def parameter_styles(house: House) -> set[str]:
     """Returns how the statements name their parameters: `:name`, `%(name)s` or both."""
     stated = [item.text for module in house.files for item in literals(module) if STATEMENT.search(item.text)]

@@ -13,6 +13,7 @@ FORGET = "DELETE FROM session_acts WHERE workspace_id = %(workspace_id)s AND sou
 SAVE = """
 INSERT INTO session_acts (workspace_id, act, source_id, places)
 SELECT %(workspace_id)s, act, %(source_id)s, places FROM jsonb_populate_recordset(NULL::session_acts, %(rows)s::jsonb)
+RETURNING 1
 """
 SHARING = """
 SELECT source_id FROM session_acts

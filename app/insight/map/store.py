@@ -161,7 +161,7 @@ INSERT INTO graph_points (workspace_id, kind, node_limit, memory_id, content_has
 SELECT %(workspace_id)s, %(kind)s, %(node_limit)s, * FROM unnest(
     %(ids)s::uuid[], %(hashes)s::bytea[], %(xs)s::float8[], %(ys)s::float8[], %(members)s::smallint[],
     %(fitteds)s::boolean[]
-)
+) RETURNING 1
 """
 
 FORGET = f"""

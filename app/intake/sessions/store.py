@@ -37,7 +37,7 @@ SAVE = """
 INSERT INTO sessions AS x (workspace_id, source_id, format, path, started_at, ended_at)
 VALUES (%(workspace_id)s, %(source_id)s, %(format)s, %(path)s, %(started_at)s, %(ended_at)s)
 ON CONFLICT (workspace_id, source_id) DO UPDATE SET format = EXCLUDED.format, path = EXCLUDED.path,
-    started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at, deleted_at = NULL, updated_at = now()
+    started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at, deleted_at = NULL, updated_at = EXCLUDED.updated_at
 """
 HASHES = """
 SELECT DISTINCT ON (path) path, log_hash FROM sessions

@@ -48,6 +48,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given(
     judged_at timestamptz, score real, stated double precision, verdict text, passed boolean, grade text, judge text,
     basis text, summary text, lists_issues boolean, issues jsonb
 )
+RETURNING 1
 """
 PENDING = "SELECT DISTINCT case_name FROM judgements WHERE workspace_id = %(workspace_id)s AND NOT matched ORDER BY 1"
 PENDING_OF_ALL = "SELECT DISTINCT workspace_id FROM judgements WHERE NOT matched ORDER BY 1"
@@ -77,6 +78,7 @@ SELECT %(workspace_id)s, issue_id, %(case)s, title, severity, status,
     ARRAY(SELECT jsonb_array_elements_text(versions)), mended_in
 FROM jsonb_to_recordset(%(rows)s::jsonb)
     AS given(issue_id uuid, title text, severity text, status text, versions jsonb, mended_in text)
+RETURNING 1
 """
 ADD_OCCURRENCES = """
 INSERT INTO issue_occurrences (workspace_id, judgement_id, place, version, status, issue_id, severity)

@@ -46,6 +46,7 @@ INSERT INTO compressions (workspace_id, observation_id, run_id, request, outcome
 SELECT workspace_id, %(earlier_id)s, run_id, request, outcome, reason, memory_id, created_at, finished_at, moved_on,
     true
 FROM compressions WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
+RETURNING 1
 """
 ASK_ANEW = """
 UPDATE compressions SET request = %(request)s::jsonb, outcome = NULL, reason = '', memory_id = NULL,
