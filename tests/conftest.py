@@ -35,6 +35,7 @@ from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
 from app.workspaces.resolve import made, resolve
 from app.workspaces.workspace import Workspace
+from tests.cluster import fresh_cluster_database, is_cluster
 
 PANEL = "tests/panel/"
 LONGEST = (
@@ -136,6 +137,10 @@ def _without_waiting_for_the_disk(url: str) -> None:
 @contextmanager
 def fresh_database(server_url: str, *, template: str = "template1") -> Iterator[str]:
     """Yields the URL of a database that copies `template`, and drops it at the end."""
+    if is_cluster(server_url):
+        with fresh_cluster_database(server_url, migrated=template != "template1") as url:
+            yield url
+        return
     name = f"priors_{uuid4().hex[:12]}"
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     with psycopg.connect(server_url, autocommit=True) as connection:
@@ -149,7 +154,8 @@ def fresh_database(server_url: str, *, template: str = "template1") -> Iterator[
 def migrated_template(server_url: str) -> Iterator[str]:
     """The name of a migrated database that nobody uses: a copy of it takes a fraction of the time of the migrations."""
     with fresh_database(server_url) as url:
-        upgrade(url)
+        if not is_cluster(url):
+            upgrade(url)
         yield str(make_url(url).database)
 
 

@@ -1,4 +1,4 @@
-"""The commands `migrate`, `doctor`, `stats`, `language` and `examples`."""
+"""The commands `migrate`, `distribute`, `doctor`, `stats`, `language` and `examples`."""
 
 import asyncio
 import json
@@ -59,6 +59,33 @@ async def _migrate(*, check: bool) -> bool:
         repaired = before.revision == head()
         typer.echo(f"secured again at {head()}" if repaired else f"from {before.revision or 'nothing'} to {head()}")
         return False
+
+
+@commands.command()
+def distribute(
+    *,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Pieces of a table, that nodes share; fixed at the first call.")
+    ] = 32,
+) -> None:
+    """Distribute the tables of a migrated database over the nodes of a Citus cluster, by workspace.
+
+    Changes: where rows lie, and nothing that they say. Stop the service first; again there is nothing to do.
+    """
+    run_until_told(_distribute(shards))
+
+
+async def _distribute(shards: int) -> None:
+    # SQLAlchemy: see `app.cli`.
+    from app.db.distribution import distribute as over_nodes  # noqa: PLC0415
+    from app.wiring import opened_database  # noqa: PLC0415
+
+    async with opened_database(from_environment()) as address:
+        done = await asyncio.to_thread(over_nodes, address.admin_url, shards=shards)
+    if not (done.by_workspace or done.everywhere):
+        typer.echo("nothing to do: every table is distributed")
+        return
+    typer.echo(f"{len(done.by_workspace)} tables are distributed by workspace, {len(done.everywhere)} are on all nodes")
 
 
 @commands.command()

@@ -186,6 +186,7 @@ def _wire_of(pooled: PoolProxiedConnection) -> Wire:
 async def _takes_service(wire: Wire) -> bool:
     """Takes the service's role; returns False if it does not exist yet, and the next call tries again."""
     (result,) = await wire.exchange([Command(TAKE_SERVICE.encode())])
+    wire.distributed = result.ntuples == 1 and result.get_value(0, 1) == b"t"
     return result.ntuples == 1
 
 

@@ -9,12 +9,19 @@ SERVICE = "priors_service"
 LOGIN = "priors"
 """The role that the embedded Postgres' URL names for the service."""
 
+DISTRIBUTED = "coalesce(current_setting('priors.distributed', true) = 'on', false)"
+"""Tells if the tables are distributed over the nodes of a Citus cluster, as `priors distribute` noted it."""
+
 TAKE_SERVICE = f"""
-SELECT set_config('role', '{SERVICE}', false) FROM pg_roles
+SELECT set_config('role', '{SERVICE}', false), {DISTRIBUTED} AS distributed,
+    -- A generic plan knows no workspace, so no node.
+    CASE WHEN {DISTRIBUTED} THEN set_config('plan_cache_mode', 'auto', false) END
+FROM pg_roles
 WHERE rolname = '{SERVICE}'
     AND CASE WHEN current_setting('server_version_num')::int >= 160000 THEN pg_has_role(session_user, oid, 'SET') END
 """  # noqa: S608 - constants
-"""Takes the service's role if it exists and may be taken. A database without this role is not migrated yet."""
+"""Takes the service's role if it exists and may be taken, and tells whether the tables are distributed. A database
+without this role is not migrated yet."""
 
 LOGIN_POWERS = """
 SELECT session_user AS login, rolsuper AS superuser, rolbypassrls AS bypasses, current_user AS role

@@ -28,6 +28,8 @@ BIND = """
 SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
     set_config('priors.sees', %(sees)s, true)
 """
+BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
+"""The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
 OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
 
@@ -103,6 +105,7 @@ class Session:
         self._scope = scope
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
+        self._suffix = _suffix_of(wire, scope)
         self._unsent: list[Command] = [BEGIN, *self._prefix] if scope.transaction else []
         """The commands that are sent together with the next statement."""
         self._begun = False
@@ -234,8 +237,10 @@ class Session:
 
     async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
         """Sends statements; a session without a transaction names its workspace again for each of them."""
-        prefix = self._taken_unsent() if self._scope.transaction else self._prefix
-        return await self._wire.exchange([*prefix, *commands])
+        if self._scope.transaction:
+            return await self._wire.exchange([*self._taken_unsent(), *commands])
+        results = await self._wire.exchange([*self._prefix, *commands, *self._suffix])
+        return results[: len(self._prefix) + len(commands)]
 
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
@@ -258,9 +263,18 @@ def _values_of(scope: Scope) -> Mapping[str, Any]:
 
 def _prefix_of(wire: Wire, scope: Scope) -> list[Command]:
     """Returns the commands before a statement. They take no role in a database that is not migrated yet."""
-    if scope.workspace_id is not None:
-        return [wire.command(BIND, {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees})]
-    return [OWN] if scope.transaction and wire.secured else []
+    if scope.workspace_id is None:
+        return [OWN] if scope.transaction and wire.secured else []
+    bind = wire.command(
+        BIND_NODES if wire.distributed else BIND,
+        {"workspace": str(scope.workspace_id), "user": scope.user, "sees": scope.sees},
+    )
+    return [BEGIN, bind] if wire.distributed and not scope.transaction else [bind]
+
+
+def _suffix_of(wire: Wire, scope: Scope) -> list[Command]:
+    """Returns the commands after a statement of a session without a transaction."""
+    return [COMMIT] if wire.distributed and scope.workspace_id is not None and not scope.transaction else []
 
 
 @lru_cache(maxsize=512)

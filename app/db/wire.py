@@ -97,6 +97,8 @@ class Wire:
         self.driver = driver
         self.secured = False
         """True if the connection has taken the service's role."""
+        self.distributed = False
+        """True if the tables are distributed over the nodes of a Citus cluster."""
         self._pgconn = driver.pgconn
         self._adapter = Transformer(driver)
         self._uses: OrderedDict[Key, int] = OrderedDict()

@@ -1,0 +1,171 @@
+"""Distributes a migrated schema over the nodes of a Citus cluster, each workspace to one of them (docs/scaling.md)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from app.db.database import CONNECT_TIMEOUT_SECONDS, libpq_url
+from app.db.roles import OWNER, SERVICE
+from app.db.tables import metadata
+from app.errors import ConfigurationError, DatabaseUnavailable
+
+SHARDS = 32
+"""Shards of a table, each with the workspaces of one range of hashes; more than nodes, so that some can be moved."""
+FIRST = "sources"
+"""The table whose shards those of all others lie beside."""
+ON_ALL_NODES = ("workspaces", "embedding_models")
+"""Tables that are read with those of every workspace, and seldom written."""
+HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
+DISTRIBUTED = "SELECT logicalrelid::regclass::text FROM pg_dist_partition"
+FOREIGN_KEYS = """
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE contype = 'f' AND conparentid = 0 AND conrelid::regclass::text = ANY(%s::text[]) ORDER BY oid
+"""
+IDENTITIES = """
+SELECT attrelid::regclass::text, attname FROM pg_attribute
+WHERE attidentity <> '' AND attrelid::regclass::text = ANY(%s::text[]) ORDER BY 1
+"""
+# Citus takes one change of a table after the other where foreign keys lead to tables that all nodes have.
+IN_ORDER = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+# SET LOCAL goes to the nodes that a transaction reaches, which set_config() does not.
+BIND_FUNCTION = """
+CREATE OR REPLACE FUNCTION priors_bind(workspace text, of_user text, seen text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('SET LOCAL priors.workspace_id = %L', workspace);
+    IF of_user <> '' THEN
+        EXECUTE format('SET LOCAL priors."user" = %L', of_user);
+    END IF;
+    IF seen <> '' THEN
+        EXECUTE format('SET LOCAL priors.sees = %L', seen);
+    END IF;
+END $$
+"""
+GRANT_BIND = (
+    f"ALTER FUNCTION priors_bind(text, text, text) OWNER TO {OWNER}",
+    f"GRANT EXECUTE ON FUNCTION priors_bind(text, text, text) TO {SERVICE}",
+)
+# The nodes ask each other as the role that a session has taken.
+LOGINS = (f"ALTER ROLE {OWNER} LOGIN", f"ALTER ROLE {SERVICE} LOGIN")
+SETTINGS = {
+    "priors.distributed": "on",
+    "citus.propagate_set_commands": "local",
+    # Functions of the owner look up an index on the node that the statement has reached.
+    "citus.allow_nested_distributed_execution": "on",
+}
+"""Settings of the database on each node."""
+
+
+class Distribution(NamedTuple):
+    """The tables that a call has distributed; empty if there was nothing to do."""
+
+    everywhere: Sequence[str]
+    """Tables of which each node has a copy."""
+    by_workspace: Sequence[str]
+    """Tables of which each node has the rows of its workspaces."""
+
+
+def distribute(url: str, *, shards: int = SHARDS) -> Distribution:
+    """Distributes the tables that are not distributed yet, with their rows, all or none.
+
+    `shards` counts for the first table; later ones lie beside it.
+
+    Raises:
+        ConfigurationError: the server has no Citus, or the schema is not migrated.
+        DatabaseUnavailable: the database does not answer, or refuses a statement.
+    """
+    try:
+        with psycopg.connect(libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
+            return _distributed(connection, shards)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(f"the tables were not distributed: {str(error).splitlines()[0]}") from error
+
+
+def _distributed(connection: psycopg.Connection, shards: int) -> Distribution:
+    _check(connection)
+    done = {name for (name,) in connection.execute(DISTRIBUTED)}
+    everywhere = [name for name in ON_ALL_NODES if name not in done]
+    by_workspace = [name for name in tables_of_workspaces() if name not in done]
+    tables = [*everywhere, *by_workspace]
+    if tables:
+        connection.execute(IN_ORDER)
+        connection.execute("SELECT set_config('citus.shard_count', %s, true)", [str(shards)])
+        keys = _without_foreign_keys(connection, tables)
+        _number_by_sequences(connection, tables)
+        for name in everywhere:
+            connection.execute("SELECT create_reference_table(%s)", [name])
+        for name in by_workspace:
+            beside = "none" if name == FIRST else FIRST
+            connection.execute(
+                "SELECT create_distributed_table(%s, 'workspace_id', colocate_with => %s)", [name, beside]
+            )
+        for key in keys:
+            connection.execute(key)
+    _prepare_sessions(connection)
+    return Distribution(everywhere, by_workspace)
+
+
+def tables_of_workspaces() -> list[str]:
+    """Returns the tables that have rows of workspaces, FIRST before the others."""
+    names = [name for name, table in metadata.tables.items() if "workspace_id" in table.columns]
+    return sorted(set(names).difference(ON_ALL_NODES), key=lambda name: (name != FIRST, names.index(name)))
+
+
+def _check(connection: psycopg.Connection) -> None:
+    if not _tells(connection, HAS_CITUS):
+        raise ConfigurationError(
+            "this database has no Citus: install it, CREATE EXTENSION citus on every node, and citus_add_node() for"
+            " each worker; docs/scaling.md says how"
+        )
+    if not _tells(connection, IS_MIGRATED):
+        raise ConfigurationError("this database has no tables yet: run `priors migrate` first")
+
+
+def _tells(connection: psycopg.Connection, question: str) -> bool:
+    row = connection.execute(sql.SQL(question)).fetchone()
+    return bool(row and row[0])
+
+
+def _without_foreign_keys(connection: psycopg.Connection, tables: Sequence[str]) -> list[sql.Composed]:
+    """Drops the foreign keys of these tables; returns the statements that make them again."""
+    again = []
+    for table, name, definition in connection.execute(FOREIGN_KEYS, [tables]).fetchall():
+        of = {"table": sql.Identifier(table), "name": sql.Identifier(name), "definition": sql.SQL(definition)}
+        connection.execute(sql.SQL("ALTER TABLE {table} DROP CONSTRAINT {name}").format(**of))
+        again.append(sql.SQL("ALTER TABLE {table} ADD CONSTRAINT {name} {definition}").format(**of))
+    return again
+
+
+def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) -> None:
+    """Replaces identity columns, which Citus cannot distribute, by a sequence of the same numbers."""
+    for table, column in connection.execute(IDENTITIES, [tables]).fetchall():
+        of = {
+            "table": sql.Identifier(table),
+            "column": sql.Identifier(column),
+            "sequence": sql.Identifier(f"{table}_{column}_numbers"),
+            "owner": sql.Identifier(OWNER),
+            "service": sql.Identifier(SERVICE),
+        }
+        for statement in (
+            "CREATE SEQUENCE {sequence}",
+            "SELECT setval({sequence_name}, coalesce(max({column}), 0) + 1, false) FROM {table}",
+            "ALTER SEQUENCE {sequence} OWNER TO {owner}",
+            "ALTER SEQUENCE {sequence} OWNED BY {table}.{column}",
+            "GRANT USAGE, SELECT ON SEQUENCE {sequence} TO {service}",
+            "ALTER TABLE {table} ALTER COLUMN {column} DROP IDENTITY",
+            "ALTER TABLE {table} ALTER COLUMN {column} SET DEFAULT nextval({sequence_name})",
+        ):
+            named = sql.Literal(f"{table}_{column}_numbers")
+            connection.execute(sql.SQL(statement).format(**of, sequence_name=named))
+
+
+def _prepare_sessions(connection: psycopg.Connection) -> None:
+    """Lets sessions of the service's roles reach the nodes, with the workspace that they are bound to."""
+    for statement in (*LOGINS, BIND_FUNCTION, *GRANT_BIND):
+        connection.execute(sql.SQL(statement))
+    database = sql.Identifier(connection.info.dbname)
+    for name, value in SETTINGS.items():
+        of = {"database": database, "name": sql.SQL(name), "value": sql.Literal(value)}
+        connection.execute(sql.SQL("ALTER DATABASE {database} SET {name} = {value}").format(**of))
