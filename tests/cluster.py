@@ -12,6 +12,7 @@ from app.db.distribution import distribute
 from app.db.migrations import upgrade
 
 NODES = "SELECT nodename, nodeport, groupid = 0 FROM pg_dist_node ORDER BY groupid"
+CREATE = "CREATE DATABASE {} TEMPLATE template0 LOCALE 'C.UTF-8'"
 SHARDS = 2
 """Few, because each fresh database makes them for all tables."""
 
@@ -31,7 +32,7 @@ def fresh_cluster_database(server_url: str, *, migrated: bool) -> Iterator[str]:
     name = f"priors_{uuid4().hex[:12]}"
     servers = [make_url(server_url).set(host=host, port=port) for host, port, _ in nodes]
     for server in servers:
-        _run(server.render_as_string(hide_password=False), sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        _run(server.render_as_string(hide_password=False), sql.SQL(CREATE).format(sql.Identifier(name)))
     urls = [server.set(database=name).render_as_string(hide_password=False) for server in servers]
     for url in urls:
         _run(url, "CREATE EXTENSION citus", "CREATE EXTENSION vector")

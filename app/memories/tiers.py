@@ -46,7 +46,7 @@ FOR UPDATE OF t SKIP LOCKED
 """  # noqa: S608 - constants
 DUE_OF_ALL = """
 SELECT workspace_id FROM workspaces w
-WHERE EXISTS (SELECT FROM tiers t WHERE t.workspace_id = w.workspace_id AND t.due_at <= now()) ORDER BY 1
+WHERE workspace_id IN (SELECT t.workspace_id FROM tiers t WHERE t.due_at <= now()) ORDER BY 1
 """
 MOVE = """
 UPDATE tiers t SET tier = given.tier, due_at = given.due_at,

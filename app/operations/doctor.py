@@ -219,13 +219,20 @@ async def _indexes(database: Database, model: StoredModel) -> Finding:
     return Finding(OK, "indexes", "all are valid")
 
 
+UNCOUNTED = "SELECT workspace_id, name FROM workspaces WHERE statistics_at IS NULL ORDER BY name"
+HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace_id)s)"
+
+
+async def _has_words(database: Database, workspace_id: int) -> bool:
+    async with database.session(workspace_id, transaction=False) as session:
+        return bool(await session.value(HAS_WORDS))
+
+
 async def _statistics(database: Database) -> Finding:
-    stale = await _value(
-        database,
-        "SELECT string_agg(name, ', ') FROM workspaces w WHERE statistics_at IS NULL"
-        " AND EXISTS (SELECT 1 FROM lexical l WHERE l.workspace_id = w.workspace_id)",
-    )
+    async with database.across() as session:
+        uncounted = await session.rows(UNCOUNTED)
+    stale = [row.name for row in uncounted if await _has_words(database, row.workspace_id)]
     if stale:
-        message = f"words were never counted in {stale}: a running worker does it, or `priors backfill`"
+        message = f"words were never counted in {', '.join(stale)}: a running worker does it, or `priors backfill`"
         return Finding(WARN, "statistics", message)
     return Finding(OK, "statistics", "words are counted in every workspace")

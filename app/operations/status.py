@@ -151,7 +151,7 @@ class Tenant:
 async def list_workspaces(database: Database) -> list[Tenant]:
     """Returns the workspaces that something was written to, by name."""
     async with database.across() as session:
-        return [Tenant(**row._asdict()) for row in await workspaces.all_of_them(session)]
+        return [Tenant(name=row.name, language=row.language) for row in await workspaces.all_of_them(session)]
 
 
 async def workspace_status(
@@ -278,22 +278,20 @@ async def gauges(database: Database) -> Gauges:
 
 
 COUNTS = f"""
-SELECT w.name, w.language,
-    (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
+SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
         SELECT kind, count(*) AS n FROM memories m
-        WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NULL GROUP BY kind
+        WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL GROUP BY kind
     ) AS by_kind) AS kinds,
-    (SELECT count(*) FROM memories m WHERE m.workspace_id = w.workspace_id AND m.valid_until IS NOT NULL) AS retired,
-    (SELECT count(*) FROM sources s WHERE s.workspace_id = w.workspace_id AND s.retired_at IS NULL) AS sources,
-    (SELECT count(*) FROM recalls r WHERE r.workspace_id = w.workspace_id) AS recalls,
-    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = w.workspace_id) AS waiting,
-    ({indexing.PENDING_LINKS.format(condition="workspace_id = w.workspace_id")}) AS pending_links,
-    (SELECT count(*) FROM runs n WHERE n.workspace_id = w.workspace_id) AS runs,
-    (SELECT count(*) FROM memories m WHERE m.workspace_id = w.workspace_id AND m.retired_as = 'quarantined')
+    (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NOT NULL) AS retired,
+    (SELECT count(*) FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.retired_at IS NULL) AS sources,
+    (SELECT count(*) FROM recalls r WHERE r.workspace_id = %(workspace_id)s) AS recalls,
+    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = %(workspace_id)s) AS waiting,
+    ({indexing.PENDING_LINKS.format(condition="workspace_id = %(workspace_id)s")}) AS pending_links,
+    (SELECT count(*) FROM runs n WHERE n.workspace_id = %(workspace_id)s) AS runs,
+    (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.retired_as = 'quarantined')
         AS quarantined,
-    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals f WHERE f.workspace_id = w.workspace_id)
+    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals f WHERE f.workspace_id = %(workspace_id)s)
         AS refused
-FROM workspaces w ORDER BY w.name
 """  # noqa: S608 - constants
 
 
@@ -324,5 +322,12 @@ class WorkspaceStatistics:
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
     """Returns the counts of every workspace, by name."""
     async with database.across() as session:
-        rows = await session.rows(COUNTS, {"most": indexing.MOST_COUNTED})
-    return [WorkspaceStatistics(live=sum(row.kinds.values()), **row._asdict()) for row in rows]
+        found = await workspaces.all_of_them(session)
+    return [await _statistics_of(database, workspace) for workspace in found]
+
+
+async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
+    async with database.session(workspace.workspace_id, transaction=False) as session:
+        row = await session.one(COUNTS, {"most": indexing.MOST_COUNTED})
+    live = sum(row.kinds.values())
+    return WorkspaceStatistics(name=workspace.name, language=workspace.language, live=live, **row._asdict())

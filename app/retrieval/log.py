@@ -148,7 +148,7 @@ GROUP BY h.memory_id
 """
 UNCOUNTED_OF_ALL = """
 SELECT workspace_id FROM workspaces w
-WHERE EXISTS (SELECT FROM recalls r WHERE r.workspace_id = w.workspace_id AND NOT r.counted) ORDER BY 1
+WHERE workspace_id IN (SELECT r.workspace_id FROM recalls r WHERE NOT r.counted) ORDER BY 1
 """
 
 logger = structlog.get_logger()

@@ -25,7 +25,7 @@ UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(n
 WHERE workspace_id = %(workspace_id)s
 """
 SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
-ALL = "SELECT name, language FROM workspaces ORDER BY name"
+ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
 
 FIRST_LENGTH = """
@@ -109,7 +109,7 @@ async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
 
 
 async def all_of_them(session: Session) -> list[Row]:
-    """Returns the name and language of all workspaces, by name."""
+    """Returns the id, name and language of all workspaces, by name."""
     return await session.rows(ALL)
 
 
