@@ -22,7 +22,7 @@ from app.intake.reports.ingest import ingest_content
 from app.intake.reports.outcome import FileOutcome
 from app.memories.gate import INVALID, URI_LIMIT, unstorable
 from app.memories.memory import NewMemory, Rejection, Remembered
-from app.memories.remember import BATCH, BATCH_CHARACTERS, Door, remember_batch, remember_batches
+from app.memories.remember import BATCH_CHARACTERS, Door, batch_sizes, remember_batch, remember_batches
 from app.retrieval.recall import VECTOR
 from app.wiring import Services
 from app.workspaces.resolve import made
@@ -212,7 +212,8 @@ async def door_of(call: Call) -> Door:
 async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterator[Sequence[_Line]]:
     """Yields the memories of the body in batches of one transaction each; notes the lines that are not memories."""
     batch: list[_Line] = []
-    characters = 0
+    characters, sizes = 0, batch_sizes()
+    most = next(sizes)
     async for number, line in _lines(request):
         memory = _parsed(line)
         sent.ids.append(None)
@@ -221,9 +222,9 @@ async def _batches(request: Request[Any, Any, Any], sent: _Sent) -> AsyncIterato
             continue
         batch.append(_Line(number=number, place=len(sent.ids) - 1, memory=memory))
         characters += len(line or b"") - _vector_characters(memory)
-        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
+        if len(batch) >= most or characters >= BATCH_CHARACTERS:
             yield batch
-            batch, characters = [], 0
+            batch, characters, most = [], 0, next(sizes)
     if batch:
         yield batch
 

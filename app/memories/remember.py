@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -29,6 +29,9 @@ from app.workspaces.workspace import Workspace, configuration
 BATCH = 2_000
 """Most memories of a transaction. Indexing their words takes a third of the time per memory that batches of 500
 take; all statements of a batch take 0.3 s of the server's time. The next batch is in memory at the same time."""
+FIRST_BATCH = 250
+"""Memories of the first transaction of a call; each next one has twice as many, up to BATCH. So a call of 1,000 is
+written while it is still screened, which takes as long."""
 BATCH_CHARACTERS = 4_000_000
 """Most characters of a batch's bodies: the batch is sent as one document, and memory holds several copies of it."""
 T = TypeVar("T")
@@ -86,13 +89,22 @@ async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembere
     return _remembered(*await _stored_batch(door, await asyncio.to_thread(_screened, door, memories)))
 
 
+def batch_sizes() -> Iterator[int]:
+    """Yields the most memories of each batch of a call, without end."""
+    size = FIRST_BATCH
+    while True:
+        yield min(size, BATCH)
+        size *= 2
+
+
 async def _batches(memories: Sequence[NewMemory]) -> AsyncIterator[Sequence[NewMemory]]:
-    """Yields batches of at most BATCH memories and about BATCH_CHARACTERS."""
-    start, characters = 0, 0
+    """Yields batches of at most `batch_sizes` memories and about BATCH_CHARACTERS."""
+    start, characters, sizes = 0, 0, batch_sizes()
+    most = next(sizes)
     for place, memory in enumerate(memories):
-        if place > start and (place - start == BATCH or characters + len(memory.body) > BATCH_CHARACTERS):
+        if place > start and (place - start == most or characters + len(memory.body) > BATCH_CHARACTERS):
             yield memories[start:place]
-            start, characters = place, 0
+            start, characters, most = place, 0, next(sizes)
         characters += len(memory.body)
     if memories:
         yield memories[start:]

@@ -141,5 +141,7 @@ def scores(text: str, starts: list[int]) -> NDArray[np.float64]:
 
 def beside(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
     """Returns the sum of each value and its two neighbours."""
-    padded = np.pad(np.asarray(values, np.float64), 1)
-    return np.asarray(padded[:-2] + padded[1:-1] + padded[2:])
+    summed = np.array(values, np.float64)
+    summed[1:] += values[:-1]
+    summed[:-1] += values[1:]
+    return summed

@@ -16,6 +16,7 @@ from app.index.backfill import embed_pending, refresh_all_statistics
 from app.index.indexing import pending_texts
 from app.links.linking import link_pending
 from app.links.lookup import pending_vectors
+from app.memories import remember as remembering
 from app.memories.browse import get_memory, list_memories, list_sources
 from app.memories.memory import GivenVector, NewMemory, ObservationDetail, Remembered, SourceReference, new_id
 from app.memories.remember import BATCH, Door, remember, remember_batches
@@ -68,6 +69,22 @@ async def test_one_batch_may_name_a_memory_twice(
     result = await store(database, counter, workspace, message("twice", 0), message("twice", 0))
     assert (result.stored, result.unchanged) == (1, 1)
     assert len(set(result.ids)) == 1
+
+
+async def test_the_first_batches_of_a_call_are_small(
+    database: Database, counter: TokenCounter, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "FIRST_BATCH", 2)
+    monkeypatch.setattr(remembering, "BATCH", 4)
+    sizes, screened = list[int](), remembering._screened
+
+    def counted(door: Door, memories: Sequence[NewMemory]) -> Any:
+        sizes.append(len(memories))
+        return screened(door, memories)
+
+    monkeypatch.setattr(remembering, "_screened", counted)
+    result = await store(database, counter, workspace, *(message(f"turn {place}", place) for place in range(13)))
+    assert (sizes, result.stored) == ([2, 4, 4, 3], 13)
 
 
 async def test_known_text_takes_new_facts(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
