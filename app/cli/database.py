@@ -3,6 +3,8 @@
 import asyncio
 import json
 from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -104,6 +106,44 @@ def doctor(*, as_json: JsonOption = False) -> None:
             typer.echo(f"{finding.status:4}  {finding.subject}: {finding.message}")
     if any(finding.status == FAIL for finding in findings):
         raise typer.Exit(1)
+
+
+@commands.command()
+def backup(folder: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:
+    """Write a backup of the whole store into a new folder, while the service runs, and verify it.
+
+    Changes: nothing that is stored.
+    """
+    from app.operations.backup import back_up  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+
+    made = run_until_told(back_up(from_environment(), folder))
+    typer.echo(f"{folder} holds a verified backup ({made.kind}, schema {made.revision})")
+
+
+@commands.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    *,
+    archive: Annotated[
+        Path | None, typer.Option(help="A folder of archived WAL, to restore later changes too.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"], help="Their end; in UTC.")
+    ] = None,
+) -> None:
+    """Restore a backup into a data directory without a store, or into an empty database.
+
+    Changes: makes the store; one that is there already is not touched.
+    """
+    from app.operations.backup import Replay  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+    from app.operations.backup import restore as bring_back  # noqa: PLC0415 - the same
+
+    if (archive is None) != (until is None):
+        raise typer.BadParameter("--archive and --until go together: where the changes are, and the moment of the last")
+    moment = None if until is None or until.tzinfo else until.replace(tzinfo=UTC)
+    replay = None if archive is None or until is None else Replay(archive=archive, until=moment or until)
+    found = run_until_told(bring_back(from_environment(), folder, replay))
+    typer.echo(f"restored the backup of {found.began_at:%Y-%m-%d %H:%M:%S} UTC (schema {found.revision})")
 
 
 @commands.command("language")

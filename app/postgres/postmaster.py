@@ -33,7 +33,7 @@ SOCKET_PATH_BYTES = 103
 
 _MEMORY_IN_USE = "shared memory block"
 # Messages of a server that will answer later, and of one whose predecessor has not quite ended.
-_BUSY = ("starting up", "shutting down", "recovery mode", "not yet accepting")
+_BUSY = ("starting up", "shutting down", "recovery mode", "not yet accepting", "Hot standby mode is disabled")
 _LOGIN_REFUSED = f'authentication failed for user "{LOGIN}"'
 _TRANSIENT = (
     *_BUSY,

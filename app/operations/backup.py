@@ -1,0 +1,233 @@
+"""The verbs that back up the whole store and restore it: a copy of the embedded server, or a dump of another."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from app.db.database import Database, libpq_url
+from app.db.migrations import current, upgrade
+from app.db.roles import OWNER
+from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
+from app.postgres.cluster import binary, environment, reason
+from app.settings import VERSION, Settings
+from app.wiring import opened_database
+
+CLUSTER, DUMP, LABEL = "postgres", "priors.dump", "priors-backup.json"
+"""The parts of a backup: the embedded server's data, or a dump; and its description."""
+MANIFEST = "backup_manifest"
+"""The server's list of the files of a copy, with their checksums."""
+RECOVERY = """
+# Written by `priors restore`: the end of the recovery.
+hot_standby = off
+restore_command = 'cp "{archive}/%f" "%p"'
+recovery_target_time = '{until}'
+recovery_target_action = 'promote'
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """The description of a backup, as its folder has it."""
+
+    kind: Literal["embedded", "dump"]
+    version: str
+    """The version of Priors that wrote it."""
+    revision: str | None
+    """The revision of its schema."""
+    began_at: datetime
+    sha256: str = ""
+    """The digest of a dump; a copy of the embedded server has a manifest of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """The later changes that a restored copy takes in, from archived WAL."""
+
+    archive: Path
+    """The folder of the archive."""
+    until: datetime
+    """The moment at which it ends."""
+
+
+class _File(msgspec.Struct, rename="pascal"):
+    """A file of a copy, with its SHA-256."""
+
+    path: str
+    checksum: str
+
+
+class _Manifest(msgspec.Struct, rename="pascal"):
+    """The part of a manifest that is checked."""
+
+    files: list[_File]
+
+
+async def back_up(settings: Settings, folder: Path) -> Backup:
+    """Writes a backup of the whole store into a new folder, while the service runs, and verifies it.
+
+    Raises:
+        InvalidInput: the folder holds something already.
+        DatabaseUnavailable: the backup could not be written, or is not sound; nothing is left of it.
+    """
+    async with opened_database(settings) as address:
+        database = Database(address.url, admin_url=address.admin_url, pool_size=1)
+        try:
+            revision = await current(database)
+        finally:
+            await database.close()
+        begun = Backup(kind=_kind(settings), version=VERSION, revision=revision, began_at=datetime.now(UTC))
+        return await asyncio.to_thread(_write, begun, libpq_url(address.admin_url), folder)
+
+
+async def restore(settings: Settings, folder: Path, replay: Replay | None = None) -> Backup:
+    """Restores a backup into a data directory without a store, or into an empty database.
+
+    Raises:
+        InvalidInput: the folder holds no backup, or a damaged one, or there is a store already.
+        ConfigurationError: the settings name another kind of database.
+        DatabaseUnavailable: the database does not take it.
+    """
+    backup = await asyncio.to_thread(_read, folder)
+    if backup.kind != _kind(settings):
+        remedy = "leave PRIORS_DATABASE_URL out" if backup.kind == "embedded" else "set PRIORS_DATABASE_URL"
+        raise ConfigurationError(f"{folder} holds a backup of the other kind of database: {remedy}")
+    if backup.kind == "embedded":
+        await asyncio.to_thread(_copy_back, settings.data_dir, folder / CLUSTER, replay)
+        return backup
+    if replay is not None:
+        raise InvalidInput("until", "is for a backup of the embedded server: a dump has no WAL")
+    database = Database(settings.database_url, pool_size=1)
+    try:
+        if await current(database) is not None:
+            raise InvalidInput("", "the database holds a store already; restore into an empty one")
+    finally:
+        await database.close()
+    await asyncio.to_thread(_load, libpq_url(settings.database_url), folder / DUMP)
+    return backup
+
+
+def _kind(settings: Settings) -> Literal["embedded", "dump"]:
+    return "dump" if settings.database_url else "embedded"
+
+
+def _write(backup: Backup, url: str, folder: Path) -> Backup:
+    with _whole_or_not(folder) as fresh:
+        if backup.kind == "embedded":
+            wal = ("--wal-method", "stream", "--checkpoint", "fast", "--manifest-checksums", "SHA256")
+            _run("pg_basebackup", "--pgdata", str(fresh / CLUSTER), *wal, "--dbname", url=url)
+            if damage := _damaged_file(fresh / CLUSTER):
+                raise DatabaseUnavailable(f"the backup is not what the server sent: {damage}")
+        else:
+            # As the owner of the tables a login sees all workspaces without being a superuser.
+            how = ("--role", OWNER, "--enable-row-security", "--format", "custom")
+            _run("pg_dump", *how, "--file", str(fresh / DUMP), "--dbname", url=url)
+            _run("pg_restore", "--file", os.devnull, str(fresh / DUMP))
+            backup = replace(backup, sha256=_digest(fresh / DUMP))
+        (fresh / LABEL).write_bytes(msgspec.json.encode(backup))
+    return backup
+
+
+@contextmanager
+def _whole_or_not(folder: Path) -> Iterator[Path]:
+    """Yields a folder that takes the place of a missing or an empty one in the end, or is removed.
+
+    Raises:
+        InvalidInput: something is there already.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput("", f"{folder} holds something already, and nothing is overwritten; name a new folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
+    try:
+        yield fresh
+        with suppress(FileNotFoundError):
+            folder.rmdir()
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _read(folder: Path) -> Backup:
+    try:
+        backup = msgspec.json.decode((folder / LABEL).read_bytes(), type=Backup)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidInput("", f"{folder} holds no backup of Priors: {error}") from error
+    if damage := _damage(backup, folder):
+        raise InvalidInput("", f"the backup in {folder} is damaged: {damage}")
+    return backup
+
+
+def _damage(backup: Backup, folder: Path) -> str:
+    """Returns how a backup differs from what was written; "" if it does not."""
+    try:
+        if backup.kind == "embedded":
+            return _damaged_file(folder / CLUSTER)
+        return "" if _digest(folder / DUMP) == backup.sha256 else f"{DUMP} is not the file that was written"
+    except (OSError, msgspec.DecodeError) as error:
+        return str(error)
+
+
+def _damaged_file(copy: Path) -> str:
+    """Returns the first file of a copy that differs from the server's manifest; "" if none does.
+
+    The wheel's own pg_verifybackup (18.4) ends with a segmentation fault.
+    """
+    for file in msgspec.json.decode((copy / MANIFEST).read_bytes(), type=_Manifest).files:
+        if _digest(copy / file.path) != file.checksum:
+            return f"{file.path} has another checksum"
+    return ""
+
+
+def _copy_back(data_dir: Path, copy: Path, replay: Replay | None) -> None:
+    with _whole_or_not(data_dir / CLUSTER) as fresh:
+        shutil.copytree(copy, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
+        if replay is not None:
+            until = replay.until.astimezone(UTC).isoformat(sep=" ")
+            with (fresh / "postgresql.auto.conf").open("a") as settings:
+                settings.write(RECOVERY.format(archive=replay.archive.resolve(), until=until))
+            (fresh / "recovery.signal").touch()
+
+
+def _load(url: str, dump: Path) -> None:
+    how = ("--no-owner", "--no-privileges", "--no-policies", "--exit-on-error", "--single-transaction")
+    _run("pg_restore", *how, str(dump), "--dbname", url=url)
+    # It makes the roles, grants and policies, and what a later version added.
+    upgrade(url)
+
+
+def _run(program: str, *arguments: str, url: str = "") -> None:
+    """Runs a program of Postgres; the URL is its last argument. A list of processes shows no password.
+
+    Raises:
+        DatabaseUnavailable: it failed; the message has its reason.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    shown = urlunsplit(parts._replace(netloc=f"{parts.username}@{host}" if parts.username else host))
+    secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
+    done = subprocess.run(  # noqa: S603 - the wheel's programs
+        [str(binary(program)), *arguments, *([shown] if url else [])],
+        env={**environment(), **secret},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise DatabaseUnavailable(f"{program} failed: {reason(done.stderr)}")
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,127 @@
+"""A backup is whole or not there, and what is restored answers as before, with its vectors, up to a chosen moment."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from app.db.database import Database
+from app.db.migrations import upgrade
+from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
+from app.index.backfill import embed_all_pending, serving_model
+from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, back_up, restore
+from app.postgres.embedded import EmbeddedPostgres
+from app.retrieval.recall import Query
+from app.retrieval.search import search
+from app.settings import Settings
+from app.wiring import Services, opened_database
+from app.workspaces.resolve import resolve
+from tests.worker.working import note
+
+
+@asynccontextmanager
+async def opened(services: Services, settings: Settings) -> AsyncIterator[Services]:
+    async with opened_database(settings) as address:
+        await asyncio.to_thread(upgrade, address.admin_url)
+        database = Database(address.url, admin_url=address.admin_url, pool_size=2)
+        try:
+            yield replace(services, database=database, settings=settings)
+        finally:
+            await database.close()
+
+
+async def keep(services: Services, valve: str) -> None:
+    await note(services, f"The {valve} valve was replaced.")
+    await serving_model(services.database, services.provider)
+    await embed_all_pending(services.database, services.provider, across=services.database.across, seconds=600)
+
+
+async def valves(services: Services) -> set[str]:
+    """Returns the valves that a search by both arms finds."""
+    workspace = await resolve(services.database, "w", language="english")
+    query = Query(text="Which valve was replaced?", k=10)
+    recall = await search(services.database, services.provider, workspace=workspace, query=query)
+    assert (recall.mode, recall.degraded) == ("hybrid", ())
+    return {hit.body.split()[1] for hit in recall.hits}
+
+
+async def archived(url: str) -> None:
+    """Waits until all changes up to now are in the archive."""
+    with psycopg.connect(url, autocommit=True) as superuser:
+        (row,) = superuser.execute("SELECT pg_walfile_name(pg_switch_wal())").fetchall()
+        while True:
+            (last,) = superuser.execute("SELECT coalesce(last_archived_wal, '') FROM pg_stat_archiver").fetchall()
+            if last >= row:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services, tmp_path: Path) -> None:
+    here, archive = Settings(data_dir=tmp_path / "data"), tmp_path / "archive"
+    archive.mkdir()
+    archive.chmod(0o777)
+    with EmbeddedPostgres(here.data_dir) as server, psycopg.connect(server.start(), autocommit=True) as superuser:
+        superuser.execute("ALTER SYSTEM SET archive_mode = on")
+        superuser.execute(
+            f"""ALTER SYSTEM SET archive_command = 'test ! -f "{archive}/%f" && cp "%p" "{archive}/%f"'"""
+        )
+    folder = tmp_path / "backup"
+    async with opened(services, here) as store:
+        await keep(store, "gate")
+        made = await back_up(here, folder)
+        await keep(store, "ball")
+        moment = datetime.now(UTC)
+        await keep(store, "check")
+        await archived(store.database.admin_url)
+    assert (made.kind, {path.name for path in folder.iterdir()}) == ("embedded", {CLUSTER, LABEL})
+    with pytest.raises(InvalidInput, match="nothing is overwritten"):
+        await back_up(here, folder)
+    with pytest.raises(InvalidInput, match="nothing is overwritten"):
+        await restore(here, folder)
+    for name, replay, expected in (
+        ("then", None, {"gate"}),
+        ("later", Replay(archive=archive, until=moment), {"gate", "ball"}),
+    ):
+        there = Settings(data_dir=tmp_path / name)
+        await restore(there, folder, replay)
+        async with opened(services, there) as restored:
+            assert await valves(restored) == expected
+            await keep(restored, "safety")
+    damaged = folder / CLUSTER / "global" / "pg_control"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    with pytest.raises(InvalidInput, match="damaged"):
+        await restore(Settings(data_dir=tmp_path / "none"), folder)
+    assert not (tmp_path / "none" / CLUSTER).exists()
+
+
+async def test_a_database_is_dumped_and_restored_into_an_empty_one(
+    own_services: Services, empty_database_url: str, tmp_path: Path
+) -> None:
+    await keep(own_services, "gate")
+    folder = tmp_path / "backup"
+    assert (await back_up(own_services.settings, folder)).kind == "dump"
+    there = replace(own_services.settings, database_url=empty_database_url)
+    await restore(there, folder)
+    async with opened(own_services, there) as restored:
+        assert await valves(restored) == {"gate"}
+    with pytest.raises(InvalidInput, match="holds a store already"):
+        await restore(there, folder)
+    with pytest.raises(ConfigurationError, match="PRIORS_DATABASE_URL"):
+        await restore(Settings(data_dir=tmp_path / "data"), folder)
+    (folder / DUMP).write_bytes(b"")
+    with pytest.raises(InvalidInput, match="damaged"):
+        await restore(there, folder)
+    with pytest.raises(InvalidInput, match="no backup"):
+        await restore(there, tmp_path)
+
+
+def test_nothing_is_left_of_a_backup_that_fails(tmp_path: Path) -> None:
+    away = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(DatabaseUnavailable):
+        asyncio.run(back_up(away, tmp_path / "backup"))
+    assert list(tmp_path.iterdir()) == []
