@@ -15,6 +15,7 @@ from app.index.models import StoredModel
 from app.links.relations import SIMILAR, SUPERSEDES
 from app.memories.store import HAPPENED, JOINED
 from app.retrieval.rank.features import SPREADING
+from app.text.words import PAIR
 
 WITH_NEIGHBOURS = 10
 """Best candidates of each arm whose neighbours join the pool. Recall@10 is 0.771 with 10, 0.766 with all, 0.753 with
@@ -290,10 +291,19 @@ def _rarest(known: Sequence[Term], budget: int) -> list[Term]:
     return wanted
 
 
+PAIR_SHARE = 0.6
+"""Share of its idf that a pair of characters has in a full match: every second pair is the end of a word and the
+beginning of the next. Of 100 Chinese questions 70 find their memory by words with 1.0, 91 with 0.75, 95 with 0.6 and 96
+with 0.5; of 30 about something else 5, 5, 8 and 13 get an answer (15 Russian ones: 4)."""
+
+
 def _full_match(terms: Sequence[Term], idf: Mapping[int, float]) -> float:
     """Returns the score of a full match in the language whose lexemes the store knows best."""
     languages = frozenset[str]().union(*(term.languages for term in terms))
-    return min(sum(idf[term.dimension] for term in terms if language in term.languages) for language in languages)
+    shares = [
+        (term.languages, idf[term.dimension] * (PAIR_SHARE if PAIR.fullmatch(term.lexeme) else 1)) for term in terms
+    ]
+    return min(sum(share for spoken, share in shares if language in spoken) for language in languages)
 
 
 def _quoted(lexeme: str) -> str:

@@ -17,6 +17,7 @@ from app.memories.memory import Memory, in_utc
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
 from app.retrieval.rank.tuning import with_weights
+from app.text.words import is_latin
 from app.workspaces.workspace import Workspace, check_language
 
 QUERY_LIMIT = 300_000
@@ -90,6 +91,8 @@ def checked_preset(
         threshold = (threshold or BY_MEANING).at(query.semantic_threshold)
     if threshold is not None and not measured:
         threshold = threshold.unmeasured()
+    elif threshold is not None and query.semantic_threshold is None and not is_latin(query.text):
+        threshold = threshold.of_words()
     return replace(preset, weights=weights, threshold=threshold)
 
 

@@ -17,6 +17,10 @@ STEM = 7
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
 """A word; in scripts without blanks between words, each character."""
+PAIR = re.compile(rf"[{IDEOGRAPHS}\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7a3]{{2}}")
+"""A pair of characters, by which texts in scripts without blanks are indexed (`priors_spaced` in the database)."""
+LATIN = re.compile("[^\\W\\d_\u0250-\U0010ffff]")
+LETTER = re.compile(r"[^\W\d_]")
 NEGATION = re.compile(
     r"\b(?:not?|never|none|neither|nor|without|cannot|hardly|fails? to|failed to|не|нет|ни|без|nicht|kein\w*|nie|ohne|"
     r"ne|pas|sans|jamais|sin|nunca)\b|n['’]t\b|[不没]",
@@ -83,6 +87,11 @@ def adds_nothing(text: str, known: str) -> bool:
     if not measures(text) <= measures(known) or _stated(text) - _stated(known) - NEUTRAL:
         return False
     return len(NEGATION.findall(text)) == len(NEGATION.findall(known))
+
+
+def is_latin(text: str) -> bool:
+    """Tells if at least half of a text's letters are Latin; True for a text without letters."""
+    return text.isascii() or 2 * len(LATIN.findall(text)) >= len(LETTER.findall(text))
 
 
 def measures(text: str) -> frozenset[tuple[str, str]]:
