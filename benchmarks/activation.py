@@ -14,7 +14,7 @@ import numpy as np
 
 from app.cues.activate import Activation, PlanAsked, activate
 from app.cues.cue import NewCue
-from app.models.protocols import EmbeddingProvider, Matrix
+from app.models.protocols import EmbeddingProvider, Matrix, Window
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
 from benchmarks import matcher
@@ -110,6 +110,10 @@ class Noisy:
     async def embed_query(self, text: str) -> Any:  # noqa: ANN401 - a vector
         """Returns the real vector."""
         return await self._real.embed_query(text)
+
+    async def window(self) -> Window | None:
+        """Returns the real window."""
+        return await self._real.window()
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns a vector for each text."""

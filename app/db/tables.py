@@ -192,13 +192,22 @@ _table(
 
 _table(
     "embeddings",
-    *of_memory(model_id=sa.SmallInteger),
-    *required(embedding=HALFVEC()),
+    # A text longer than the model's window has several passages; `ends` is null where the window was the end.
+    *of_memory(model_id=sa.SmallInteger, passage=sa.SmallInteger),
+    *required(starts=sa.Integer, embedding=HALFVEC()),
+    *optional(ends=sa.Integer),
+    index("embeddings_passages_ix", "memory_id", where="passage > 0"),
     sa.ForeignKeyConstraint(["model_id"], ["embedding_models.model_id"]),
     postgresql_partition_by="LIST (model_id)",
 )
 
-_table("pending_embeddings", *of_memory())
+_table(
+    "pending_embeddings",
+    *of_memory(),
+    # True if only later passages are lacking: the memory is found by its first one meanwhile.
+    *default(FALSE, partial=sa.Boolean),
+    index("pending_embeddings_lacking_ix", where="NOT partial"),
+)
 
 _table(
     "recalls",

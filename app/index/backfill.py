@@ -11,11 +11,11 @@ import structlog
 
 from app.db.database import Database, again_after_deadlock
 from app.db.session import Across, Session
-from app.index import indexing, models, vectors
+from app.index import indexing, models, passages, vectors
 from app.index.indexing import BATCH, PendingText
 from app.index.models import StoredModel
 from app.index.reembed import pinned
-from app.index.vectors import by_workspace, embedded_text
+from app.index.vectors import Passages, by_workspace
 from app.models.protocols import EmbeddingProvider
 from app.workspaces import store as workspaces
 from app.workspaces.workspace import UNMADE, Workspace
@@ -102,13 +102,14 @@ async def _embed(
     database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[PendingText]
 ) -> bool:
     """Returns False if the store has moved to another model: the rest of the batch stays pending for its vectors."""
-    texts = [embedded_text(item.title, item.body) for item in batch]
-    unique = list(dict.fromkeys(texts))
-    literals = dict(zip(unique, vectors.as_literals(await provider.embed_documents(unique)), strict=True))
-    for workspace_id, own in by_workspace(batch, [literals[text] for text in texts]).items():
-        hashes = {item.memory_id: item.content_hash for item in batch if item.workspace_id == workspace_id}
-        if not await again_after_deadlock(partial(_write, database, model, workspace_id, own, hashes)):
-            return False
+    texts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+    for part in passages.groups(texts, BATCH):
+        written = batch[part]
+        found = await passages.embedded(provider, texts[part])
+        for workspace_id, own in by_workspace(written, found).items():
+            hashes = {item.memory_id: item.content_hash for item in written if item.workspace_id == workspace_id}
+            if not await again_after_deadlock(partial(_write, database, model, workspace_id, own, hashes)):
+                return False
     return True
 
 
@@ -116,11 +117,11 @@ async def _write(
     database: Database,
     model: StoredModel,
     workspace_id: int,
-    literals: Mapping[UUID, str],
+    found: Mapping[UUID, Passages],
     hashes: Mapping[UUID, bytes],
 ) -> bool:
     async with database.session(workspace_id) as session:
-        return await vectors.write(session, model, literals, hashes=hashes)
+        return await vectors.write(session, model, found, hashes=hashes)
 
 
 def pouring(before: int, now: int) -> bool:

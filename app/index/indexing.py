@@ -23,7 +23,8 @@ LACKING = """lexical l {joined} WHERE NOT EXISTS (
 
 QUEUE_FOR_VECTORS = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
-SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]) ON CONFLICT DO NOTHING
+SELECT %(workspace_id)s, unnest(%(ids)s::uuid[])
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET partial = false WHERE pending_embeddings.partial
 """
 QUEUE_LACKING = """
 INSERT INTO pending_embeddings (workspace_id, memory_id)
@@ -31,7 +32,7 @@ SELECT workspace_id, memory_id FROM {lacking} ON CONFLICT DO NOTHING
 """
 LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
 LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
-PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constants
+PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE} AND NOT partial"  # noqa: S608 - constants
 PENDING_TEXTS = """
 SELECT workspace_id, memory_id, m.title, m.body, m.content_hash
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)

@@ -205,7 +205,7 @@ async def lock(session: Session, work: str, of: str = "") -> AsyncIterator[bool]
 
 async def progress_of_all(session: Session, model: StoredModel) -> tuple[int, int]:
     """Returns the number of memories that have a vector of this model, and of all memories, in all workspaces."""
-    statement = f"SELECT (SELECT count(*) FROM {model.partition}), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
+    statement = f"SELECT (SELECT count(*) FROM {model.partition} WHERE passage = 0), (SELECT count(*) FROM lexical)"  # noqa: S608 - made of a number
     done, total = await session.one(statement)
     return done, total
 

@@ -13,11 +13,11 @@ import structlog
 from app.db.database import Database, LockedByOthers, again_while_locked
 from app.db.session import Across, Session
 from app.errors import ConfigurationError, EmbeddingUnavailable, PriorsError
-from app.index import models, vectors
+from app.index import models, passages, vectors
 from app.index.indexing import BATCH, queue_all_for_links, queue_lacking_of_all
 from app.index.models import StoredModel
-from app.index.vectors import by_workspace, embedded_text
-from app.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector
+from app.index.vectors import by_workspace
+from app.models.protocols import EmbeddingProvider, Matrix, QueryEmbedder, Vector, Window
 from app.models.providers import provider_from, provider_named
 from app.settings import Settings
 from app.workspaces.workspace import UNMADE
@@ -166,10 +166,12 @@ async def _fill(
         on_progress(*await models.progress_of_all(held, candidate))
         if not batch:
             return done
-        matrix = await provider.embed_documents([embedded_text(item.title, item.body) for item in batch])
-        for workspace_id, literals in by_workspace(batch, vectors.as_literals(matrix)).items():
-            async with database.session(workspace_id) as session:
-                await vectors.insert(session, candidate, literals)
+        texts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+        for part in passages.groups(texts, BATCH):
+            found = await passages.embedded(provider, texts[part])
+            for workspace_id, own in by_workspace(batch[part], found).items():
+                async with database.session(workspace_id) as session:
+                    await vectors.insert(session, candidate, own)
         done += len(batch)
         before = (batch[-1].workspace_id, batch[-1].memory_id)
 
@@ -206,6 +208,10 @@ class FollowingProvider:
     async def embed_query(self, text: str) -> Vector:
         """Returns the text's vector by the model that embeds now."""
         return await self._current.embed_query(text)
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model that embeds now."""
+        return await self._current.window()
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns the texts' vectors by the model that embeds now."""
@@ -313,6 +319,10 @@ class OncePerText:
         if isinstance(found, EmbeddingUnavailable):
             raise EmbeddingUnavailable(str(found)) from found
         return found
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model."""
+        return await self.provider.window()
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns the texts' vectors."""

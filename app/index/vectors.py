@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -25,6 +26,7 @@ INDEXES = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(partition)s::regclass AND i.indisvalid AND c.relname LIKE %(pattern)s
 """
+HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
 BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
 UNCHANGED = """
 SELECT m.memory_id FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) AS given(memory_id, content_hash)
@@ -36,18 +38,41 @@ ORDER BY m.memory_id FOR NO KEY UPDATE OF m
 logger = structlog.get_logger()
 
 
-async def insert(session: Session, model: StoredModel, literals: Mapping[UUID, str]) -> None:
-    """Stores the vectors of memories; a memory that was retired meanwhile gets no vector."""
+class Passage(NamedTuple):
+    """The vector of a memory's text, or of a part of a long one."""
+
+    literal: str
+    """The vector in pgvector's text form."""
+    starts: int = 0
+    """The character of the body at which the part begins."""
+    ends: int | None = None
+    """The character of the body before which it ends; None if the model read what its window holds."""
+
+
+Passages: TypeAlias = Sequence[Passage]
+"""The vectors of a memory, in the order of its text; the place of each is its number."""
+
+
+async def insert(session: Session, model: StoredModel, found: Mapping[UUID, Passages]) -> None:
+    """Stores the vectors of memories that lack them; a memory that was retired meanwhile gets none.
+
+    A first vector from before there were passages stays as it is, and gains its end.
+    """
+    rows = [(memory_id, place, *part) for memory_id, parts in found.items() for place, part in enumerate(parts)]
+    ids, passages, literals, starts, ends = zip(*rows, strict=True) if rows else [()] * 5
     await session.execute(
         f"""
-        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, embedding)
-        SELECT l.workspace_id, l.memory_id, {model.model_id:d}, given.vector::halfvec({model.dimension:d})
-        FROM unnest(%(ids)s::uuid[], %(vectors)s::text[]) AS given(memory_id, vector)
+        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, ends, embedding)
+        SELECT l.workspace_id, l.memory_id, {model.model_id:d}, given.passage, given.starts, given.ends,
+            given.vector::halfvec({model.dimension:d})
+        FROM unnest(%(ids)s::uuid[], %(passages)s::smallint[], %(starts)s::integer[], %(ends)s::integer[],
+            %(vectors)s::text[]) AS given(memory_id, passage, starts, ends, vector)
         JOIN lexical l ON l.workspace_id = %(workspace_id)s AND l.memory_id = given.memory_id
         FOR KEY SHARE OF l
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (workspace_id, memory_id, model_id, passage) DO UPDATE SET ends = EXCLUDED.ends
+        WHERE {model.partition}.ends IS NULL AND EXCLUDED.ends IS NOT NULL
         """,  # noqa: S608 - numbers only
-        {"ids": list(literals), "vectors": list(literals.values())},
+        {"ids": [*ids], "passages": [*passages], "starts": [*starts], "ends": [*ends], "vectors": [*literals]},
     )
 
 
@@ -59,8 +84,8 @@ async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], 
     """
     await session.execute(
         f"""
-        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, embedding)
-        SELECT %(workspace_id)s, given.memory_id, {model.model_id:d}, given.vector
+        INSERT INTO {model.partition} (workspace_id, memory_id, model_id, passage, starts, embedding)
+        SELECT %(workspace_id)s, given.memory_id, {model.model_id:d}, 0, 0, given.vector
         FROM unnest(%(ids)s::uuid[], %(vectors)s::halfvec[]) AS given(memory_id, vector)
         RETURNING 1
         """,  # noqa: S608 - numbers only
@@ -71,7 +96,7 @@ async def insert_new(session: Session, model: StoredModel, ids: Sequence[UUID], 
 
 
 async def write(
-    session: Session, model: StoredModel, literals: Mapping[UUID, str], *, hashes: Mapping[UUID, bytes] | None = None
+    session: Session, model: StoredModel, found: Mapping[UUID, Passages], *, hashes: Mapping[UUID, bytes] | None = None
 ) -> bool:
     """Stores vectors as `insert` does, removes their memories from the queue, and queues them for links.
 
@@ -82,20 +107,25 @@ async def write(
         return False
     if hashes is not None:
         same = set(await session.column(UNCHANGED, {"ids": list(hashes), "hashes": list(hashes.values())}))
-        await leave_queue_unless_live(session, [memory_id for memory_id in literals if memory_id not in same])
-        literals = {memory_id: vector for memory_id, vector in literals.items() if memory_id in same}
-    await insert(session, model, literals)
-    await leave_queue(session, list(literals))
-    await queue_for_links(session, list(literals), step=VECTORS)
+        await leave_queue_unless_live(session, [memory_id for memory_id in found if memory_id not in same])
+        found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
+    await insert(session, model, found)
+    await leave_queue(session, list(found))
+    await queue_for_links(session, list(found), step=VECTORS)
     return True
 
 
-def by_workspace(batch: Sequence[PendingText], literals: Sequence[str]) -> Mapping[int, Mapping[UUID, str]]:
+def by_workspace(batch: Sequence[PendingText], found: Sequence[Passages]) -> Mapping[int, Mapping[UUID, Passages]]:
     """Returns the vectors of a batch by workspace and memory."""
-    grouped: dict[int, dict[UUID, str]] = defaultdict(dict)
-    for item, literal in zip(batch, literals, strict=True):
-        grouped[item.workspace_id][item.memory_id] = literal
+    grouped: dict[int, dict[UUID, Passages]] = defaultdict(dict)
+    for item, parts in zip(batch, found, strict=True):
+        grouped[item.workspace_id][item.memory_id] = parts
     return grouped
+
+
+async def has_passages(session: Session, model: StoredModel) -> bool:
+    """Tells whether a memory of the workspace has several vectors of this model."""
+    return bool(await session.value(HAS_PASSAGES.format(partition=model.partition)))
 
 
 async def lacking_of_all(

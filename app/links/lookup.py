@@ -7,6 +7,8 @@ from uuid import UUID
 from app.db.session import Session
 from app.index.indexing import THESE, VECTORS, WORDS
 from app.index.models import StoredModel
+from app.index.passages import MOST_PASSAGES
+from app.index.vectors import has_passages
 from app.links.relations import SIMILAR, TASKS_COMPARED, Task, Text
 
 OTHERS_AT_MOST = 64
@@ -216,18 +218,28 @@ async def having(session: Session, phrases: Sequence[Phrase]) -> list[list[UUID]
 async def nearest(
     session: Session, model: StoredModel, ids: Sequence[UUID], *, count: int, least: float, indexed: bool
 ) -> list[tuple[UUID, UUID, float]]:
-    """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity)."""
+    """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity).
+
+    Of two long memories the nearest passages count.
+    """
     distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
     # Each workspace has its own index, so the text contains the workspace's id; `+ 0` keeps the planner from the index.
     order = distance if indexed else f"({distance}) + 0"
+    # Every memory that comes before may have as many passages as a memory can have, the memory itself too.
+    read = (count + 1) * (MOST_PASSAGES if await has_passages(session, model) else 1)
     statement = f"""
-        SELECT e.memory_id, found.memory_id AS other, 1 - found.distance AS similarity
-        FROM {model.partition} e CROSS JOIN LATERAL (
-            SELECT o.memory_id, {distance} AS distance FROM {model.partition} o
-            WHERE o.workspace_id = {session.workspace_id:d} ORDER BY {order} LIMIT %(count)s + 1
-        ) AS found
-        WHERE e.workspace_id = {session.workspace_id:d} AND e.memory_id = ANY(%(ids)s::uuid[])
-            AND found.memory_id <> e.memory_id AND found.distance <= %(furthest)s
-    """  # noqa: S608 - the partition's name and the workspace are numbers
-    rows = await session.tuples(statement, {"ids": list(ids), "count": count, "furthest": 1 - least})
+        SELECT memory_id, other, similarity FROM (
+            SELECT *, row_number() OVER (PARTITION BY memory_id ORDER BY similarity DESC, other) AS place FROM (
+                SELECT e.memory_id, found.memory_id AS other, 1 - min(found.distance) AS similarity
+                FROM {model.partition} e CROSS JOIN LATERAL (
+                    SELECT o.memory_id, {distance} AS distance FROM {model.partition} o
+                    WHERE o.workspace_id = {session.workspace_id:d} ORDER BY {order} LIMIT {read:d}
+                ) AS found
+                WHERE e.workspace_id = {session.workspace_id:d} AND e.memory_id = ANY(%(ids)s::uuid[])
+                    AND found.memory_id <> e.memory_id AND found.distance <= %(furthest)s
+                GROUP BY 1, 2
+            ) AS others
+        ) AS placed WHERE place <= {count:d}
+    """  # noqa: S608 - the partition's name, the workspace and the counts are numbers
+    rows = await session.tuples(statement, {"ids": list(ids), "furthest": 1 - least})
     return [(memory_id, other, float(similarity)) for memory_id, other, similarity in rows]

@@ -14,6 +14,7 @@ from app.errors import DatabaseUnavailable
 from app.index import vectors
 from app.index.indexing import index_memories, index_words, pending_among
 from app.index.models import StoredModel, active_model
+from app.index.vectors import Passage
 from app.memories import store
 from app.memories.memory import GivenVector, Identity, MemoryRow, NewMemory, in_utc
 from app.models.protocols import Matrix
@@ -209,8 +210,9 @@ async def _add_missing_vectors(
     given = {} if model is None else _vectors_of((known.memory_id, row) for known, row in again)
     lacking = await pending_among(session, list(given)) if given else ()
     if model is not None and lacking:
-        matrix = _as_matrix([given[memory_id] for memory_id in lacking])
-        await vectors.write(session, model, dict(zip(lacking, vectors.as_literals(matrix), strict=True)))
+        literals = vectors.as_literals(_as_matrix([given[memory_id] for memory_id in lacking]))
+        found = {memory_id: [Passage(literal)] for memory_id, literal in zip(lacking, literals, strict=True)}
+        await vectors.write(session, model, found)
 
 
 def _as_matrix(given: Iterable[GivenVector]) -> Matrix:

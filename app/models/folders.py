@@ -5,11 +5,12 @@ sentence-transformers has, which says how token vectors become one: `modules.jso
 """
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.errors import EmbeddingUnavailable
+from app.models.protocols import Window
+from app.models.tokens import File
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -140,10 +141,13 @@ def _pooling(folder: Path) -> str:
     return POOLINGS[used[0]]
 
 
-def own_lengths(model: "TextEmbedding") -> Callable[[Sequence[str]], list[int]]:
-    """Returns the function that counts what a model reads of each text: its own tokens, at most its window."""
+def own_window(model: "TextEmbedding") -> Window:
+    """Returns what a model reads of a text, counted with its own tokenizer."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - takes a tenth of a second to import
 
     tokenizer = Tokenizer.from_str(model.model.tokenizer.to_str())  # type: ignore[attr-defined] # each kind of model has one
+    assert tokenizer.truncation is not None, "fastembed sets it"  # noqa: S101
+    tokens = tokenizer.truncation["max_length"] - tokenizer.num_special_tokens_to_add(is_pair=False)
     tokenizer.no_padding()
-    return lambda texts: list(map(len, tokenizer.encode_batch_fast(list(texts))))
+    tokenizer.no_truncation()
+    return Window(tokens, File(model.model_name, tokenizer))

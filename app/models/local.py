@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.errors import EmbeddingUnavailable, RerankerUnavailable
-from app.models.bundled import DEFAULT_MODEL, WINDOW, discard, must_fetch, write_onnx
+from app.models.bundled import DEFAULT_MODEL, SPECIAL_TOKENS, WINDOW, discard, must_fetch, write_onnx
 from app.models.bundled import DIMENSION as DEFAULT_DIMENSION
 from app.models.encoder import QueryEncoder
-from app.models.folders import open_folder, own_lengths
-from app.models.protocols import Matrix, Reranker, Vector
+from app.models.folders import open_folder, own_window
+from app.models.protocols import Matrix, Reranker, Vector, Window
 from app.models.tokenizer import BundledTokenCounter, well_formed
 from app.settings import Settings
 from app.text.pieces import batches
@@ -67,7 +67,7 @@ class LocalProvider:
         self._given = given
         self._model: TextEmbedding | None = None
         self._encoder: QueryEncoder | None = None
-        self._lengths: Callable[[Sequence[str]], list[int]] | None = None
+        self._window: Window | None = None
         self._loading = threading.Lock()
         self._clock, self._retry_at, self._refusal = clock, 0.0, ""
         self._pause, self._fetching, self._stop = RETRY_SECONDS, False, threading.Event()
@@ -96,6 +96,14 @@ class LocalProvider:
         self._queued.append((text, future))
         self._queries.submit(self._answer_queries)
         return await asyncio.wrap_future(future)
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be loaded.
+        """
+        return await asyncio.to_thread(self._read)
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Embeds many texts, in batches of similar length, because padding costs as much as text.
@@ -136,9 +144,8 @@ class LocalProvider:
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Divides the positions of texts into batches of at most one thread's share, longest texts first."""
-        self._loaded()
-        assert self._lengths is not None, "loaded above"  # noqa: S101
-        lengths = self._lengths([well_formed(text) for text in texts])
+        window = self._read()
+        lengths = [min(count, window.tokens) + SPECIAL_TOKENS for count in window.counts(texts)]
         share = math.ceil(sum(lengths) / self._threads)
         return reversed(list(batches(lengths, min(BATCH_TOKENS, share))))
 
@@ -166,12 +173,19 @@ class LocalProvider:
             raise EmbeddingUnavailable(f"{self.model_id} failed: {error}") from error
         return _unit(vectors.astype(np.float32, copy=False))
 
+    def _read(self) -> Window:
+        """Returns the model's window; loads the model at the first use."""
+        self._loaded()
+        assert self._window is not None, "loaded above"  # noqa: S101
+        return self._window
+
     def _loaded(self) -> "TextEmbedding":
         """Returns the model, and loads it at the first use."""
         with self._loading:
             if self._model is None:
                 self._model = self._load_or_refuse()
-                self._lengths = _bundled_lengths() if self._is_bundled else own_lengths(self._model)
+                bundled = Window(WINDOW - SPECIAL_TOKENS, BundledTokenCounter()) if self._is_bundled else None
+                self._window = bundled or own_window(self._model)
             return self._model
 
     def _load_or_refuse(self) -> "TextEmbedding":
@@ -243,12 +257,6 @@ class LocalProvider:
             raise EmbeddingUnavailable(
                 f"{self.model_id} gives {width} numbers a vector: set PRIORS_EMBEDDING_DIMENSION={width}"
             )
-
-
-def _bundled_lengths() -> Callable[[Sequence[str]], list[int]]:
-    """Returns the function that counts what the bundled model reads of each text; it caches words."""
-    counter = BundledTokenCounter()
-    return lambda texts: [min(count, WINDOW) for count in counter.count_many(texts)]
 
 
 def _unit(vectors: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.protocols import EmbeddingProvider, Matrix, Vector, Window
 
 
 class Prefixes(NamedTuple):
@@ -73,6 +73,11 @@ class Prefixed:
             EmbeddingUnavailable: the provider gives no vector.
         """
         return await self._provider.embed_query(self._prefixes.query + text)
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model without the prefix of a passage."""
+        found = await self._provider.window()
+        return found and found._replace(tokens=found.tokens - found.counter.count(self._prefixes.passage))
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Embeds many texts, each with the prefix of a passage.

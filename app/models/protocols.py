@@ -1,7 +1,7 @@
 """Protocols of the embedding providers, the re-ranker and the token counter."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,10 @@ Vector = NDArray[np.float32]
 """Shape (dimension,), unit length."""
 Matrix = NDArray[np.float32]
 """Shape (texts, dimension), rows of unit length."""
+
+
+LONGEST_TOKEN = 40
+"""Characters of a token, at most, on the average of a window; a text of longer ones is encoded data."""
 
 
 class TokenCounter(Protocol):
@@ -22,6 +26,19 @@ class TokenCounter(Protocol):
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Counts the tokens of each text; faster than one call per text."""
         ...
+
+
+class Window(NamedTuple):
+    """The part of a text that an embedding model reads: its beginning."""
+
+    tokens: int
+    """Tokens of that part, without the special ones at both ends."""
+    counter: TokenCounter
+    """Counts with the model's own tokenizer."""
+
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Counts the tokens of each text: all if they fit into the window, else at least one more than fit."""
+        return self.counter.count_many([text[: LONGEST_TOKEN * self.tokens] for text in texts])
 
 
 class QueryEmbedder(Protocol):
@@ -59,6 +76,14 @@ class EmbeddingProvider(QueryEmbedder, Protocol):
 
         Raises:
             EmbeddingUnavailable: the model cannot be prepared or does not answer.
+        """
+        ...
+
+    async def window(self) -> Window | None:
+        """Returns the window of the model; None if it is not known here, as a remote model's is not.
+
+        Raises:
+            EmbeddingUnavailable: the model's tokenizer cannot be had now.
         """
         ...
 

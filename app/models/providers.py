@@ -15,7 +15,7 @@ from app.errors import EmbeddingUnavailable
 from app.models.folders import folder_of
 from app.models.local import LocalProvider
 from app.models.prefixes import prefixed, prefixes_of, read_stored_name
-from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.protocols import EmbeddingProvider, Matrix, Vector, Window
 from app.models.tokenizer import well_formed
 from app.settings import ProviderKind, Settings
 
@@ -83,6 +83,10 @@ class RemoteProvider:
         except TimeoutError as error:
             self._refuse(f"{self.model_id} gave no vector within {self._timeout:g} s", error)
         return vector
+
+    async def window(self) -> Window | None:
+        """Returns None: only the provider knows what its model reads."""
+        return None
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Embeds many texts, in several requests if need be.
@@ -190,6 +194,10 @@ class NoopProvider:
         """Returns a zero vector."""
         del text
         return np.zeros(self.dimension, np.float32)
+
+    async def window(self) -> Window | None:
+        """Returns None: no text is read."""
+        return None
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Returns a zero vector for each text."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from app.db.columns import TERM_DIMENSIONS
 from app.index.models import StoredModel
+from app.index.passages import MOST_PASSAGES
 from app.links.relations import SIMILAR, SUPERSEDES
 from app.memories.store import HAPPENED, JOINED
 from app.retrieval.rank.features import SPREADING
@@ -29,6 +30,8 @@ LINKS_OF_A_SEED = 16
 more."""
 LOOKED_THROUGH = 1_000
 """Strongest links of a memory that are searched for live memories that pass the filters."""
+READ_PASSAGES = 4
+"""Passages that are read first for each memory wanted, where memories have several."""
 BROUGHT_BY_LINKS = 16
 """Most memories that join the pool only by links, the ones with the strongest links."""
 
@@ -45,6 +48,8 @@ class Shape:
     """True if the memories that pass the filters are given by their ids."""
     clauses: tuple[str, ...]
     scanned: tuple[str, ...]
+    has_passages: bool
+    """True if a memory may have several vectors."""
     limit: int
     """Candidates from each arm. The number is in the text, because the planner takes a parameter for a tenth of the
     table."""
@@ -76,8 +81,9 @@ def pool_statement(shape: Shape) -> str:
     {_linked(shape, _first(arms, SEEDS)) if shape.linked else UNLINKED}
     SELECT m.memory_id, m.title, m.source_id, m.ordinal, m.final_score, m.quality,
         {HAPPENED} AS happened_at, {_similarity(shape)} AS similarity,
-        {_bm25(shape)} AS bm25, seeds.seed, linked.edges, coalesce(m.metadata ->> 'facet', m.kind) AS facet
-    FROM pool {joins} LEFT JOIN seeds USING (memory_id) LEFT JOIN linked USING (memory_id)
+        {_bm25(shape)} AS bm25, seeds.seed, linked.edges, coalesce(m.metadata ->> 'facet', m.kind) AS facet,
+        {_passage(shape)} AS passage
+    FROM pool {joins} {_best_passage(shape)} LEFT JOIN seeds USING (memory_id) LEFT JOIN linked USING (memory_id)
     JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = pool.memory_id
     """  # noqa: S608 - built of constants and numbers; every value is a parameter
 
@@ -151,11 +157,31 @@ def vector_arm(shape: Shape) -> str:
         kept = "e.memory_id = ANY(%(kept)s::uuid[])"
     elif shape.clauses:
         source, kept = f"{JOINED} JOIN {source} USING (workspace_id, memory_id)", _all(shape.scanned)
-    measured = f"SELECT e.memory_id, {distance} AS distance FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"  # noqa: S608 - constants and numbers
+    measured = f"""SELECT e.memory_id, e.passage, {distance} AS distance
+        FROM {source} WHERE e.workspace_id = {workspace} AND {kept}"""  # noqa: S608 - constants and numbers
     # OFFSET keeps the planner from an index that would drop memories that pass the filter; each is measured once.
     fence, then = ("", "") if shape.vector_workspace is not None else ("OFFSET 0", ", memory_id")
-    return f"""SELECT memory_id, 1 - distance AS similarity FROM ({measured} {fence}) AS arm
-        ORDER BY distance{then} LIMIT {shape.limit:d}"""  # noqa: S608 - as above
+    nearest = f"""SELECT memory_id, 1 - distance AS similarity, passage FROM ({measured} {fence}) AS arm
+        ORDER BY distance{then} LIMIT {{most:d}}"""  # noqa: S608 - as above
+    return _best(nearest, shape.limit) if shape.has_passages else nearest.format(most=shape.limit)
+
+
+def _best(nearest: str, limit: int) -> str:
+    """Returns the part that finds the memories of the nearest passages, each once, with its best passage.
+
+    A few times as many passages usually have enough memories. Where they have not, as many are read as `limit` memories
+    can have.
+    """
+    few, most = (nearest.format(most=limit * times) for times in (READ_PASSAGES, MOST_PASSAGES))
+    return f"""WITH few AS MATERIALIZED ({few}), crowded AS MATERIALIZED (
+            SELECT count(*) = {limit * READ_PASSAGES} AND count(DISTINCT memory_id) < {limit} AS yes FROM few
+        ), best AS (
+            SELECT DISTINCT ON (memory_id) * FROM (
+                SELECT * FROM few WHERE NOT (SELECT yes FROM crowded)
+                UNION ALL SELECT * FROM ({most}) AS most WHERE (SELECT yes FROM crowded)
+            ) AS passages ORDER BY memory_id, similarity DESC, passage
+        )
+        SELECT * FROM best ORDER BY similarity DESC, memory_id LIMIT {limit}"""  # noqa: S608 - constants and numbers
 
 
 def lexical_arm(shape: Shape) -> str:
@@ -177,9 +203,28 @@ def lexical_arm(shape: Shape) -> str:
         WHERE {_all(shape.clauses)} ORDER BY found.bm25 DESC, found.memory_id LIMIT {shape.limit:d}"""  # noqa: S608 - as above
 
 
+def _passage(shape: Shape) -> str:
+    if shape.model is None or not shape.has_passages:
+        return "NULL::smallint"
+    return "coalesce(vector_arm.passage, best_passage.passage)"
+
+
+def _best_passage(shape: Shape) -> str:
+    """Returns the part that finds the best passage of each memory of the pool that the vector arm did not find."""
+    if shape.model is None or not shape.has_passages:
+        return ""
+    return f"""LEFT JOIN LATERAL (
+            SELECT e.passage, 1 - ({_distance(shape.model)}) AS similarity FROM {shape.model.partition} e
+            WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = pool.memory_id AND vector_arm.memory_id IS NULL
+            ORDER BY 2 DESC, 1 LIMIT 1
+        ) AS best_passage ON true"""  # noqa: S608 - constants and numbers
+
+
 def _similarity(shape: Shape) -> str:
     if shape.model is None:
         return "NULL::float8"
+    if shape.has_passages:
+        return "coalesce(vector_arm.similarity, best_passage.similarity)"
     return f"""coalesce(vector_arm.similarity, (
             SELECT 1 - ({_distance(shape.model)}) FROM {shape.model.partition} e
             WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = pool.memory_id

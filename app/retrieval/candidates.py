@@ -60,6 +60,8 @@ class Survey:
     are `pending`; from the last statistics above."""
     indexed: bool
     """True if the workspace's vectors have an HNSW index."""
+    has_passages: bool
+    """True if a memory of the workspace has several vectors."""
     kept: Ids | None
     """The memories that pass the filters; None if they are more than KEPT_AT_MOST, or if there are no filters."""
     users: tuple[str, ...] | None
@@ -74,6 +76,10 @@ SELECT w.workspace_id, pending.pending,
     CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
         AS model,
     coalesce(priors_is_indexed(e.model_id, w.workspace_id), false) AS indexed,
+    EXISTS (
+        SELECT 1 FROM embeddings v
+        WHERE v.workspace_id = %(workspace_id)s AND v.model_id = e.model_id AND v.passage > 0
+    ) AS has_passages,
     counted.live, {kept} AS kept, w.has_users, EXISTS (
         SELECT 1 FROM links l WHERE l.workspace_id = %(workspace_id)s AND l.relation <> 'similar'
     ) AS linked,
@@ -91,7 +97,7 @@ SELECT w.workspace_id, pending.pending,
     ) AS terms
 FROM workspaces w LEFT JOIN embedding_models e ON e.active
 CROSS JOIN LATERAL (
-    SELECT count(*) AS pending FROM pending_embeddings p WHERE p.workspace_id = %(workspace_id)s
+    SELECT count(*) AS pending FROM pending_embeddings p WHERE p.workspace_id = %(workspace_id)s AND NOT p.partial
 ) AS pending
 CROSS JOIN LATERAL (
     SELECT CASE
@@ -232,6 +238,7 @@ def shape_of(question: Question) -> Shape:
         kept=question.kept is not None,
         clauses=question.clauses,
         scanned=question.scanned,
+        has_passages=question.survey.has_passages,
         limit=ARM_LIMIT * math.ceil(question.least / ARM_LIMIT),
         linked=question.linked,
     )
@@ -284,6 +291,43 @@ async def candidates(session: Session, question: Question) -> list[Candidate]:
     """Returns the candidates of both arms, and the neighbours and linked memories of the best, all with both scores."""
     rows = await session.tuples(pool_statement(shape_of(question)), values_of(question))
     return list(map(Candidate._make, rows))
+
+
+PASSAGES = """
+SELECT e.memory_id, g.passage + 1 AS passage, count(*) AS passages, max(e.ends) AS last_end,
+    max(e.starts) FILTER (WHERE e.passage = g.passage) AS starts,
+    max(e.ends) FILTER (WHERE e.passage = g.passage) AS ends
+FROM unnest(%(ids)s::uuid[], %(passages)s::integer[]) AS g(memory_id, passage)
+JOIN {partition} e ON e.workspace_id = %(workspace_id)s AND e.memory_id = g.memory_id
+GROUP BY 1, 2 HAVING count(*) > 1
+"""
+
+
+async def with_passages(
+    session: Session, model: StoredModel, hits: Sequence[Hit], passages: Mapping[UUID, int | None]
+) -> tuple[Hit, ...]:
+    """Returns hits whose explanations say which passage was the nearest, where they have several.
+
+    `passages` has the number of that passage by memory, from 0.
+    """
+    near = {hit.memory.memory_id: passages[hit.memory.memory_id] for hit in hits}
+    given = {"ids": list(near), "passages": list(near.values())}
+    rows = await session.rows(PASSAGES.format(partition=model.partition), given)
+    found = {row.memory_id: row for row in rows}
+    return tuple(_with_passage(hit, found.get(hit.memory.memory_id)) for hit in hits)
+
+
+def _with_passage(hit: Hit, row: Row | None) -> Hit:
+    """Returns a hit whose explanation has its passage's number, from 1, its range, and the length of what no vector
+    has."""
+    if row is None:
+        return hit
+    explain: dict[str, float | None] = {
+        "passage": row.passage, "passages": row.passages, "passage_starts": row.starts, "passage_ends": row.ends
+    }  # fmt: skip
+    if (without := len(hit.body.rstrip()) - row.last_end) > 0:
+        explain["without_vector"] = without
+    return replace(hit, explain={**hit.explain, **explain})
 
 
 READ = f"""

@@ -33,6 +33,7 @@ from app.retrieval.candidates import (
     standing,
     survey,
     with_mended,
+    with_passages,
 )
 from app.retrieval.log import Finding, LoggedRecall, days_since, listed, log, logged
 from app.retrieval.rank.presets import Preset
@@ -328,6 +329,10 @@ async def _hits(call: _Call, question: Question, wanted: int) -> tuple[Hit, ...]
             is_long = sum(len(memory.body) for _, memory in chosen) > READ_AT_ONCE
             with span("recall.rank", memories=len(chosen)):
                 hits = await asyncio.to_thread(read) if is_long else read()
+        model = question.survey.model
+        if model is not None and question.vector is not None and question.survey.has_passages:
+            passages = {item.candidate.memory_id: item.candidate.passage for item, _ in chosen}
+            hits = await with_passages(session, model, hits, passages)
         return await with_mended(session, hits)
 
 

@@ -187,6 +187,17 @@ def split_prose(text: str, room: int, counter: Counter) -> list[str]:
     return [chunk for part in _parts(text) for chunk in splitter.chunks(part)]
 
 
+def overlapping(text: str, room: int, overlap: int, counter: Counter) -> Iterator[tuple[int, int]]:
+    """Yields the ranges of slices of at most `room` tokens, cut as by `split_prose`.
+
+    Each begins with the sentences at the end of the one before, as far as they have at most `overlap` tokens.
+    """
+    splitter, start = TextSplitter.from_callback(counter.count, room, overlap=overlap), 0
+    for part in _parts(text):
+        yield from ((start + at, start + at + len(chunk)) for at, chunk in splitter.chunk_indices(part))
+        start += len(part)
+
+
 def _parts(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > UNCUT_CHARACTERS:

@@ -31,8 +31,8 @@ FILL = {
     ),
     "lexeme_statistics": "(workspace_id, lexeme, document_count) VALUES (%(w)s, 'word', 1)",
     "embeddings": (
-        "(workspace_id, memory_id, model_id, embedding)"
-        " SELECT %(w)s, %(a)s, model_id, '[1,2,3]' FROM embedding_models WHERE name = 'secured'"
+        "(workspace_id, memory_id, model_id, passage, starts, embedding)"
+        " SELECT %(w)s, %(a)s, model_id, 0, 0, '[1,2,3]' FROM embedding_models WHERE name = 'secured'"
     ),
     "tiers": "(workspace_id, memory_id, tier) VALUES (%(w)s, %(a)s, 'short_term')",
     "pending_embeddings": "(workspace_id, memory_id) VALUES (%(w)s, %(a)s)",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.errors import EmbeddingUnavailable
-from app.models.protocols import EmbeddingProvider, Matrix, Vector
+from app.models.protocols import EmbeddingProvider, Matrix, Vector, Window
 from app.models.providers import NoopProvider
 
 
@@ -33,6 +33,9 @@ class Turned:
 
     async def embed_query(self, text: str) -> Vector:
         return (await self._provider.embed_query(text))[::-1]
+
+    async def window(self) -> Window | None:
+        return await self._provider.window()
 
     async def embed_documents(self, texts: Sequence[str]) -> Matrix:
         if self._left is not None:

@@ -214,7 +214,7 @@ async def test_what_a_writer_straddles_the_move_with_is_embedded_again(
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)
         assert not moving.done()
-        await vectors.insert(session, model, dict(zip(filter(None, ids), vector, strict=True)))
+        await vectors.insert(session, model, {ids[0]: [vectors.Passage(vector[0])]} if ids[0] else {})
     await moving
     assert await models(own) == [("turned", True)]
     assert await vectors_of(own) == {"turned": 301}

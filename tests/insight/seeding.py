@@ -66,4 +66,5 @@ async def embed(services: Services, workspace: Workspace, ids: Sequence[UUID], m
     async with services.database.session(workspace) as session:
         model = await models.active_model(session)
         assert model is not None
-        await vectors.write(session, model, dict(zip(ids, vectors.as_literals(matrix), strict=True)))
+        parts = [[vectors.Passage(literal)] for literal in vectors.as_literals(matrix)]
+        await vectors.write(session, model, dict(zip(ids, parts, strict=True)))

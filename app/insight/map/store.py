@@ -34,6 +34,7 @@ async def newest(session: Session, model: StoredModel, *, kind: str, limit: int)
         FROM memories m
         JOIN embeddings e
             ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id AND e.model_id = {model.model_id:d}
+            AND e.passage = 0
         LEFT JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
         LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
         WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL {condition}
@@ -69,18 +70,22 @@ async def material(
 ) -> Material | None:
     """Returns vectors and texts of the `wanted` memories, then vectors of the `beyond` ones whose text is unchanged.
 
+    The vector of a long memory is the mean of its passages'.
+
     Returns None if a `wanted` memory has been retired or changed, or has lost its vector.
     """
     statement = f"""
         SELECT coalesce(array_agg(m.memory_id ORDER BY g.place), '{{}}') AS ids,
-            coalesce(string_agg(halfvec_send(e.embedding), ''::bytea ORDER BY g.place), ''::bytea) AS vectors,
+            coalesce(string_agg(halfvec_send(e.whole), ''::bytea ORDER BY g.place), ''::bytea) AS vectors,
             coalesce(jsonb_agg(jsonb_build_array(m.language, left(m.title || E'\\n' || m.body, {LABEL_CHARACTERS}))
                 ORDER BY g.place) FILTER (WHERE g.place <= {len(wanted):d}), '[]')::text AS texts
         FROM unnest(%(ids)s::uuid[], %(hashes)s::bytea[]) WITH ORDINALITY AS g(memory_id, content_hash, place)
         JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = g.memory_id
             AND m.content_hash = g.content_hash
-        JOIN embeddings e ON e.workspace_id = %(workspace_id)s AND e.memory_id = g.memory_id
-            AND e.model_id = {model.model_id:d}
+        CROSS JOIN LATERAL (
+            SELECT l2_normalize(avg(p.embedding)) AS whole FROM embeddings p WHERE p.workspace_id = %(workspace_id)s
+                AND p.memory_id = g.memory_id AND p.model_id = {model.model_id:d} HAVING count(*) > 0
+        ) AS e
         """  # noqa: S608 - numbers
     known = [*wanted, *beyond]
     given = {"ids": [memory_id for memory_id, _ in known], "hashes": [content_hash for _, content_hash in known]}

@@ -10,7 +10,7 @@ from app.db.session import Session
 from app.index import vectors as embeddings
 from app.index.indexing import enqueue_statistics, queue_for_vectors, reindex_memories
 from app.index.models import StoredModel
-from app.index.vectors import embedded_text
+from app.index.vectors import Passages, embedded_text
 from app.intake.reports import store
 from app.intake.reports.chunk import HEADING_SEPARATOR
 from app.intake.reports.outcome import CHANGED, MOVED, NEW, RETIRED, UNCHANGED, FileOutcome, IngestionState
@@ -34,11 +34,11 @@ class Vectors:
     """Vectors by content hash, and their model."""
 
     model: StoredModel | None = None
-    literals: Mapping[bytes, str] = field(default_factory=dict)
+    found: Mapping[bytes, Passages] = field(default_factory=dict)
 
-    def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, str]:
+    def of(self, model: StoredModel, digests: Set[bytes]) -> dict[bytes, Passages]:
         """Returns the vectors of this model for these content hashes."""
-        return {digest: self.literals[digest] for digest in digests & self.literals.keys() if self.model == model}
+        return {digest: self.found[digest] for digest in digests & self.found.keys() if self.model == model}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ async def _note(session: Session, workspace: Workspace, plan: Plan) -> None:
 
 async def _store_vectors(session: Session, rows: Sequence[MemoryRow], vectors: Vectors) -> int:
     """Stores the known vectors; returns the number of these memories that are queued for one."""
-    ready = {row.memory_id: vectors.literals[row.content_hash] for row in rows if row.content_hash in vectors.literals}
+    ready = {row.memory_id: vectors.found[row.content_hash] for row in rows if row.content_hash in vectors.found}
     model = vectors.model if ready else None
     given = model is not None and await embeddings.write(session, model, ready)
     lacking = [row.memory_id for row in rows if not (given and row.memory_id in ready)]

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import structlog
 
 from app.errors import EmbeddingUnavailable
+from app.index import passages
 from app.index.backfill import serving_model
 from app.index.models import StoredModel, is_served
 from app.index.reembed import pinned
-from app.index.vectors import as_literals, embedded_text
+from app.index.vectors import Passages
 from app.intake.reports import store
 from app.intake.reports.apply import Vectors, apply
 from app.intake.reports.outcome import IngestionState
@@ -128,24 +129,27 @@ async def vectors_of(
     if model is None or speaker is None or not rows:
         return NO_VECTORS
     repeated = rows.keys() & (coming.digests if coming is not None else set[bytes]())
-    literals = written.of(model, rows.keys() - repeated)
-    missing = [row for digest, row in rows.items() if digest not in literals and digest not in repeated]
-    literals |= await _stored_vectors(state, model, missing)
-    fresh = [row for row in missing if row.content_hash not in literals]
+    found = written.of(model, rows.keys() - repeated)
+    missing = [row for digest, row in rows.items() if digest not in found and digest not in repeated]
+    found |= await _stored_vectors(state, model, missing)
+    fresh = [row for row in missing if row.content_hash not in found]
     try:
         with span("ingestion.embed", chunks=len(fresh)):
-            matrix = await speaker.embed_documents([embedded_text(row.memory.title, row.memory.body) for row in fresh])
+            texts = await passages.cut(speaker, [(row.memory.title, row.memory.body) for row in fresh])
+            made = await passages.embedded(speaker, texts)
     except EmbeddingUnavailable as error:
         state.degraded = str(error)
         logger.warning("stored without vectors", chunks=len(fresh), reason=str(error))
     else:
-        literals |= {row.content_hash: text for row, text in zip(fresh, as_literals(matrix), strict=True)}
+        found |= {row.content_hash: parts for row, parts in zip(fresh, made, strict=True)}
     if coming is not None and repeated:
-        literals |= (await coming.vectors).of(model, repeated)
-    return Vectors(model=model, literals=literals)
+        found |= (await coming.vectors).of(model, repeated)
+    return Vectors(model=model, found=found)
 
 
-async def _stored_vectors(state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
+async def _stored_vectors(
+    state: IngestionState, model: StoredModel, rows: Sequence[MemoryRow]
+) -> dict[bytes, Passages]:
     async with state.intake.database.session(state.intake.workspace) as session:
         if not await is_served(session, model):
             return {}

@@ -1,10 +1,12 @@
 """The SQL of ingestion: the chunks of files, the vectors of their texts, and the log of ingestions."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
 from app.db.session import DECIDE, Row, Session
 from app.index.models import StoredModel
+from app.index.vectors import Passage, Passages
 from app.memories import sources
 from app.memories import store as memories
 from app.memories.memory import MemoryRow, NewMemory, new_id
@@ -29,12 +31,20 @@ WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
 """
 
 KNOWN_VECTORS = """
-SELECT DISTINCT ON (m.content_hash) m.content_hash, e.embedding::text AS vector
-FROM memories m JOIN {partition} e USING (workspace_id, memory_id)
-WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
-    AND m.content_hash = ANY(%(hashes)s::bytea[])
-ORDER BY m.content_hash, m.memory_id
+SELECT m.content_hash, e.embedding::text AS vector, e.starts, e.ends
+FROM (
+    SELECT DISTINCT ON (content_hash) workspace_id, memory_id, content_hash
+    FROM memories JOIN {partition} USING (workspace_id, memory_id)
+    WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL AND content_hash = ANY(%(hashes)s::bytea[])
+        AND NOT EXISTS (
+            SELECT FROM pending_embeddings p
+            WHERE p.workspace_id = memories.workspace_id AND p.memory_id = memories.memory_id
+        )
+    ORDER BY content_hash, memory_id
+) AS m
+JOIN {partition} e USING (workspace_id, memory_id) ORDER BY m.content_hash, e.passage
 """
+"""All vectors of a memory with each of these texts; of one that lacks a part of them, none."""
 
 LOG = """
 INSERT INTO ingestions (workspace_id, ingestion_id, seconds, counts, outcomes, degraded)
@@ -100,11 +110,14 @@ async def retire(session: Session, source_id: UUID) -> int:
     return len(await memories.retire(session, [chunk.memory_id for chunk in chunks if chunk.live]))
 
 
-async def known_vectors(session: Session, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, str]:
+async def known_vectors(session: Session, model: StoredModel, rows: Sequence[MemoryRow]) -> dict[bytes, Passages]:
     """Returns the vectors that the workspace already has for the text of these rows, by content hash."""
     statement = KNOWN_VECTORS.format(partition=model.partition)
     given = {"hashes": list({row.content_hash for row in rows})}
-    return {bytes(row.content_hash): row.vector for row in await session.rows(statement, given)}
+    found: dict[bytes, list[Passage]] = defaultdict(list)
+    for row in await session.rows(statement, given):
+        found[bytes(row.content_hash)].append(Passage(row.vector, row.starts, row.ends))
+    return {**found}
 
 
 async def log_ingestion(session: Session, values: Mapping[str, object], *, kept: int) -> None:

@@ -43,6 +43,8 @@ class Candidate(NamedTuple):
     """Its links with seeds, each with the fields of an Edge."""
     facet: str = ""
     """The kind of its document; without a document the kind of the memory."""
+    passage: int | None = None
+    """Number of the passage that has the similarity; None if no memory of the workspace has several."""
 
 
 class Asking(NamedTuple):

@@ -196,7 +196,8 @@ async def rated_observations(session: Session, model: StoredModel | None, *, lim
     vector, join = "NULL::text", ""
     if model is not None:
         vector = "e.embedding::text"
-        join = f"LEFT JOIN {model.partition} e ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id"
+        join = f"""LEFT JOIN {model.partition} e
+            ON e.workspace_id = m.workspace_id AND e.memory_id = m.memory_id AND e.passage = 0"""
     statement = RATED_OBSERVATIONS.format(vector=vector, join=join)
     return await session.rows(statement, {"limit": limit})
 

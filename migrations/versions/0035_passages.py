@@ -1,0 +1,64 @@
+"""Passages: several vectors of one memory, where its text is longer than the embedding model's window.
+
+Each stored vector becomes its memory's first passage. Longer texts are queued for their other passages; they are found
+by the first one meanwhile.
+
+Locks: `embeddings` with its partitions and `pending_embeddings`, exclusively, for changes in the catalogue. The indexes
+are built CONCURRENTLY before that, outside of the migration's transaction, over those that were left half-built. The
+queue is filled by one reading of `memories`.
+"""
+
+from alembic import context, op
+
+revision = "0035"
+down_revision = "0034"
+branch_labels = None
+depends_on = None
+
+WINDOW = 254
+"""Tokens that the default model reads of a text. Of models that read more, the texts in between prove to be whole."""
+WITH_PASSAGES, BEFORE = "workspace_id, memory_id, model_id, passage", "workspace_id, memory_id, model_id"
+PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'embeddings'::regclass"
+QUEUE = f"""
+INSERT INTO pending_embeddings (workspace_id, memory_id, partial)
+SELECT DISTINCT m.workspace_id, m.memory_id, true
+FROM memories m JOIN embeddings e USING (workspace_id, memory_id)
+WHERE m.tokens > {WINDOW} AND m.valid_until IS NULL ON CONFLICT DO NOTHING
+"""  # noqa: S608 - a number
+
+
+def _rekey(columns: str) -> None:
+    """Gives `embeddings` another primary key, whose indexes are built while its partitions are in use."""
+    partitions = [] if context.is_offline_mode() else list(op.get_bind().exec_driver_sql(PARTITIONS).scalars())
+    with op.get_context().autocommit_block():
+        for partition in partitions:
+            op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {partition}_new")
+            op.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {partition}_new ON {partition} ({columns})")
+    op.execute("ALTER TABLE embeddings DROP CONSTRAINT embeddings_pk")
+    for partition in partitions:
+        op.execute(f"ALTER TABLE {partition} ADD CONSTRAINT {partition}_pkey PRIMARY KEY USING INDEX {partition}_new")
+    op.execute(f"ALTER TABLE embeddings ADD CONSTRAINT embeddings_pk PRIMARY KEY ({columns})")
+
+
+def upgrade() -> None:
+    for name, kind in (("passage", "smallint"), ("starts", "integer")):
+        op.execute(f"ALTER TABLE embeddings ADD COLUMN IF NOT EXISTS {name} {kind} NOT NULL DEFAULT 0")
+        op.execute(f"ALTER TABLE embeddings ALTER COLUMN {name} DROP DEFAULT")
+    op.execute("ALTER TABLE embeddings ADD COLUMN IF NOT EXISTS ends integer")
+    op.execute("ALTER TABLE pending_embeddings ADD COLUMN IF NOT EXISTS partial boolean NOT NULL DEFAULT false")
+    _rekey(WITH_PASSAGES)
+    # No vector is a later passage yet, so that these two take one reading of the tables.
+    op.execute("CREATE INDEX embeddings_passages_ix ON embeddings (workspace_id, memory_id) WHERE passage > 0")
+    op.execute("CREATE INDEX pending_embeddings_lacking_ix ON pending_embeddings (workspace_id) WHERE NOT partial")
+    op.execute(QUEUE)
+
+
+def downgrade() -> None:
+    op.execute("DROP INDEX embeddings_passages_ix")
+    op.execute("DROP INDEX pending_embeddings_lacking_ix")
+    op.execute("DELETE FROM embeddings WHERE passage > 0")
+    op.execute("DELETE FROM pending_embeddings WHERE partial")
+    _rekey(BEFORE)
+    for name in ("passage", "starts", "ends"):
+        op.execute(f"ALTER TABLE embeddings DROP COLUMN {name}")
+    op.execute("ALTER TABLE pending_embeddings DROP COLUMN partial")

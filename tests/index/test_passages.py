@@ -1,0 +1,208 @@
+"""Passages of long memories, with a real Postgres and the real model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from uuid import UUID
+
+import numpy as np
+import pytest
+from alembic import command
+
+from app.db.database import Database
+from app.db.migrations import configuration, upgrade
+from app.index import passages, vectors
+from app.index.backfill import embed_pending, serving_model
+from app.index.indexing import reindex_memories
+from app.index.models import StoredModel
+from app.index.passages import MOST_PASSAGES, cut_to
+from app.index.vectors import Passage
+from app.links import lookup
+from app.memories.lifecycle import delete_memories
+from app.memories.memory import NewMemory
+from app.memories.remember import Door, remember
+from app.models.protocols import EmbeddingProvider, TokenCounter, Window
+from app.retrieval.arms import Shape, vector_arm
+from app.retrieval.recall import Query
+from app.retrieval.search import find
+from app.workspaces.workspace import Workspace
+from tests.conftest import workspace_in
+
+FILLING = "The committee met on a grey morning and read the minutes of the last meeting aloud to everybody present. "
+FACT = "Bees fly out of the hive to gather nectar from the lavender, and turn it into honey. "
+ON_BEES = (
+    "The keeper looks after nine hives at the edge of the village. "
+    "In June the whole colony is busy with the blossoms of the lime trees. "
+    "A good summer gives her forty jars, and she sells them at the market. "
+    "In winter the bees live on what they have stored in the combs. "
+)
+ASKED = "how do insects make something sweet out of flowers"
+LONG = (FILLING * 30 + FACT + ON_BEES * 3).strip()
+STORED = (
+    "SELECT passage, starts, ends FROM embeddings WHERE memory_id = ANY(%(ids)s::uuid[]) ORDER BY memory_id, passage"
+)
+LIMIT = 60
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    database = Database(url, pool_size=2)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def window_of(counter: TokenCounter) -> Window:
+    return Window(254, counter)
+
+
+async def stored(database: Database, workspace: Workspace, ids: Sequence[UUID | None]) -> list[tuple[int, int, int]]:
+    async with database.session(workspace) as session:
+        return [(*row,) for row in await session.tuples(STORED, {"ids": list(ids)})]
+
+
+def test_a_long_text_is_cut_at_sentences_into_passages_that_overlap(counter: TokenCounter) -> None:
+    (parts,) = cut_to(window_of(counter), [("Minutes", LONG)])
+    assert len(parts) > 2
+    assert parts[0].starts == 0
+    assert parts[-1].ends == len(LONG)
+    for part, following in pairwise(parts):
+        assert part.ends is not None
+        assert part.starts < following.starts < part.ends < len(LONG)
+    for part in parts:
+        said = LONG[part.starts : part.ends]
+        assert part.text == f"Minutes\n{said}"
+        assert said[-1] == "."
+        assert said[0].isupper()
+        assert counter.count(part.text) <= 254
+
+
+def test_texts_that_fit_have_one_passage_and_endless_ones_a_limited_number(counter: TokenCounter) -> None:
+    short, endless, titled = cut_to(
+        window_of(counter), [("T", "short"), ("", FILLING * 5_000), (FILLING * 20, "a short body")]
+    )
+    assert [(part.text, part.starts, part.ends) for part in short] == [("T\nshort", 0, None)]
+    assert len(endless) == MOST_PASSAGES
+    assert [part.text for part in titled] == [FILLING * 20, "a short body"]
+
+
+async def test_what_a_memory_says_at_its_end_is_found_and_explained(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    notes = [NewMemory(kind="note", body=body) for body in (LONG, FILLING * 29, "A short note about rain.")]
+    ids = (await remember(Door(database, counter, workspace), notes)).ids
+    await embed_pending(database, provider, workspace=workspace)
+    found = await find(database, provider, workspace=workspace, query=Query(text=ASKED, k=3, preset="closest"))
+    first, explain = found.hits[0], found.hits[0].explain
+    assert first.memory.memory_id == ids[0]
+    assert "bees" in LONG[int(explain["passage_starts"] or 0) : int(explain["passage_ends"] or 0)]
+    assert (explain["passage"] or 0) > 2
+    assert explain["similarity"] is not None
+    assert explain["similarity"] > 0.2
+    assert "without_vector" not in explain
+    assert "passage" not in next(hit for hit in found.hits if hit.memory.memory_id == ids[2]).explain
+
+
+async def test_another_text_replaces_all_passages_and_deleting_removes_them(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    door = Door(database, counter, workspace)
+    (memory_id,) = (await remember(door, [NewMemory(kind="note", body=LONG)])).ids
+    assert memory_id is not None
+    await embed_pending(database, provider, workspace=workspace)
+    assert len(await stored(database, workspace, [memory_id])) > 2
+    async with database.session(workspace) as session:
+        await session.execute("UPDATE memories SET body = 'brief' WHERE memory_id = %(id)s", {"id": memory_id})
+        await reindex_memories(session, [memory_id])
+    assert await stored(database, workspace, [memory_id]) == []
+    await embed_pending(database, provider, workspace=workspace)
+    assert await stored(database, workspace, [memory_id]) == [(0, 0, None)]
+    (other,) = (await remember(door, [NewMemory(kind="note", body=f"{LONG} Again.")])).ids
+    assert other is not None
+    await embed_pending(database, provider, workspace=workspace)
+    assert len(await stored(database, workspace, [other])) > 2
+    await delete_memories(database, workspace=workspace, ids=[other])
+    assert await stored(database, workspace, [other]) == []
+
+
+def near(distance: float, count: int, *, dimension: int, chance: np.random.Generator) -> list[Passage]:
+    """Vectors at about this distance from the first axis."""
+    noise = chance.normal(size=(count, dimension)).astype(np.float32)
+    rows = distance * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    rows[:, 0] = 1
+    return [Passage(literal, place, place + 1) for place, literal in enumerate(vectors.as_literals(rows))]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_an_arm_has_enough_memories_where_passages_of_a_few_lead(
+    *,
+    indexed: bool,
+    own_database_url: str,
+    provider: EmbeddingProvider,
+    counter: TokenCounter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vectors, "INDEXED_FROM", 1)
+    async with opened(own_database_url) as database:
+        workspace = await workspace_in(database, "w")
+        model = await serving_model(database, provider)
+        assert model is not None
+        bodies = [NewMemory(kind="note", body=f"note number {place}") for place in range(80)]
+        ids = [item for item in (await remember(Door(database, counter, workspace), bodies)).ids if item]
+        made = partial(near, dimension=model.dimension, chance=np.random.default_rng(7))
+        long = {memory_id: made(0.1, MOST_PASSAGES) for memory_id in ids[:9]}
+        short = {memory_id: made(place / 10, 1) for place, memory_id in enumerate(ids[9:], 2)}
+        async with database.session(workspace) as session:
+            await vectors.write(session, model, long | short)
+        if indexed:
+            async with database.across(transaction=False) as session:
+                assert await vectors.build_indexes(session, model) == 1
+        shape = Shape(
+            model=model, vector_workspace=workspace.workspace_id if indexed else None, lexical=False, kept=False,
+            clauses=(), scanned=(), has_passages=True, limit=LIMIT, linked=False,
+        )  # fmt: skip
+        query = vectors.as_literal(np.eye(1, model.dimension, dtype=np.float32)[0])
+        async with database.session(workspace) as session:
+            rows = await session.tuples(vector_arm(shape), {"vector": query})
+            similar = await lookup.nearest(session, model, ids[:1], count=5, least=0.01, indexed=indexed)
+    assert {row[0] for row in rows[:9]} == {*long}
+    assert [row[0] for row in rows[9:]] == ids[9:LIMIT]
+    assert len({other for _, other, _ in similar}) == 5
+
+
+async def of_first(database: Database, model: StoredModel, memory_id: UUID) -> str:
+    async with database.across() as session:
+        vector = f"SELECT embedding::text FROM {model.partition} WHERE memory_id = %(id)s AND starts = 0"
+        return str(await session.value(vector, {"id": memory_id}))
+
+
+async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    memories = [NewMemory(kind="note", body=body) for body in (LONG, "A short note about rain.")]
+    async with opened(own_database_url) as database:
+        workspace = await workspace_in(database, "w")
+        long, short = (await remember(Door(database, counter, workspace), memories)).ids
+        assert long is not None
+        await embed_pending(database, provider, workspace=workspace)
+        parts = await stored(database, workspace, [long])
+        model = await serving_model(database, provider)
+        assert model is not None
+    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0034")
+    await asyncio.to_thread(upgrade, own_database_url)
+    async with opened(own_database_url) as database:
+        assert await stored(database, workspace, [long, short]) == [(0, 0, None), (0, 0, None)]
+        before = await of_first(database, model, long)
+        found = await find(database, provider, workspace=workspace, query=Query(text="a grey morning", k=1))
+        assert found.degraded == ()
+        assert await embed_pending(database, provider, workspace=workspace) == 1
+        assert await stored(database, workspace, [long]) == parts
+        assert await of_first(database, model, long) == before
+
+
+async def test_a_batch_is_embedded_in_groups_of_passages() -> None:
+    parts = [[passages.Cut("a")] * count for count in (1, 3, 5, 1, 1)]
+    assert list(passages.groups(parts, 4)) == [slice(0, 2), slice(2, 3), slice(3, 5)]
