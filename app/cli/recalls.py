@@ -364,11 +364,22 @@ def _table(hits: "Sequence[HitView]") -> None:
         source = (hit.source and (hit.source.source_title or hit.source.source_uri)) or hit.kind
         # Stored text is not markup: its brackets are shown as they are.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
+        if hit.explain.get("passage"):
+            table.add_row("", *("" for _ in parts), Text(f"    {_passage(hit)}"))
         for memory in _in_order(hit):
             said = " ".join((memory.title or memory.body)[:200].split())
             mark = ">" if memory.memory_id == hit.memory_id else " "
             table.add_row("", *("" for _ in parts), Text(f"  {mark} {memory.metadata.get('role', '')} {said}"))
     console.print(table if hits else "Nothing in the store is relevant to that.")
+
+
+def _passage(hit: "HitView") -> str:
+    """Returns the number of the hit's nearest passage with its beginning."""
+    number, passages, starts, ends = (
+        int(value) if isinstance(value := hit.explain.get(name), int | float) else 0
+        for name in ("passage", "passages", "passage_starts", "passage_ends")
+    )
+    return f"passage {number} of {passages}: {' '.join(hit.body[starts:ends][:200].split())}"
 
 
 def _in_order(hit: "HitView") -> "list[HitView | MemoryView]":

@@ -11,6 +11,7 @@ from app.db.roles import LOGIN_POWERS, SERVICE
 from app.errors import PriorsError
 from app.index import indexing, vectors
 from app.index.models import MoveState, StoredModel, active_model, move_state
+from app.index.passages import MOST_PASSAGES
 from app.models.prefixes import read_stored_name
 from app.models.protocols import EmbeddingProvider
 from app.models.providers import provider_from
@@ -22,6 +23,11 @@ LEAST_SERVER = 160_000
 """Postgres 16 as a `server_version_num`."""
 LEAST_PGVECTOR = (0, 8)
 LEAST_FREE_BYTES = 1_000_000_000
+BEYOND = f"""
+SELECT count(*) FROM {{partition}} e JOIN memories m USING (workspace_id, memory_id)
+WHERE e.passage = {MOST_PASSAGES - 1} AND e.ends < length(rtrim(m.body, E' \\n\\r\\t'))
+"""  # noqa: S608 - numbers
+"""Counts the memories whose text goes on after its last vector."""
 RUSSIAN = "SELECT to_tsvector('russian', '«источники»') @@ 'источник'::tsquery"
 
 
@@ -152,6 +158,7 @@ async def _model_findings(database: Database, settings: Settings) -> AsyncIterat
         yield finding
     if stored is not None:
         yield await _indexes(database, stored)
+        yield await _long_texts(database, stored)
 
 
 async def _loads(provider: EmbeddingProvider) -> Finding:
@@ -226,6 +233,14 @@ HAS_WORDS = "SELECT EXISTS (SELECT FROM lexical WHERE workspace_id = %(workspace
 async def _has_words(database: Database, workspace_id: int) -> bool:
     async with database.session(workspace_id, transaction=False) as session:
         return bool(await session.value(HAS_WORDS))
+
+
+async def _long_texts(database: Database, model: StoredModel) -> Finding:
+    count = await _value(database, BEYOND.format(partition=model.partition))
+    if not count:
+        return Finding(OK, "long texts", "every text has vectors up to its end")
+    message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
+    return Finding(WARN, "long texts", message)
 
 
 async def _statistics(database: Database) -> Finding:

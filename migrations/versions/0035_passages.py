@@ -11,7 +11,7 @@ queue is filled by one reading of `memories`.
 from alembic import context, op
 
 revision = "0035"
-down_revision = "0034"
+down_revision = "0039"
 branch_labels = None
 depends_on = None
 

@@ -44,6 +44,8 @@ STORED = (
     "SELECT passage, starts, ends FROM embeddings WHERE memory_id = ANY(%(ids)s::uuid[]) ORDER BY memory_id, passage"
 )
 LIMIT = 60
+Range = tuple[int, int, int | None]
+"""The number of a passage, and the characters at which it begins and ends."""
 
 
 @asynccontextmanager
@@ -59,7 +61,7 @@ def window_of(counter: TokenCounter) -> Window:
     return Window(254, counter)
 
 
-async def stored(database: Database, workspace: Workspace, ids: Sequence[UUID | None]) -> list[tuple[int, int, int]]:
+async def stored(database: Database, workspace: Workspace, ids: Sequence[UUID | None]) -> list[Range]:
     async with database.session(workspace) as session:
         return [(*row,) for row in await session.tuples(STORED, {"ids": list(ids)})]
 
@@ -191,7 +193,7 @@ async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
         parts = await stored(database, workspace, [long])
         model = await serving_model(database, provider)
         assert model is not None
-    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0034")
+    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0035-1")
     await asyncio.to_thread(upgrade, own_database_url)
     async with opened(own_database_url) as database:
         assert await stored(database, workspace, [long, short]) == [(0, 0, None), (0, 0, None)]

@@ -1,7 +1,7 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { History, Hit } from "../../api/types";
 import { CopyButton } from "../../parts/CopyButton";
-import { type Explain, linkOf, type Weights } from "../../parts/components";
+import { component, type Explain, linkOf, type Weights } from "../../parts/components";
 import { day, milliseconds, shortPath, whole } from "../../parts/format";
 import { Link } from "../../parts/Link";
 import { Title } from "../../parts/Marked";
@@ -12,6 +12,9 @@ import { phraseOf } from "../../parts/relations";
 import { ScoreBar, ScoreNumbers } from "../../parts/ScoreBar";
 import { Failure, Loading } from "../../parts/states";
 import { linkTo } from "../../state/address";
+
+const SHOWN = 200;
+/** Characters of a passage that are shown. */
 
 /** The other preset's answer to the same question. */
 interface Other {
@@ -101,6 +104,7 @@ function HitLine({ hit, rank, weights, most, other }: Measures & { readonly hit:
       </div>
       <ScoreBar explain={hit.explain} weights={weights} most={most} />
       <Boost explain={hit.explain} />
+      <Passage hit={hit} />
       <Mended issues={hit.mended} />
       <details>
         <summary>
@@ -129,6 +133,21 @@ function Moved({ hit, rank, other: { name, hits } }: { readonly hit: Hit; readon
     <span className="moved same">
       rank {place} in {name}
     </span>
+  );
+}
+
+/** The passage of a long memory that is nearest to the query. */
+function Passage({ hit: { body, explain } }: { readonly hit: Hit }) {
+  const number = component(explain, "passage");
+  if (number === null) return null;
+  const starts = component(explain, "passage_starts") ?? 0;
+  const beyond = component(explain, "without_vector");
+  return (
+    <p className="boost">
+      Passage {number} of {component(explain, "passages")}:{" "}
+      <OneLine text={[...body].slice(starts, starts + SHOWN).join("")} />
+      {beyond !== null && ` (${beyond.toLocaleString()} characters at the end have no vector)`}
+    </p>
   );
 }
 
