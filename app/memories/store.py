@@ -96,24 +96,26 @@ WHERE {THESE} AND (valid_until IS NULL OR coalesce(retired_as, 'gone') = ANY(%(o
 
 OBSERVED = "memory_id, task, task_type, narrative, facts, output_path, verdict, compressor, model, prompt, queries"
 DETAILS = ("task", "task_type", "narrative", "output_path", "verdict")
-# The given value replaces the known one, or the other way round; an empty one replaces nothing.
-MERGED = {
-    **{
-        name: f"""CASE WHEN %(known_first)s::boolean THEN coalesce(nullif(o.{name}, ''), EXCLUDED.{name})
-            ELSE coalesce(nullif(EXCLUDED.{name}, ''), o.{name}) END"""
-        for name in DETAILS
-    },
-    "facts": """CASE WHEN o.facts = '{}' OR NOT %(known_first)s::boolean AND EXCLUDED.facts <> '{}'
-            THEN EXCLUDED.facts ELSE o.facts END""",
-    "queries": "ARRAY(SELECT DISTINCT unnest(o.queries || EXCLUDED.queries) ORDER BY 1)",
-}
-MERGE_OBSERVATIONS = f"""
+
+
+def _merge(first: str, other: str) -> str:
+    """Returns the statement that merges observations `EXCLUDED` into known ones `o`: a value of `first` goes first.
+
+    An empty value replaces nothing. No parameter stands after ON CONFLICT, where Citus loses the types of the others.
+    """
+    merged = {name: f"coalesce(nullif({first}.{name}, ''), {other}.{name})" for name in DETAILS}
+    merged["facts"] = f"CASE WHEN {first}.facts = '{{}}' THEN {other}.facts ELSE {first}.facts END"
+    merged["queries"] = "ARRAY(SELECT DISTINCT unnest(o.queries || EXCLUDED.queries) ORDER BY 1)"
+    return f"""
 INSERT INTO observations AS o (workspace_id, {OBSERVED})
 SELECT %(workspace_id)s, {OBSERVED} FROM jsonb_populate_recordset(NULL::observations, %(rows)s::jsonb)
-ON CONFLICT (workspace_id, memory_id) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in MERGED.items())}
-WHERE (o.{", o.".join(MERGED)}) IS DISTINCT FROM ({", ".join(MERGED.values())})
+ON CONFLICT (workspace_id, memory_id) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in merged.items())}
+WHERE (o.{", o.".join(merged)}) IS DISTINCT FROM ({", ".join(merged.values())})
 RETURNING memory_id
 """  # noqa: S608 - constants
+
+
+MERGE_GIVEN, MERGE_KNOWN = _merge("EXCLUDED", "o"), _merge("o", "EXCLUDED")
 
 
 ADD_REFUSALS = """
@@ -224,8 +226,8 @@ async def merge_observations(session: Session, rows: Mapping[UUID, MemoryRow], *
     ]
     if not given:
         return set()
-    values = {"rows": as_json(given), "known_first": known_first}
-    return set(await session.column(MERGE_OBSERVATIONS, values))
+    statement = MERGE_KNOWN if known_first else MERGE_GIVEN
+    return set(await session.column(statement, {"rows": as_json(given)}))
 
 
 async def add_refusals(session: Session, counts: Mapping[str, int]) -> None:
