@@ -15,6 +15,8 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
 LONGEST_HEAT_DAYS = 36_500
 """Days: a century, in which nothing cools."""
+COUNTS = ("trash_days", "key_requests", "key_bytes")
+"""Settings that may be 0, and not less."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -51,6 +53,10 @@ class Settings:
     """Claim that has the scopes: `priors:read`, `priors:write`, `priors:rate`, `priors:admin`."""
     oidc_workspaces_claim: str = "priors_workspaces"
     """Claim that has the names of workspaces; `*` stands for all."""
+    key_requests: int = 0
+    """Requests a minute of each key or token, in each process; 0: no limit."""
+    key_bytes: int = 0
+    """Bytes a minute of each key or token, sent and received, in each process; 0: no limit."""
     read_timeout: float = 30.0
     """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"
@@ -158,10 +164,15 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(
             f"{PREFIX}HEAT_DAYS={settings.heat_days} must be above 0 and at most {LONGEST_HEAT_DAYS:,}"
         )
-    if settings.trash_days < 0:
-        raise ConfigurationError(f"{PREFIX}TRASH_DAYS={settings.trash_days} must be at least 0")
+    _check_counts(settings)
     _check_issuer(settings)
     return settings
+
+
+def _check_counts(settings: Settings) -> None:
+    for name in COUNTS:
+        if getattr(settings, name) < 0:
+            raise ConfigurationError(f"{PREFIX}{name.upper()}={getattr(settings, name)} must be at least 0")
 
 
 def _check_issuer(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import hmac
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from app.errors import DatabaseUnavailable, IssuerUnavailable, WrongToken
 from app.keys.issuer import Issuer
 from app.keys.key import ADMIN, EVERYTHING, PREFIX, RATE, READ, SCOPES, WRITE, Key
 from app.keys.known import KnownKeys
+from app.keys.limits import Limits
 from app.keys.tokens import Trust
 from app.settings import Settings
 
@@ -76,6 +78,7 @@ UNREAD = Refusal(
     detail="the database does not answer, so the key cannot be checked; try again later",
     headers=((b"retry-after", b"5"),),
 )
+TOO_MUCH = Refusal(status=429, title="Too Many Requests", detail="")
 
 
 def configured_keys(settings: Settings) -> dict[bytes, Key]:
@@ -115,10 +118,18 @@ class Admission:
         self._known = known
         self._keys = configured_keys(settings)
         self._issuer = configured_issuer(settings)
+        self.limits = Limits(requests=settings.key_requests, bytes_=settings.key_bytes)
         self._closed = bool(self._keys) or self._issuer is not None
 
     async def of(self, scope: HTTPScope) -> Key | Refusal:
-        """Returns the powers of a request, or the reason why it is refused."""
+        """Returns the powers of a request within the limits of its key, or the reason why it is refused."""
+        key = await self._key_of(scope)
+        if isinstance(key, Refusal) or not (seconds := self.limits.wait(key, time.monotonic())):
+            return key
+        detail = f"this key has used up its requests or bytes for now; try again in {seconds} s"
+        return replace(TOO_MUCH, detail=detail, headers=((b"retry-after", str(seconds).encode()),))
+
+    async def _key_of(self, scope: HTTPScope) -> Key | Refusal:
         path = scope["path"]
         if path in OPEN_ROUTES:
             return EVERYTHING

@@ -6,18 +6,20 @@ Plain ASGI, because it is on the hot path of an answer that takes 10 ms.
 import re
 import time
 from collections.abc import Iterable
+from typing import cast
 from uuid import uuid4
 
 import msgspec
 import structlog
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
 from app import tracing
 from app.api.admission import Admission, Refusal, header
 from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
 from app.api.problems import MEDIA_TYPE, Problem
+from app.keys.key import EVERYTHING, Key
 
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
@@ -52,8 +54,16 @@ class Frame:
         status = 500
         arrival = Arrival(receive, has_body=scope["method"] not in WITHOUT_BODY, seconds=self._read_timeout)
 
+        admitted: Key | Refusal = EVERYTHING
+
+        async def receiving() -> HTTPReceiveMessage:
+            message = await arrival.receive()
+            self._charge(admitted, message)
+            return message
+
         async def sending(message: Message) -> None:
             nonlocal status
+            self._charge(admitted, message)
             if message["type"] == "http.response.start":
                 status = CLOSED if arrival.broken_off else message["status"]
                 message["headers"] = [*_guarded(message.get("headers", ())), (b"x-request-id", request_id.encode())]
@@ -69,10 +79,14 @@ class Frame:
             else:
                 scope[KEY] = admitted  # type: ignore[literal-required]  # ASGI leaves names with a dot to servers
                 join_session_id(scope)
-                await self._app(scope, arrival.receive, sending)
+                await self._app(scope, receiving, sending)
             route = str(scope.get("path_template") or UNKNOWN_ROUTE)
             sent(route, status)
             self._note(scope, route, status, time.perf_counter() - started)
+
+    def _charge(self, admitted: Key | Refusal, message: Message | HTTPReceiveMessage) -> None:
+        if isinstance(admitted, Key):
+            self._admission.limits.charge(admitted, len(cast("bytes", message.get("body", b""))))
 
     def _note(self, scope: HTTPScope, route: str, status: int, seconds: float) -> None:
         self._metrics.requests.labels(scope["method"], route, status).inc()

@@ -66,6 +66,7 @@ PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(408, "the rest of the request did not come in time"),
     **_documented(413, "the body is too large"),
     **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
+    **_documented(429, "the key has used up its requests or bytes; `Retry-After` says for how long"),
     **_documented(503, "the database, or a part that this needs, does not answer"),
     **_documented(507, "the disk of the database is full: nothing can be written"),
 }

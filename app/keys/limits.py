@@ -1,0 +1,65 @@
+"""The limits of a key's use: requests and bytes a minute, counted in this process."""
+
+from dataclasses import dataclass
+from math import ceil
+from uuid import UUID
+
+from app.keys.key import EVERYTHING, Key
+
+MINUTE = 60.0
+MOST_COUNTED = 10_000
+"""Callers that a process counts at once; beyond them, the one that was counted first begins anew."""
+
+
+@dataclass(slots=True)
+class _Left:
+    """A caller's remaining requests and bytes at a moment, in seconds; bytes may be owed."""
+
+    requests: float
+    bytes: float
+    at: float
+
+
+class Limits:
+    """Counts what each key uses; 0 stands for no limit.
+
+    A caller may use a minute's worth at once, and gets it back evenly over a minute. Bytes are those of bodies in both
+    directions. A request is admitted while any are left, and what it uses beyond them is owed: nobody knows before how
+    long an answer will be.
+    """
+
+    def __init__(self, *, requests: int, bytes_: int) -> None:
+        self._requests, self._bytes = requests, bytes_
+        self._callers: dict[tuple[UUID | None, str], _Left] = {}
+
+    def wait(self, key: Key, now: float) -> int:
+        """Takes one request of a key; returns the whole seconds after which to try again, 0 if it is admitted."""
+        if key is EVERYTHING or not (self._requests or self._bytes):
+            return 0
+        left = self._left(key, now)
+        missing = max(
+            (1 - left.requests) / self._requests if self._requests else 0.0,
+            -left.bytes / self._bytes if self._bytes else 0.0,
+        )
+        if missing > 0:
+            return max(1, ceil(missing * MINUTE))
+        left.requests -= 1
+        return 0
+
+    def charge(self, key: Key, size: int) -> None:
+        """Takes the bytes of a piece of a body."""
+        if self._bytes and (left := self._callers.get((key.key_id, key.name))) is not None:
+            left.bytes -= size
+
+    def _left(self, key: Key, now: float) -> _Left:
+        caller = (key.key_id, key.name)
+        left = self._callers.get(caller)
+        if left is None:
+            while len(self._callers) >= MOST_COUNTED:
+                del self._callers[next(iter(self._callers))]
+            left = self._callers[caller] = _Left(float(self._requests), float(self._bytes), now)
+        share = max(0.0, now - left.at) / MINUTE
+        left.requests = min(self._requests, left.requests + share * self._requests)
+        left.bytes = min(self._bytes, left.bytes + share * self._bytes)
+        left.at = now
+        return left
