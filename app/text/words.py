@@ -15,6 +15,7 @@ STEM = 7
 """Letters that count as a word's stem: enough to tell most words apart in the languages of STOP_WORDS."""
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+")
 """A word; in scripts without blanks between words, each character."""
 PAIR = re.compile(rf"[{IDEOGRAPHS}\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7a3]{{2}}")

@@ -6,6 +6,7 @@ import pytest
 
 from app.runs.observations.extractive import extracted
 from app.runs.observations.observation import Compressed, Outcome
+from app.text.pieces import sentence_pieces, sentences_left
 from app.text.sentences import heading_of, sentences, sentences_of
 from tests.growth import assert_linear
 
@@ -103,3 +104,10 @@ def test_fences_cost_what_their_lines_cost(line: str) -> None:
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u2028", "\u3000"])
 def test_wide_white_space_after_an_initial_is_read(blank: str) -> None:
     assert sentences_of(f"It was plan B{blank}. It held.") == ["It was plan B .", "It held."]
+
+
+def test_chinese_sentences_end_without_a_blank() -> None:
+    text = "内存每小时增长三十兆，因为缓存没有清空。他说：“跳过第二行后问题解决，导入恢复！”真的吗？是的。"
+    parts = [piece.said for piece in sentence_pieces(text)]
+    assert parts == [text[: text.index("他")], text[text.index("他") :]]
+    assert sentences_left(sentence_pieces(text), parts) == text
