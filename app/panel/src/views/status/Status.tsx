@@ -115,6 +115,7 @@ const MOST_COUNTED = 100_000;
 function Pending({ links, all }: { readonly links: number; readonly all: number }) {
   if (all === 0) return "No memories to link";
   if (links === 0) return "All memories are linked";
+  if (links === 1) return "1 memory is pending for links";
   return `${whole(links)}${links >= MOST_COUNTED ? " or more" : ""} memories are pending for links`;
 }
 
