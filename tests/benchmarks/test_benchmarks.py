@@ -12,6 +12,7 @@ import pytest
 from app.api.panel import DIST
 from app.memories.memory import NewMemory, SourceReference
 from app.retrieval.rank.presets import PRESETS
+from app.retrieval.rank.text_features import TextFeatures
 from app.wiring import LAYOUT_CACHE
 from benchmarks import (
     ablation,
@@ -19,6 +20,7 @@ from benchmarks import (
     compression,
     context,
     evidence,
+    fit,
     graph,
     history,
     ingestion,
@@ -254,6 +256,34 @@ def test_abstention() -> None:
         "paragraphs: recall@5 of 2 questions": 1,
         "paragraphs: recall@10 of 2 questions": 1,
     }
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_fit_takes_what_gains_on_the_others_and_judges_it_on_what_was_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fit, "FACTORS", (0.5, 1.5))
+    works = [
+        ablation.Work(
+            workspace=f"{group}-{place}",
+            memories=[(body, NewMemory(kind="note", body=body)) for body in ("A red lighthouse.", "A sour cabbage.")],
+            questions=[
+                ablation.Question(
+                    text="Which lighthouse is red?", evidence=frozenset({"A red lighthouse."}), groups=(group,)
+                )
+            ],
+        )
+        for place, group in enumerate(("chats", "chats", "paragraphs"))
+    ]
+    items = asyncio.run(fit.asked(works))
+    figures = by_name(fit.measure(items))
+    parts = ("chats", "chats-0", "chats-1", "paragraphs")
+    assert figures == {f"{part} @{depth}{how}": 1 for part in parts for depth in (5, 10) for how in ("", ", fitted")}
+    gain = ("text_features.phrases", 1.5)
+    tried = {("", 1.0): [(0, 0), (0, 0), (1, 1)], gain: [(1, 1), (0, 0), (1, 1)]}
+    assert fit.fitted(items, tried, lambda item: item.store == "chats-0") == [gain]
+    assert fit.fitted(items, tried, lambda item: item.store != "chats-0") == []
+    assert fit.changed([gain]).text_features == TextFeatures(phrases=0.4 * 1.5)
 
 
 @pytest.mark.usefixtures("prepared")
