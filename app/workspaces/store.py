@@ -19,11 +19,8 @@ WHERE workspace_id = %(workspace_id)s AND NOT languages @> %(languages)s::text[]
 """
 NOTE_USERS = "UPDATE workspaces SET has_users = true WHERE workspace_id = %(workspace_id)s AND NOT has_users"
 SET_LANGUAGE = "UPDATE workspaces SET language = %(language)s WHERE workspace_id = %(workspace_id)s"
-SET_ROLE = """
-UPDATE workspaces SET roles = CASE WHEN %(role)s::jsonb IS NULL THEN roles - %(name)s::text
-    ELSE roles || jsonb_build_object(%(name)s::text, %(role)s::jsonb) END
-WHERE workspace_id = %(workspace_id)s
-"""
+SET_ROLE = "UPDATE workspaces SET roles = roles || %(role)s::jsonb WHERE workspace_id = %(workspace_id)s"
+REMOVE_ROLE = "UPDATE workspaces SET roles = roles - %(name)s::text WHERE workspace_id = %(workspace_id)s"
 SET_RANKING = "UPDATE workspaces SET ranking = %(ranking)s::jsonb WHERE workspace_id = %(workspace_id)s"
 ALL = "SELECT workspace_id, name, language FROM workspaces ORDER BY name"
 IDS_OF_ALL = "SELECT workspace_id FROM workspaces ORDER BY 1"
@@ -99,8 +96,10 @@ async def note_users(session: Session) -> None:
 
 async def set_role(session: Session, name: str, role: Mapping[str, Any] | None) -> None:
     """Gives the workspace a role of its own; None takes it away."""
-    encoded = None if role is None else msgspec.json.encode(role).decode()
-    await session.execute(SET_ROLE, {"name": name, "role": encoded})
+    if role is None:
+        await session.execute(REMOVE_ROLE, {"name": name})
+    else:
+        await session.execute(SET_ROLE, {"role": msgspec.json.encode({name: role}).decode()})
 
 
 async def set_ranking(session: Session, ranking: Mapping[str, Any]) -> None:
