@@ -5,9 +5,9 @@ from uuid import UUID
 from app.db.session import EXTRACT, Session
 
 TAKE_LEASE = """
-UPDATE sessions SET maker = %(maker)s, made_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+UPDATE sessions SET maker = %(maker)s, made_until = statement_timestamp() + make_interval(secs => %(seconds)s)
 WHERE workspace_id = %(workspace_id)s AND source_id = %(source_id)s
-    AND (maker IS NULL OR maker = %(maker)s OR made_until < clock_timestamp())
+    AND (maker IS NULL OR maker = %(maker)s OR made_until < statement_timestamp())
 """
 END_LEASE = """
 UPDATE sessions SET maker = NULL, made_until = NULL

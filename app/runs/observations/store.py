@@ -93,9 +93,9 @@ WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s
 """
 
 TAKE_LEASE = """
-UPDATE compressions SET maker = %(maker)s, made_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+UPDATE compressions SET maker = %(maker)s, made_until = statement_timestamp() + make_interval(secs => %(seconds)s)
 WHERE workspace_id = %(workspace_id)s AND observation_id = %(observation_id)s AND outcome IS NULL
-    AND (maker IS NULL OR maker = %(maker)s OR made_until < clock_timestamp())
+    AND (maker IS NULL OR maker = %(maker)s OR made_until < statement_timestamp())
 RETURNING observation_id
 """
 
