@@ -9,7 +9,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-WORD = re.compile(r"[^\W\d_]\w*(?:'[^\W\d_]+)?")
+from app.text.words import IDEOGRAPHS
+
+WORD = re.compile(rf"[{IDEOGRAPHS}]{{1,2}}|[^\W\d_{IDEOGRAPHS}][^\W{IDEOGRAPHS}]*(?:'[^\W\d_]+)?")
+"""A word; in scripts without blanks between words, two characters."""
 NAME = re.compile(r".*\d")
 QUESTION_WORDS = 12
 DROPPED = 3

@@ -108,6 +108,12 @@ def test_known_items_are_the_same_each_time_and_never_the_memorys_own_words() ->
     assert len(known_items(memories, 5)) == 5
 
 
+def test_known_items_of_a_text_without_blanks() -> None:
+    body = "内存每小时增长三十兆，因为已解析模板的缓存从来没有清空。"
+    (item,) = known_items([Stored(UUID(int=1), "note", "", body, None)], 5)
+    assert item.question == "已解 析模 缓存 从来 清空 内存 每小 长三 十兆"
+
+
 def test_subjects_that_the_store_knows_are_not_asked_as_unknown() -> None:
     subjects = dict.fromkeys(SUBJECTS, False)
     assert len(about_nothing(subjects)) == 200
@@ -205,7 +211,7 @@ async def test_a_fit_is_stored_only_if_the_left_out_part_gains(
     asked = [Wanted(question=" ".join(body.split()[:4]), texts=(body,)) for body in TURNS]
     asked += [Wanted(question="what does a submarine weigh?")] * 2
     with pytest.raises(InvalidInput, match="a fit needs 20"):
-        await evaluate(database, provider, workspace=diary, wanted=asked, fit=True)
+        await evaluate(database, provider, workspace=diary, wanted=asked, fit=True, on_progress=pytest.fail)
     monkeypatch.setattr(evaluating, "LEAST_PART", 3)
     monkeypatch.setattr(evaluating, "_parts", lambda items: (items[::2], items[1::2]))
     kept = await evaluate(database, provider, workspace=diary, wanted=asked, fit=True)

@@ -93,6 +93,7 @@ async def evaluate(
     """
     bench = Bench(database, provider, workspace=workspace, reranker=reranker)
     asked = await bench.questions(wanted, most)
+    parts = await _parts_of_fit(bench, asked) if fit else None
     refusal = await bench.reranker_refusal()
     rows: list[Row] = []
     present: Measured | None = None
@@ -111,7 +112,7 @@ async def evaluate(
         rows=tuple(rows),
         better=better.name if better else None,
         reranker=refusal,
-        fit=await _fitted(bench, asked, on_progress) if fit else None,
+        fit=await _fitted(bench, asked, parts, on_progress) if parts else None,
     )
 
 
@@ -135,13 +136,27 @@ def _rankings(workspace: Workspace, *, reranks: bool) -> Iterator[Ranking]:
     yield from (Ranking(name, preset=name) for name in PRESETS if name != DEFAULT.name)
 
 
-async def _fitted(bench: Bench, asked: Questions, on_progress: OnProgress) -> Fit:
-    """Fits on one part of the questions and of the hits that people liked, and judges on the other part."""
+async def _parts_of_fit(bench: Bench, asked: Questions) -> tuple[list[Item], list[Item]]:
+    """Returns the questions and the hits that people liked in the two parts of a fit.
+
+    Raises:
+        InvalidInput: they are too few.
+    """
     async with bench.database.session(bench.workspace, transaction=False) as session:
-        items = [*asked.items, *await store.praised(session)]
-    seen, left = _parts(items)
+        seen, left = _parts([*asked.items, *await store.praised(session)])
     if min(len(seen), len(left)) < LEAST_PART:
-        raise InvalidInput("questions", f"a fit needs {LEAST_PART} in each part; it has {len(seen)} and {len(left)}")
+        reason = (
+            f"a fit needs {LEAST_PART} in each part; it has {len(seen)} and {len(left)}: give more, or ask for more"
+        )
+        raise InvalidInput("questions", f"{reason} (--most)")
+    return seen, left
+
+
+async def _fitted(
+    bench: Bench, asked: Questions, parts: tuple[Sequence[Item], Sequence[Item]], on_progress: OnProgress
+) -> Fit:
+    """Fits on one part of the questions and of the hits that people liked, and judges on the other part."""
+    seen, left = parts
     nothing_seen, nothing_left = _parts(asked.nothing)
     start = weights_of(with_weights(DEFAULT, bench.workspace.weights))
     weights = await _climbed(bench, start, seen, nothing_seen, on_progress)

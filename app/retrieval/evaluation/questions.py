@@ -13,7 +13,7 @@ from app.errors import InvalidInput
 from app.memories.gate import unstorable
 from app.text.pieces import lines, sentences
 from app.text.reworded import EVERYDAY, reworded
-from app.text.words import content_words
+from app.text.words import IDEOGRAPH, content_words
 
 LEAST_WORDS = 4
 """Least words of a known item's question: a shorter one asks for too little."""
@@ -141,7 +141,9 @@ def _said(memory: Stored, rarity: Mapping[str, float], *, heading: bool) -> str:
 
 def _sentences(body: str) -> Iterator[str]:
     for line in lines(body):
-        yield from (said for said in sentences(line) if len(said.split()) in SENTENCE_WORDS)
+        yield from (
+            said for said in sentences(line) if len(said.split()) + len(IDEOGRAPH.findall(said)) in SENTENCE_WORDS
+        )
 
 
 def _mean_rarity(said: str, rarity: Mapping[str, float]) -> float:
