@@ -15,7 +15,7 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
 LONGEST_HEAT_DAYS = 36_500
 """Days: a century, in which nothing cools."""
-COUNTS = ("trash_days", "key_requests", "key_bytes")
+COUNTS = ("trash_days", "audit_days", "key_requests", "key_bytes")
 """Settings that may be 0, and not less."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -106,6 +106,8 @@ class Settings:
     """True if keys, tokens and passwords are masked before anything is stored."""
     trash_days: int = 30
     """Days for which deleted memories can be restored."""
+    audit_days: int = 365
+    """Days for which entries of the audit log are kept; 0: for ever."""
     heat_days: float = 7.0
     """Days in which a memory's heat falls to 37 % without a recall; heat decides its tier (docs/tiers.md)."""
     pool_size: int = 8

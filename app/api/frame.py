@@ -19,6 +19,7 @@ from app.api.admission import Admission, Refusal, header
 from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
 from app.api.problems import MEDIA_TYPE, Problem
+from app.db.actor import Actor, acting_as
 from app.keys.key import EVERYTHING, Key
 
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -79,7 +80,8 @@ class Frame:
             else:
                 scope[KEY] = admitted  # type: ignore[literal-required]  # ASGI leaves names with a dot to servers
                 join_session_id(scope)
-                await self._app(scope, receiving, sending)
+                with acting_as(Actor(_caller(scope, admitted), request_id=request_id, key_id=admitted.key_id)):
+                    await self._app(scope, receiving, sending)
             route = str(scope.get("path_template") or UNKNOWN_ROUTE)
             sent(route, status)
             self._note(scope, route, status, time.perf_counter() - started)
@@ -104,6 +106,13 @@ def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
 def _request_id(scope: HTTPScope) -> str:
     given = header(scope, b"x-request-id")
     return given.decode() if SANE_ID.fullmatch(given) else uuid4().hex
+
+
+def _caller(scope: HTTPScope, key: Key) -> str:
+    """Returns the name of whoever asks, as the audit log has it."""
+    if key is not EVERYTHING:
+        return f"key {key.name}"
+    return "panel" if header(scope, b"sec-fetch-site") == b"same-origin" else "anyone"
 
 
 async def _refuse(send: Send, refusal: Refusal, path: str, request_id: str) -> None:

@@ -7,10 +7,12 @@ import typer
 
 from app.cli import (
     agents,
+    audit,
     cases,
     context,
     cues,
     database,
+    dumping,
     evaluating,
     hooks,
     ingestion,
@@ -23,6 +25,7 @@ from app.cli import (
     tending,
     why,
 )
+from app.db.actor import Actor, act_as
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -51,6 +54,8 @@ for room in (
     learning,
     evaluating,
     database,
+    dumping,
+    audit,
 ):
     app.registered_commands += room.commands.registered_commands
 app.add_typer(context.context_commands, name="context")
@@ -76,6 +81,7 @@ def _options(
     ] = False,
 ) -> None:
     """The memory service for agent pipelines."""
+    act_as(Actor("cli", operation=f"priors {call.invoked_subcommand or ''}"))
     remote.given(call.invoked_subcommand or "", url, key)
 
 

@@ -93,17 +93,19 @@ class Database:
         event.listen(self._engine.sync_engine, "checkout", _refuse_a_dead_connection)
 
     @asynccontextmanager
-    async def session(self, workspace: Workspace | int, *, transaction: bool = True) -> AsyncIterator[Session]:
+    async def session(
+        self, workspace: Workspace | int, *, transaction: bool = True, snapshot: bool = False
+    ) -> AsyncIterator[Session]:
         """Opens a session of a workspace whose statements are one transaction; an exception rolls it back.
 
         BEGIN goes out with the first statement, and the jobs with COMMIT. Without a transaction each statement is one
-        of its own, in one round trip: for readers.
+        of its own, in one round trip: for readers. With `snapshot`, all statements see the state at the first one.
 
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
         async with self._wire() as wire:
-            scope = _scope_of(workspace, transaction=transaction)
+            scope = _scope_of(workspace, transaction=transaction)._replace(snapshot=snapshot)
             session = Session(wire, scope)
             with _taken_by_others(scope):
                 async with _committed(session) if transaction else nullcontext():

@@ -51,6 +51,11 @@ def head() -> str:
     return revision
 
 
+def known_revisions() -> list[str]:
+    """Returns the revisions that this version knows, the newest first."""
+    return [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()]
+
+
 class State(NamedTuple):
     """The state of a database's schema."""
 

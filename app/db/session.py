@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.types.numeric import Int8
 
 from app import tracing
+from app.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
 from app.db.roles import OWNER
 from app.db.wire import Command, Values, Wire, compiled
 
@@ -24,6 +25,7 @@ Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
 
 BEGIN, COMMIT, ROLLBACK = Command(b"BEGIN"), Command(b"COMMIT"), Command(b"ROLLBACK")
+BEGIN_SNAPSHOT = Command(b"BEGIN ISOLATION LEVEL REPEATABLE READ")
 BIND = """
 SELECT set_config('priors.workspace_id', %(workspace)s, true), set_config('priors.user', %(user)s, true),
     set_config('priors.sees', %(sees)s, true)
@@ -95,6 +97,8 @@ class Scope(NamedTuple):
     user: str = ""
     """The user for whom is written; "" for nobody."""
     sees: str = EVERYONE
+    snapshot: bool = False
+    """True if all statements of the transaction see the state at the first one."""
 
 
 class Session:
@@ -106,10 +110,12 @@ class Session:
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
         self._suffix = _suffix_of(wire, scope)
-        self._unsent: list[Command] = [BEGIN, *self._prefix] if scope.transaction else []
+        begin = BEGIN_SNAPSHOT if scope.snapshot else BEGIN
+        self._unsent: list[Command] = [begin, *self._prefix] if scope.transaction else []
         """The commands that are sent together with the next statement."""
         self._begun = False
         self._jobs: dict[str, dict[str, Any]] = {}
+        self._changes = ChangeLog()
 
     @property
     def workspace_id(self) -> int:
@@ -187,7 +193,10 @@ class Session:
 
     async def many(self, statement: str, sequence: Sequence[Values]) -> None:
         """Runs a statement once for each of these values, all in one round trip."""
-        if sequence:
+        if written_by(statement) is not None:
+            for values in sequence:
+                await self.execute(statement, values)
+        elif sequence:
             await self._send([self._command(statement, values) for values in sequence])
 
     async def enqueue(self, task: str, *, lock: str | None = None, after: float = 0.0, **arguments: int | str) -> None:
@@ -216,24 +225,48 @@ class Session:
         Raises:
             psycopg.errors.InFailedSqlTransaction: a statement had failed, and its error was swallowed.
         """
-        jobs = self._taken_jobs()
-        if not self._begun and not jobs:
+        added = [*self._taken_entries(), *self._taken_jobs()]
+        if not self._begun and not added:
             return
-        *_, committed = await self._wire.exchange([*self._taken_unsent(), *jobs, COMMIT])
+        *_, committed = await self._wire.exchange([*self._taken_unsent(), *added, COMMIT])
         if committed.command_status == b"ROLLBACK":
             raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
 
     async def roll_back(self) -> None:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
         self._jobs = {}
+        self._changes.taken()
         if self._begun and not self._wire.broken and not self._wire.idle:
             await self._wire.exchange([ROLLBACK])
 
+    def note_export(self, what: str, count: int) -> None:
+        """Notes in the audit log that so many objects are given away."""
+        self._changes.note_export(what, count)
+
+    def note_erasure(self, what: str, name: str, *, workspace_id: int | None = None) -> None:
+        """Notes in the audit log that a workspace or a user was erased."""
+        self._changes.note_erasure(what, name, workspace_id)
+
     async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
         command = self._command(statement, values, binary=binary)
+        write = written_by(statement)
+        if write is not None and self._changes.takes(write):
+            return await self._run_logged(command, write, {**(values or {}), **self._bound})
         if self._begun and not self._unsent:
             return (await self._wire.exchange((command,)))[0]
         return (await self._send([command]))[-1]
+
+    async def _run_logged(self, command: Command, write: Write, values: Values) -> PGresult:
+        """Runs a statement that changes audited objects; their state before it comes in the same round trip."""
+        given = keys_in(write, values)
+        hashed = [fingerprint(write, bound=bool(self._bound))] if self._changes.lacks(write, given) else []
+        before = [self._wire.command(statement, {**values, **key_values(write, given)}) for statement in hashed]
+        *_, result = results = (await self._send([*before, command]))[-1 - len(before) :]
+        hash_before = self._wire.rows(results[0], _first)[0] if before else None
+        self._changes.note(write, result, given=given, before=hash_before)
+        if not self._scope.transaction and (entries := self._taken_entries()):
+            await self._send(entries)
+        return result
 
     async def _send(self, commands: Sequence[Command]) -> list[PGresult]:
         """Sends statements; a session without a transaction names its workspace again for each of them."""
@@ -245,6 +278,13 @@ class Session:
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True
         return unsent
+
+    def _taken_entries(self) -> list[Command]:
+        place = Place(self._scope.workspace_id, self._scope.user)
+        return [
+            self._wire.command(statement, {**values, **self._bound})
+            for statement, values in insertions(self._changes.taken(), place)
+        ]
 
     def _taken_jobs(self) -> list[Command]:
         jobs, self._jobs = self._jobs, {}

@@ -387,6 +387,20 @@ _table(
     *moments("last_at", now=True),
 )
 
+# Rows are only appended, and the service's role cannot change them. No foreign key to the workspace: that it was erased
+# stays, under the workspace -1, as what concerns the whole store does.
+_table(
+    "audit",
+    *keyed(entry_id=Id),
+    *moments("at", now=True),
+    *required(who=sa.Text, operation=sa.Text, request_id=sa.Text),
+    *optional(key_id=Id),
+    *required(for_user=sa.Text, action=sa.Text, object=sa.Text, count=sa.BigInteger, ids=ARRAY(sa.Text)),
+    *optional(ids_hash=sa.LargeBinary, before=sa.LargeBinary, after=sa.LargeBinary),
+    sa.CheckConstraint("action IN ('add', 'change', 'remove', 'export', 'erase')", name="action"),
+    sa.Index("audit_at_ix", "at", postgresql_using="brin"),
+)
+
 # The newest layouts of each workspace, one for each question that was asked (all kinds: ""; how many at most).
 _table(
     "graph_layouts",

@@ -91,8 +91,9 @@ async def exported_ratings(database: Database, *, workspace: Workspace) -> Async
     """Yields every rating that was not undone, in the order of the log, which is read page by page."""
     after: int | None = 0
     while after is not None:
-        async with database.session(workspace, transaction=False) as session:
+        async with database.session(workspace) as session:
             rows = await store.standing(session, after=after, limit=PAGE)
+            session.note_export("rating", len(rows))
         for row in rows:
             yield ExportedRating(**{name: getattr(row, name) for name in ExportedRating.__slots__})
         after = rows[-1].position if len(rows) == PAGE else None
@@ -104,9 +105,10 @@ async def preference_pairs(database: Database, *, workspace: Workspace, evaluato
     The issues that the `evaluator` added to a compression are left out, because no model should learn to write them. A
     compression whose prompt and output are both missing is left out too, because there is no input to learn from.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace) as session:
         model = await active_model(session)
         rows = await store.rated_observations(session, model, limit=MOST_RATED)
+        session.note_export("observation", len(rows))
     return await asyncio.to_thread(_preferences, rows, evaluator)
 
 

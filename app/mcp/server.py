@@ -29,6 +29,7 @@ from starlette.requests import Request
 
 from app.api.context import Call
 from app.api.problems import field_error
+from app.db.actor import note_operation
 from app.errors import PriorsError
 from app.keys.key import READ
 from app.mcp import resources
@@ -153,6 +154,7 @@ async def _called(tool: AgentTool, call: Call, arguments: dict[str, Any]) -> tup
     """Returns a tool's answer, or its error, and True for an error."""
     try:
         call.key.demand(tool.scope)
+        note_operation(f"tool {tool.name}")
         given = msgspec.convert(arguments, tool.takes, strict=False)
         return await tool.answer(call.asked_by(given.user), given), False
     except msgspec.ValidationError as error:

@@ -1,15 +1,16 @@
 """The verbs of upkeep across all workspaces, for commands and the service's start; the users of a workspace."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.context import store as contexts
 from app.cues import log as activations
 from app.cues.tending import store as proposals
+from app.db import whole
 from app.db.database import Database, again_after_deadlock
 from app.db.session import EMBED_CUES, Across
-from app.errors import InvalidInput
+from app.errors import InvalidInput, NotFound
 from app.index import backfill as index
 from app.index import reembed as moving
 from app.index.indexing import enqueue_statistics
@@ -24,7 +25,7 @@ from app.retrieval import log
 from app.runs import store as runs
 from app.runs.feedback import store as feedback
 from app.workspaces import store as workspaces
-from app.workspaces.workspace import Workspace, checked_user
+from app.workspaces.workspace import UNMADE, Workspace, checked_user
 
 
 async def backfill(
@@ -179,6 +180,7 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
     if not checked_user(user):
         raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
     async with database.session(workspace.of(user)) as session:
+        named = await whole.audited_keys(session)
         ratings = await feedback.count_of_user(session, user)
         gone = await memories.forget_user(session, user)
         kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
@@ -186,7 +188,7 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
         await maps.forget_shown(session, list(gone))
         await proposals.forget_user(session, user)
         await enqueue_statistics(session)
-        return ForgottenUser(
+        found = ForgottenUser(
             memories=len(gone),
             turns=kinds["message"],
             cues=kinds["cue"],
@@ -198,3 +200,18 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
             contexts=await contexts.forget_user(session, user),
             items=await items.forget_user(session, user),
         )
+    async with database.across() as session:
+        await whole.erase_entries_of(session, workspace.workspace_id, user, named)
+    return found
+
+
+async def erase_workspace(database: Database, *, workspace: Workspace) -> Mapping[str, int]:
+    """Destroys a workspace with everything in it, its log and its jobs too; returns the numbers of rows by table.
+
+    Raises:
+        NotFound: nothing was ever written to it.
+    """
+    if workspace.workspace_id == UNMADE:
+        raise NotFound(f"nothing was ever written to the workspace {workspace.name}")
+    async with database.across() as session:
+        return await whole.destroy(session, workspace.workspace_id, workspace.name)

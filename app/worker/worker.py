@@ -22,6 +22,7 @@ from app.cues.mining.choices import unite_choices
 from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
 from app.cues.tending.tend import owners_of_cues, tend
+from app.db.actor import WORKER, Actor, act_as
 from app.db.database import libpq_url
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
@@ -35,6 +36,7 @@ from app.intake.sessions.take_in import of_owner
 from app.items.batch import sweep_items
 from app.links.linking import link_slice, many_pending
 from app.memories.remember import Door
+from app.operations.audit import sweep_entries
 from app.operations.maintenance import count_accesses, drop_retired, empty_trash, move_tiers
 from app.operations.status import job_queue
 from app.runs.judgements.match import match_issues, workspaces_to_match
@@ -75,6 +77,8 @@ logger = structlog.get_logger()
 
 
 def _services(context: JobContext) -> Services:
+    """Returns the services for a job, which the audit log names from here on."""
+    act_as(Actor(WORKER, operation=f"job {context.job.task_name}", request_id=str(context.job.id or "")))
     services: Services = context.additional_context["services"]
     return services
 
@@ -281,6 +285,7 @@ async def upkeep_task(context: JobContext, timestamp: int) -> None:  # noqa: ARG
     await ask_again(database, across)
     await read_judgements(database, across)
     await empty_trash(across, days=services.settings.trash_days)
+    await sweep_entries(across, days=services.settings.audit_days)
     fading = services.settings.heat_days * DAY_SECONDS
     await count_accesses(database, across, fading=fading)
     await move_tiers(database, across, fading=fading)

@@ -92,6 +92,28 @@ class ArtifactView(Struct, frozen=True, kw_only=True):
     symbol: str
 
 
+class AuditEntryView(Struct, frozen=True, kw_only=True):
+    action: str
+    after: str
+    at: datetime
+    before: str
+    count: int
+    id: UUID
+    ids: list[str]
+    ids_hash: str
+    key_id: UUID | None
+    object: str
+    operation: str
+    request_id: str
+    user: str
+    who: str
+
+
+class AuditPage(Struct, frozen=True, kw_only=True):
+    entries: list[AuditEntryView]
+    next: UUID | None
+
+
 class BrokenView(Struct, frozen=True, kw_only=True):
     memory_id: UUID
     reason: str

@@ -164,6 +164,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
         "/api/action-types/feeding", json={"examples": ["feed it"]}
     ),
     ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
+    ("GET", "/api/audit"): lambda client, _: client.get("/api/audit"),
     ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
     ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
     ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),

@@ -4,16 +4,21 @@ import random
 from typing import Any
 
 import httpx
+import pytest
 import pytest_asyncio
 
+from app.db.tables import metadata
+from app.index.backfill import refresh_workspace_statistics
 from app.wiring import Services
 from app.workspaces.resolve import resolve
+from app.workspaces.workspace import Workspace
 from tests.api.calls import embed, get, post
 from tests.api.test_isolation import ROUTES
 
 PRIVATE = "The zebra protocol was judged and failed: we feed the zebra hay only."
 WITHOUT_USERS = {
     ("GET", "/api/status"),
+    ("GET", "/api/audit"),
     ("GET", "/api/ingestions"),
     ("GET", "/api/keys"),
     ("GET", "/api/users"),
@@ -177,3 +182,26 @@ async def test_hits_are_the_askers_or_nobodys(client: httpx.AsyncClient, service
                 seen = [hit["user"] for hit in hits] + [one["user"] for hit in hits for one in hit["around"]]
                 assert hits
                 assert set(seen) <= {user, ""}
+
+
+@pytest.mark.usefixtures("hers")
+async def test_an_erased_user_leaves_no_word_in_any_table(client: httpx.AsyncClient, services: Services) -> None:
+    workspace = await resolve(services.database, client.headers["X-Workspace"], language="en")
+    assert await words_left(services, workspace) >= {"memories", "sources", "runs", "recalls", "contexts", "audit"}
+    answer = await client.delete("/api/users/alice")
+    assert answer.json()["memories"] > 1
+    await refresh_workspace_statistics(services.database, workspace.workspace_id, across=services.database.across)
+    assert await words_left(services, workspace) == set()
+    (entry,) = (await get(client, "/api/audit?action=erase"))["entries"]
+    assert (entry["object"], entry["operation"]) == ("user", "DELETE /api/users/{user}")
+
+
+async def words_left(services: Services, workspace: Workspace) -> set[str]:
+    """Returns the tables that have a word of Alice's, whatever tables there are."""
+    async with services.database.session(workspace) as session:
+        return {
+            table.name
+            for table in metadata.sorted_tables
+            if "workspace_id" in table.columns
+            and await session.value(f"SELECT EXISTS (SELECT FROM {table.name} t WHERE t::text ~* 'zebra|alice')")
+        }

@@ -23,6 +23,8 @@ STATEMENT = re.compile(
     r"\b(?:SELECT\s|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s.*?\bSET\s|COPY\s+\S+\s)", re.DOTALL
 )
 NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
+EVERY_TABLE = "app/db/whole.py"
+"""It loads and destroys whole workspaces, whatever tables there are."""
 BUILDERS = frozenset({"insert", "update", "delete", "pg_insert"})
 """Functions of SQLAlchemy that write the table given to them."""
 
@@ -60,7 +62,8 @@ def tables(house: House) -> set[str]:
 def writes(house: House) -> list[Write]:
     """Returns every statement that writes a table of the schema, or one whose name cannot be read."""
     known = frozenset(tables(house))
-    return [found for module in house.modules.values() for found in _writes(house, module, known)]
+    modules = [module for module in house.modules.values() if module.path != EVERY_TABLE]
+    return [found for module in modules for found in _writes(house, module, known)]
 
 
 def writers(house: House) -> Mapping[str, set[str]]:

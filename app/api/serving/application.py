@@ -18,6 +18,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from app import tracing
 from app.api.admission import Admission, scope_of
+from app.api.audit import AuditController
 from app.api.cases import CasesController
 from app.api.context import Context, Metrics, call_of, key_of
 from app.api.contexts import ContextsController
@@ -37,6 +38,7 @@ from app.api.status import HealthController, StatusController
 from app.api.tending import TendingController
 from app.api.users import UsersController
 from app.api.why import why
+from app.db.actor import note_operation
 from app.errors import DatabaseUnavailable, PriorsError
 from app.index.reembed import follow_for_ever
 from app.mcp.mount import AgentMount
@@ -68,6 +70,7 @@ ROUTES = (
     FeedbackController,
     LifecycleController,
     KeysController,
+    AuditController,
     LinksController,
     NoveltyController,
     GraphController,
@@ -135,10 +138,12 @@ def framed(app: Litestar) -> Frame:
     return Frame(app, admission=admission, metrics=context.metrics, read_timeout=settings.read_timeout)
 
 
-def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
-    """Checks that the key of a request has the scope of its route."""
+async def _demand_scope(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    """Checks that the key of a request has the scope of its route, and names the route in the audit log."""
     scope = connection.scope
-    demanded = scope_of(str(scope.get("method", "")), str(scope.get("path_template", "")))
+    method, route = str(scope.get("method", "")), str(scope.get("path_template", ""))
+    note_operation(f"{method} {route}")
+    demanded = scope_of(method, route)
     if demanded is not None:
         key_of(scope).demand(demanded)
 

@@ -1,0 +1,189 @@
+"""The audit log: each change has its entry in the same transaction, and nobody changes an entry."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from app.db.actor import Actor, acting_as
+from app.db.audit import AUDITED, UNAUDITED, Write, written_by
+from app.db.database import Database
+from app.db.tables import metadata
+from app.errors import NotFound
+from app.memories.lifecycle import delete_memories
+from app.memories.memory import NewMemory
+from app.memories.remember import Door, remember
+from app.models.protocols import TokenCounter
+from app.operations.audit import AuditEntry, AuditQuestion, list_entries, sweep_entries
+from app.operations.keys import revoke_key
+from app.runs.feedback.rate import rate
+from app.wiring import Services
+from app.workspaces.resolve import resolve
+from app.workspaces.workspace import Workspace
+from tests.keys.test_keys import a_key, bearer, calling
+
+NOTE = NewMemory(kind="note", body="The harbour closes at noon on the first Sunday of May.")
+SET_ROLES = "UPDATE workspaces SET roles = '{\"a\": {}}' WHERE workspace_id = %(workspace_id)s"
+AGE = "UPDATE audit SET at = now() - interval '3 days' WHERE workspace_id = %(id)s"
+ITEM = """
+INSERT INTO items (workspace_id, namespace, key, value) VALUES (%(workspace_id)s, %(namespace)s, %(key)s, '1')
+"""
+
+
+async def logged(database: Database, workspace: Workspace | None, **asked: Any) -> list[AuditEntry]:
+    return list(await list_entries(database, workspace=workspace, asked=AuditQuestion(**asked)))
+
+
+def test_every_table_is_audited_or_says_why_not() -> None:
+    assert set(AUDITED) | set(UNAUDITED) == set(metadata.tables)
+    assert not set(AUDITED) & set(UNAUDITED)
+    for name, audited in AUDITED.items():
+        assert set(audited.key) | audited.bookkeeping <= set(metadata.tables[name].columns.keys())
+
+
+@pytest.mark.parametrize(
+    ("statement", "write"),
+    [
+        ("SELECT 1 FROM memories FOR NO KEY UPDATE", None),
+        ("UPDATE memories m SET tags = '{}'", Write("change", "memories", partly=False)),
+        ("UPDATE memories SET uses = uses + 1", None),
+        ("INSERT INTO runs AS r (a) VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2",
+            Write("change", "runs", partly=False)),
+        ("INSERT INTO feedback (a) VALUES (1)", Write("add", "feedback", partly=False)),
+        ("WITH a AS (UPDATE memories SET body = '') UPDATE observations SET facts = '{}'",
+            Write("change", "observations", partly=True)),
+        ("WITH a AS (INSERT INTO recalls (b) VALUES (1)) UPDATE cues SET confidence = 1", None),
+        ("DELETE FROM contexts WHERE true", Write("remove", "contexts", partly=False)),
+        ("INSERT INTO tiers (a) VALUES (1)", None),
+    ],
+)  # fmt: skip
+def test_a_statement_tells_what_it_changes(statement: str, write: Write | None) -> None:
+    assert written_by(statement) == write
+
+
+async def test_a_change_is_logged_with_who_asked_and_both_states(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    with acting_as(Actor("key scout", "POST /api/memories", "r-1")):
+        found = await remember(Door(database, counter, workspace), [NOTE])
+    memory_id = found.ids[0]
+    assert memory_id is not None
+    await rate(database, workspace=workspace, memory_id=memory_id, rating=1)
+    await delete_memories(database, workspace=workspace, ids=[memory_id])
+    deleted, rated, judged, stored = await logged(database, workspace)
+    assert (stored.who, stored.operation, stored.request_id) == ("key scout", "POST /api/memories", "r-1")
+    assert (stored.action, stored.object, stored.count, stored.ids) == ("add", "memory", 1, (str(memory_id),))
+    assert stored.ids_hash == sha256(str(memory_id).encode()).hexdigest()
+    assert stored.before == ""
+    assert {(item.action, item.object) for item in (rated, judged)} == {("add", "rating"), ("change", "memory")}
+    changed = next(item for item in (rated, judged) if item.object == "memory")
+    assert (changed.before, deleted.before) == (stored.after, changed.after)
+    assert changed.after != changed.before
+    assert (deleted.action, deleted.ids, deleted.who) == ("change", (str(memory_id),), "service")
+
+
+async def test_a_bulk_write_is_one_entry(database: Database, counter: TokenCounter, workspace: Workspace) -> None:
+    memories = [NewMemory(kind="note", body=f"The ferry number {place} has {place} decks.") for place in range(30)]
+    found = await remember(Door(database, counter, workspace), memories)
+    (entry,) = await logged(database, workspace)
+    assert (entry.action, entry.object, entry.count, entry.ids, entry.after) == ("add", "memory", 30, (), "")
+    assert entry.ids_hash == sha256("\n".join(sorted(map(str, found.ids))).encode()).hexdigest()
+    await remember(Door(database, counter, workspace), memories)
+    assert len(await logged(database, workspace)) == 1, "what changes nothing is not logged"
+
+
+async def test_what_is_rolled_back_leaves_no_entry(database: Database, workspace: Workspace) -> None:
+    with pytest.raises(NotFound):
+        await rate(database, workspace=workspace, memory_id=uuid4(), rating=1)
+
+    async def fail() -> None:
+        async with database.session(workspace) as session:
+            await session.execute(SET_ROLES)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await fail()
+    assert await logged(database, workspace) == []
+
+
+async def test_the_services_role_cannot_change_an_entry(database: Database, workspace: Workspace) -> None:
+    async with database.session(workspace) as session:
+        await session.execute(SET_ROLES)
+    for statement in ("UPDATE audit SET who = 'x'", "DELETE FROM audit", "TRUNCATE audit"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            async with database.session(workspace) as session:
+                await session.execute(statement)
+    (entry,) = await logged(database, workspace)
+    assert (entry.object, entry.who) == ("workspace", "service")
+
+
+async def test_entries_expire(own_services: Services, counter: TokenCounter) -> None:
+    database = own_services.database
+    old, new = [await a_workspace(database, counter, name) for name in ("old", "new")]
+    async with database.across() as session:
+        await session.execute(
+            "UPDATE audit SET at = now() - interval '3 days' WHERE workspace_id = %(id)s", {"id": old.workspace_id}
+        )
+    assert await sweep_entries(database.across, days=0) == 0
+    assert await sweep_entries(database.across, days=2) == 1
+    assert [len(await logged(database, workspace)) for workspace in (old, new)] == [0, 1]
+
+
+async def a_workspace(database: Database, counter: TokenCounter, name: str) -> Workspace:
+    await remember(Door(database, counter, await resolve(database, name, language="english")), [NOTE])
+    return await resolve(database, name, language="english")
+
+
+async def test_an_admin_asks_for_the_log_page_by_page(own_services: Services) -> None:
+    admin, writer = [await a_key(own_services, scope, workspaces=("papers",)) for scope in ("admin", "write")]
+    everywhere = await a_key(own_services, "admin")
+    async with calling(own_services) as client:
+        for place in range(3):
+            body = {"kind": "note", "body": f"Pier {place} was closed on {place + 1} May."}
+            headers = bearer(writer) | {"X-Request-ID": f"request-{place}"}
+            assert (await client.post("/api/memories", json=body, headers=headers)).status_code == 200
+        await client.get("/api/feedback/export", headers=bearer(admin))
+        assert (await client.get("/api/audit", headers=bearer(writer))).status_code == 403
+        asked = {"object": "memory", "limit": "2"}
+        first = (await client.get("/api/audit", params=asked, headers=bearer(admin))).json()
+        rest = (await client.get("/api/audit", params=asked | {"before": first["next"]}, headers=bearer(admin))).json()
+        entries = [*first["entries"], *rest["entries"]]
+        assert [entry["request_id"] for entry in entries] == ["request-2", "request-1", "request-0"]
+        assert {(entry["who"], entry["operation"], entry["key_id"]) for entry in entries} == {
+            ("key test", "POST /api/memories", str(writer.key.key_id))
+        }
+        assert rest["next"] is None
+        exported = (await client.get("/api/audit", params={"action": "export"}, headers=bearer(admin))).json()
+        assert [entry["object"] for entry in exported["entries"]] == ["rating"]
+        assert await spans(client, bearer(admin)) == [4, 0]
+        assert (await client.get("/api/audit?store=true", headers=bearer(admin))).status_code == 403
+        await revoke_key(own_services.database, key_id=writer.key.key_id)
+        store = (await client.get("/api/audit?store=true", headers=bearer(everywhere))).json()["entries"]
+    assert [(entry["action"], entry["object"]) for entry in store] == [("change", "key"), *[("add", "key")] * 3]
+    assert "" != store[0]["before"] != store[0]["after"]
+
+
+async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]:
+    """Returns the numbers of entries after and before an hour ago."""
+    hour = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    pages = [await client.get("/api/audit", params={name: hour}, headers=headers) for name in ("since", "until")]
+    return [len(page.json()["entries"]) for page in pages]
+
+
+async def test_each_task_acts_for_its_own(database: Database, workspace: Workspace) -> None:
+    async def change(number: int) -> None:
+        with acting_as(Actor(f"key {number}")):
+            async with database.session(workspace) as session:
+                await session.execute(
+                    ITEM,
+                    {"namespace": "n", "key": str(number)},
+                )
+
+    await asyncio.gather(*(change(number) for number in range(5)))
+    found = {(entry.who, entry.ids) for entry in await logged(database, workspace)}
+    assert found == {(f"key {number}", (f"n/{number}",)) for number in range(5)}

@@ -1,0 +1,208 @@
+"""A workspace or a user leaves as a dump, comes back with the same answers, and is erased whole."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from alembic import command
+from alembic.script import ScriptDirectory
+
+from app.cli.dumping import _read, _written
+from app.db import whole
+from app.db.database import Database
+from app.db.migrations import configuration
+from app.db.tables import metadata
+from app.errors import InvalidInput, NotFound
+from app.index.backfill import embed_pending
+from app.memories.memory import NewMemory
+from app.memories.remember import Door, remember
+from app.models.protocols import TokenCounter
+from app.operations.audit import AuditQuestion, list_entries
+from app.operations.dump import dump, dumped, load
+from app.operations.maintenance import erase_workspace, forget_user, prepare_model
+from app.retrieval.recall import Query
+from app.retrieval.search import search
+from app.wiring import Services
+from app.workspaces.resolve import resolve
+from app.workspaces.workspace import UNMADE, Workspace
+from tests.conftest import workspace_in
+from tests.db.test_row_security import FILL, A, B
+
+AUDIT = "0036"
+"""The migration that makes the log: the schema before it is another version's."""
+TEXTS = (
+    "The ferry to the island leaves from pier four at nine in the morning.",
+    "Zebras eat hay; the keeper feeds them at noon.",
+    "The kiosk at the harbour sells forty papers a day.",
+)
+QUERY = "when does the ferry to the island leave"
+ALL = [name for name in FILL if name not in whole.LEFT_OUT]
+
+
+async def lines_of(lines: AsyncIterator[bytes]) -> list[bytes]:
+    """Returns the lines one by one, as a file gives them."""
+    return b"".join([line async for line in lines]).splitlines(keepends=True)
+
+
+async def named(database: Database, name: str) -> Workspace:
+    return await resolve(database, name, language="english")
+
+
+async def contents(database: Database, workspace: Workspace) -> dict[str, list[str]]:
+    """Returns all rows of a workspace as text, by table, without the ids of the workspace and of the server."""
+    found = {}
+    async with database.session(workspace, snapshot=True) as session:
+        for name, part in (await whole.parts(session)).items():
+            found[name] = sorted([row async for page in whole.rows(session, part, user=False) for row in page])
+    return found
+
+
+@pytest_asyncio.fixture
+async def filled(services: Services, counter: TokenCounter, workspace: Workspace) -> Workspace:
+    """A workspace with a row in each table, and texts with their vectors."""
+    notes = [NewMemory(kind="note", body=text) for text in TEXTS]
+    await remember(Door(services.database, counter, workspace), notes)
+    await embed_pending(services.database, services.provider, workspace=workspace)
+    async with services.database.session(workspace) as session:
+        for table, rest in FILL.items():
+            if table != "embeddings":
+                assert await session.execute(
+                    f"INSERT INTO {table} {rest}", {"w": workspace.workspace_id, "a": A, "b": B}
+                )
+    return await named(services.database, workspace.name)
+
+
+async def hits(services: Services, workspace: Workspace, *, mode: str = "hybrid") -> dict[str, float]:
+    found = await search(services.database, services.provider, workspace=workspace, query=Query(text=QUERY, k=5))
+    assert found.mode == mode, found.degraded
+    return {hit.memory.body: hit.score for hit in found.hits}
+
+
+async def test_a_loaded_dump_has_every_row_and_gives_the_same_answers(services: Services, filled: Workspace) -> None:
+    database = services.database
+    before = await contents(database, filled)
+    assert set(before) == set(ALL)
+    assert all(before.values())
+    lines = await lines_of(dump(database, workspace=filled))
+    loaded = await load(database, lines=lines, name=f"{filled.name}-2")
+    assert {name: len(rows) for name, rows in before.items()} == loaded.rows
+    again = await named(database, loaded.workspace)
+    assert await contents(database, again) == before
+    wanted = await hits(services, filled, mode="lexical")  # FILL has a memory that is pending for its vector
+    assert next(iter(wanted)) == TEXTS[0]
+    assert await hits(services, again, mode="lexical") == pytest.approx(wanted)
+    (entry,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="export"))
+    assert (entry.object, entry.count) == ("workspace", 1)
+    with pytest.raises(InvalidInput, match="has something already"):
+        await load(database, lines=lines, name=loaded.workspace)
+    await erase_workspace(database, workspace=again)
+
+
+def without(lines: list[bytes], place: int) -> list[bytes]:
+    return [*lines[:place], *lines[place + 1 :]]
+
+
+def header(lines: list[bytes], **changed: Any) -> list[bytes]:
+    return [json.dumps({**json.loads(lines[0]), **changed}).encode() + b"\n", *lines[1:]]
+
+
+async def test_a_dump_that_is_not_whole_leaves_nothing(services: Services, filled: Workspace) -> None:
+    lines = await lines_of(dump(services.database, workspace=filled))
+    name = f"{filled.name}-3"
+    cases: list[tuple[list[bytes], str]] = [
+        ([], "no dump"),
+        ([b"{}\n"], "no dump"),
+        (lines[:-1], "cut off"),
+        (lines[:-9], "cut off"),
+        (without(lines, 20), "damaged"),
+        ([*lines[:20], lines[20].replace(b"0", b"1"), *lines[21:]], "damaged|cannot be stored"),
+        ([lines[0], *lines[2:]], "before any table"),
+        ([*lines, b"{}\n"], "after its end"),
+        (header(lines, format=99), "newer: upgrade"),
+        (header(lines, schema="9999"), "newer: upgrade"),
+        ([line.replace(b'"columns":["', b'"columns":["unheard_of","', 1) for line in lines], "unheard_of"),
+    ]
+    for given, reason in cases:
+        with pytest.raises(InvalidInput, match=reason):
+            await load(services.database, lines=given, name=name)
+        assert (await named(services.database, name)).workspace_id == UNMADE, reason
+
+
+async def test_a_dump_of_an_earlier_schema_is_loaded(
+    services: Services, counter: TokenCounter, own_services: Services
+) -> None:
+    older = await workspace_in(own_services.database, f"older-{uuid4().hex[:8]}")
+    await remember(Door(own_services.database, counter, older), [NewMemory(kind="note", body=text) for text in TEXTS])
+    await prepare_model(own_services.database, own_services.provider)
+    await embed_pending(own_services.database, own_services.provider, workspace=older)
+    older = await named(own_services.database, older.name)
+    wanted = await hits(own_services, older)
+    script = ScriptDirectory.from_config(configuration()).get_revision(AUDIT)
+    assert script is not None
+    before = str(script.down_revision)
+    await asyncio.to_thread(command.downgrade, configuration(own_services.settings.database_url), before)
+    lines = await lines_of(dumped(own_services.database, workspace=older, user=None))
+    assert json.loads(lines[0])["schema"] == before
+    await load(services.database, lines=lines)
+    assert await hits(services, await named(services.database, older.name)) == pytest.approx(wanted)
+
+
+async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, filled: Workspace) -> None:
+    database = services.database
+    await remember(
+        Door(database, counter, filled), [NewMemory(kind="note", body="Alice feeds the zebra.", user="alice")]
+    )
+    lines = await lines_of(dump(database, workspace=filled, user="alice"))
+    text = b"".join(lines).decode()
+    assert "Alice feeds" in text
+    assert not any(other in text for other in TEXTS)
+    await load(database, lines=lines, name=f"{filled.name}-4")
+    moved = await contents(database, await named(database, f"{filled.name}-4"))
+    assert {name: len(rows) for name, rows in moved.items() if rows} == {
+        "memories": 1, "tiers": 1, "lexical": 1, "pending_embeddings": 1, "pending_links": 1,
+    }  # fmt: skip
+    counted = await forget_user(database, workspace=filled, user="alice")
+    assert counted.memories == 1
+    for entry in await list_entries(database, workspace=filled, asked=AuditQuestion()):
+        assert entry.user != "alice"
+    (erased,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="erase"))
+    assert (erased.object, erased.ids) == ("user", ())
+
+
+async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Workspace) -> None:
+    database = services.database
+    counts = await erase_workspace(database, workspace=filled)
+    assert set(counts) == {*FILL, "workspaces"}
+    assert counts["memories"] == len(TEXTS) + 2
+    async with database.across() as session:
+        for table in metadata.tables.values():
+            if "workspace_id" in table.columns:
+                left = f"SELECT count(*) FROM {table.name} WHERE workspace_id = %(id)s"
+                assert await session.value(left, {"id": filled.workspace_id}) == 0, table.name
+        jobs = "SELECT count(*) FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(id)s::text"
+        assert await session.value(jobs, {"id": filled.workspace_id}) == 0
+    erased = await list_entries(database, workspace=None, asked=AuditQuestion(action="erase"))
+    assert [filled.name] in [list(entry.ids) for entry in erased]
+    with pytest.raises(NotFound):
+        await erase_workspace(database, workspace=await named(database, filled.name))
+
+
+@pytest.mark.parametrize("name", ["dump.jsonl", "dump.jsonl.gz"])
+def test_a_file_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with _written(path) as file:
+        file.writelines(b"%d\n" % number for number in range(2000))
+    with _read(path) as lines:
+        assert list(lines) == [b"%d\n" % number for number in range(2000)]
+    assert (gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()).count(b"\n") == 2000
+    assert sorted(tmp_path.iterdir()) == [path]
+    if name.endswith(".gz"):
+        path.write_bytes(path.read_bytes()[:-20])
+        with _read(path) as lines, pytest.raises(InvalidInput, match="damaged or cut off"):
+            list(lines)
