@@ -15,6 +15,8 @@ import httpx
 import psycopg
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck
+from hypothesis import settings as property_settings
 from psycopg import sql
 from sqlalchemy import make_url
 from xdist.remote import Producer  # type: ignore[import-untyped]
@@ -70,6 +72,11 @@ os.environ[CACHE] = str(COMPILED / versions())
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script's background job ignores interrupts, and so would the processes that the tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+property_settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine fails no property test: it takes as long as it takes.
+property_settings.load_profile("unhurried")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
