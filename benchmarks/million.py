@@ -125,7 +125,7 @@ async def _vector_found(session: Session, corpus: Corpus) -> Found:
     shape = shape_of(asked)
     exact = Shape(
         model=shape.model, vector_workspace=None, lexical=False, kept=False, clauses=(), scanned=(), limit=FIRST,
-        linked=False,
+        has_passages=shape.has_passages, linked=False,
     )  # fmt: skip
     return await _compared(session, asked, arms.vector_arm(shape), arms.vector_arm(exact))
 
