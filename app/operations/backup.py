@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -20,7 +20,7 @@ from app.db.database import Database, libpq_url
 from app.db.migrations import current, upgrade
 from app.db.roles import OWNER
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from app.postgres.cluster import binary, environment, reason
+from app.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
 from app.wiring import opened_database
 
@@ -28,6 +28,10 @@ CLUSTER, DUMP, LABEL = "postgres", "priors.dump", "priors-backup.json"
 """The parts of a backup: the embedded server's data, or a dump; and its description."""
 MANIFEST = "backup_manifest"
 """The server's list of the files of a copy, with their checksums."""
+RESTORED = """
+# Written by `priors restore`: two servers must not write into one archive.
+archive_mode = off
+"""
 RECOVERY = """
 # Written by `priors restore`: the end of the recovery.
 hot_standby = off
@@ -48,7 +52,7 @@ class Backup:
     """The revision of its schema."""
     began_at: datetime
     sha256: str = ""
-    """The digest of a dump; a copy of the embedded server has a manifest of its own."""
+    """The digest of a dump, or of a copy's WAL, which the server's manifest does not list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
         InvalidInput: the folder holds something already.
         DatabaseUnavailable: the backup could not be written, or is not sound; nothing is left of it.
     """
+    _check_free(folder)
     async with opened_database(settings) as address:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
         try:
@@ -103,6 +108,8 @@ async def restore(settings: Settings, folder: Path, replay: Replay | None = None
     if backup.kind != _kind(settings):
         remedy = "leave PRIORS_DATABASE_URL out" if backup.kind == "embedded" else "set PRIORS_DATABASE_URL"
         raise ConfigurationError(f"{folder} holds a backup of the other kind of database: {remedy}")
+    if replay is not None and replay.until < backup.began_at:
+        raise InvalidInput("until", f"is before the backup, which began at {backup.began_at:%Y-%m-%dT%H:%M:%S%z}")
     if backup.kind == "embedded":
         await asyncio.to_thread(_copy_back, settings.data_dir, folder / CLUSTER, replay)
         return backup
@@ -126,7 +133,8 @@ def _write(backup: Backup, url: str, folder: Path) -> Backup:
     with _whole_or_not(folder) as fresh:
         if backup.kind == "embedded":
             wal = ("--wal-method", "stream", "--checkpoint", "fast", "--manifest-checksums", "SHA256")
-            _run("pg_basebackup", "--pgdata", str(fresh / CLUSTER), *wal, "--dbname", url=url)
+            to = ("--pgdata", str(fresh / CLUSTER), "--sync-method", SYNC_METHOD)
+            _run("pg_basebackup", *to, *wal, "--dbname", url=url)
             if damage := _damaged_file(fresh / CLUSTER):
                 raise DatabaseUnavailable(f"the backup is not what the server sent: {damage}")
         else:
@@ -134,7 +142,7 @@ def _write(backup: Backup, url: str, folder: Path) -> Backup:
             how = ("--role", OWNER, "--enable-row-security", "--format", "custom")
             _run("pg_dump", *how, "--file", str(fresh / DUMP), "--dbname", url=url)
             _run("pg_restore", "--file", os.devnull, str(fresh / DUMP))
-            backup = replace(backup, sha256=_digest(fresh / DUMP))
+        backup = replace(backup, sha256=_digest(*_sealed(backup, fresh)))
         (fresh / LABEL).write_bytes(msgspec.json.encode(backup))
     return backup
 
@@ -146,8 +154,7 @@ def _whole_or_not(folder: Path) -> Iterator[Path]:
     Raises:
         InvalidInput: something is there already.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput("", f"{folder} holds something already, and nothing is overwritten; name a new folder")
+    _check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}.new-", dir=folder.parent))
     try:
@@ -157,6 +164,11 @@ def _whole_or_not(folder: Path) -> Iterator[Path]:
         fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput("", f"{folder} holds something already, and nothing is overwritten; name a new folder")
 
 
 def _read(folder: Path) -> Backup:
@@ -172,11 +184,26 @@ def _read(folder: Path) -> Backup:
 def _damage(backup: Backup, folder: Path) -> str:
     """Returns how a backup differs from what was written; "" if it does not."""
     try:
-        if backup.kind == "embedded":
-            return _damaged_file(folder / CLUSTER)
-        return "" if _digest(folder / DUMP) == backup.sha256 else f"{DUMP} is not the file that was written"
+        if backup.kind == "embedded" and (damage := _damaged_file(folder / CLUSTER)):
+            return damage
+        sealed = _sealed(backup, folder)
+        return "" if _digest(*sealed) == backup.sha256 else f"{sealed[0].name} is not as it was written"
     except (OSError, msgspec.DecodeError) as error:
         return str(error)
+
+
+def _sealed(backup: Backup, folder: Path) -> list[Path]:
+    """Returns the files whose digest is in the description of a backup.
+
+    Raises:
+        FileNotFoundError: none of them is there.
+    """
+    if backup.kind == "dump":
+        return [folder / DUMP]
+    wal = folder / CLUSTER / "pg_wal"
+    if not (segments := sorted(path for path in wal.iterdir() if path.is_file())):
+        raise FileNotFoundError(f"{wal} is empty")
+    return segments
 
 
 def _damaged_file(copy: Path) -> str:
@@ -193,11 +220,12 @@ def _damaged_file(copy: Path) -> str:
 def _copy_back(data_dir: Path, copy: Path, replay: Replay | None) -> None:
     with _whole_or_not(data_dir / CLUSTER) as fresh:
         shutil.copytree(copy, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
-        if replay is not None:
-            until = replay.until.astimezone(UTC).isoformat(sep=" ")
-            with (fresh / "postgresql.auto.conf").open("a") as settings:
+        with (fresh / "postgresql.auto.conf").open("a") as settings:
+            settings.write(RESTORED)
+            if replay is not None:
+                until = replay.until.astimezone(UTC).isoformat(sep=" ")
                 settings.write(RECOVERY.format(archive=replay.archive.resolve(), until=until))
-            (fresh / "recovery.signal").touch()
+                (fresh / "recovery.signal").touch()
 
 
 def _load(url: str, dump: Path) -> None:
@@ -214,8 +242,7 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
         DatabaseUnavailable: it failed; the message has its reason.
     """
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    shown = urlunsplit(parts._replace(netloc=f"{parts.username}@{host}" if parts.username else host))
+    shown = url.replace(f":{parts.password}@", "@", 1) if parts.password else url
     secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
     done = subprocess.run(  # noqa: S603 - the wheel's programs
         [str(binary(program)), *arguments, *([shown] if url else [])],
@@ -228,6 +255,10 @@ def _run(program: str, *arguments: str, url: str = "") -> None:
         raise DatabaseUnavailable(f"{program} failed: {reason(done.stderr)}")
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+def _digest(*files: Path) -> str:
+    """Returns the SHA-256 of the contents of files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            hashlib.file_digest(opened, lambda: digest)
+    return digest.hexdigest()

@@ -14,8 +14,8 @@ from app.db.database import Database
 from app.db.migrations import upgrade
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from app.index.backfill import embed_all_pending, serving_model
-from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, back_up, restore
-from app.postgres.embedded import EmbeddedPostgres
+from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, back_up, restore
+from app.postgres.cluster import Cluster
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.settings import Settings
@@ -65,14 +65,16 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
     here, archive = Settings(data_dir=tmp_path / "data"), tmp_path / "archive"
     archive.mkdir()
     archive.chmod(0o777)
-    with EmbeddedPostgres(here.data_dir) as server, psycopg.connect(server.start(), autocommit=True) as superuser:
-        superuser.execute("ALTER SYSTEM SET archive_mode = on")
-        superuser.execute(
-            f"""ALTER SYSTEM SET archive_command = 'test ! -f "{archive}/%f" && cp "%p" "{archive}/%f"'"""
-        )
+    archiving = f"""archive_command = 'test ! -f "{archive}/%f" && cp "%p" "{archive}/%f"'"""
+    here.data_dir.mkdir()
+    cluster = Cluster(here.data_dir / CLUSTER)
+    cluster.ensure()
+    # A busy disk keeps nobody waiting.
+    cluster.write({"postgresql.auto.conf": f"fsync = off\narchive_mode = on\n{archiving}\n"})
     folder = tmp_path / "backup"
     async with opened(services, here) as store:
         await keep(store, "gate")
+        before = datetime.now(UTC)
         made = await back_up(here, folder)
         await keep(store, "ball")
         moment = datetime.now(UTC)
@@ -83,6 +85,9 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         await back_up(here, folder)
     with pytest.raises(InvalidInput, match="nothing is overwritten"):
         await restore(here, folder)
+    with pytest.raises(InvalidInput, match="before the backup"):
+        await restore(Settings(data_dir=tmp_path / "none"), folder, Replay(archive=archive, until=before))
+    kept = {path.name for path in archive.iterdir()}
     for name, replay, expected in (
         ("then", None, {"gate"}),
         ("later", Replay(archive=archive, until=moment), {"gate", "ball"}),
@@ -92,10 +97,14 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         async with opened(services, there) as restored:
             assert await valves(restored) == expected
             await keep(restored, "safety")
-    damaged = folder / CLUSTER / "global" / "pg_control"
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
-    with pytest.raises(InvalidInput, match="damaged"):
-        await restore(Settings(data_dir=tmp_path / "none"), folder)
+            with psycopg.connect(restored.database.admin_url) as superuser:
+                assert superuser.execute("SHOW archive_mode").fetchall() == [("off",)]
+    assert {path.name for path in archive.iterdir()} == kept
+    (segment, *_) = sorted((folder / CLUSTER / "pg_wal").glob("0*"))
+    for damaged in (segment, folder / CLUSTER / "global" / "pg_control"):
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+        with pytest.raises(InvalidInput, match=damaged.name):
+            await restore(Settings(data_dir=tmp_path / "none"), folder)
     assert not (tmp_path / "none" / CLUSTER).exists()
 
 
@@ -125,3 +134,8 @@ def test_nothing_is_left_of_a_backup_that_fails(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable):
         asyncio.run(back_up(away, tmp_path / "backup"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_may_be_named_by_its_socket_alone() -> None:
+    with pytest.raises(DatabaseUnavailable, match='socket "/nowhere'):
+        _run("pg_dump", "--dbname", url="postgresql:///none?host=/nowhere")
