@@ -111,7 +111,7 @@ def _request_id(scope: HTTPScope) -> str:
 def _caller(scope: HTTPScope, key: Key) -> str:
     """Returns the name of whoever asks, as the audit log has it."""
     if key is not EVERYTHING:
-        return f"key {key.name}"
+        return key.who
     return "panel" if header(scope, b"sec-fetch-site") == b"same-origin" else "anyone"
 
 

@@ -21,7 +21,7 @@ def audit(
     *,
     since: Moment = None,
     until: Moment = None,
-    who: Annotated[str, typer.Option("--who", help="cli, worker, panel, anyone, or `key NAME`.")] = "",
+    who: Annotated[str, typer.Option("--who", help="cli, worker, panel, anyone, `key NAME` or `token SUBJECT`.")] = "",
     action: Annotated[str, typer.Option("--action", help="add, change, remove, export or erase.")] = "",
     of: Annotated[str, typer.Option("--object", help="memory, source, run, rating, key, …")] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Entries.")] = 50,

@@ -14,7 +14,7 @@ class Actor:
     """Who asks for a change, by which operation."""
 
     who: str
-    """`key NAME`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
+    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
     operation: str = ""
     """A route, a command, a tool or a job."""
     request_id: str = ""

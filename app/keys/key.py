@@ -15,6 +15,7 @@ from app.errors import Forbidden, check
 from app.workspaces.workspace import NAME as WORKSPACE_NAME
 
 READ, WRITE, RATE, ADMIN = "read", "write", "rate", "admin"
+KEY, TOKEN = "key", "token"
 SCOPES = (READ, WRITE, RATE, ADMIN)
 """`read` asks and lists, `write` stores and changes, `rate` judges, `admin` does all of it and manages keys."""
 PREFIX = "priors_"
@@ -37,6 +38,13 @@ class Key:
     """None for a key that is a setting, and for calls that need no key."""
     personal: bool = False
     """True if only people have it, so that it may do what a person must do."""
+    kind: str = KEY
+    """KEY, or TOKEN for a token of an issuer: it may have the name of a key."""
+
+    @property
+    def who(self) -> str:
+        """The caller, as the audit log names it."""
+        return f"{self.kind} {self.name}"
 
     def has(self, scope: str) -> bool:
         """Tells whether the key has a scope; `admin` includes every other."""

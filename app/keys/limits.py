@@ -48,11 +48,11 @@ class Limits:
 
     def charge(self, key: Key, size: int) -> None:
         """Takes the bytes of a piece of a body."""
-        if self._bytes and (left := self._callers.get((key.key_id, key.name))) is not None:
+        if self._bytes and (left := self._callers.get((key.key_id, key.who))) is not None:
             left.bytes -= size
 
     def _left(self, key: Key, now: float) -> _Left:
-        caller = (key.key_id, key.name)
+        caller = (key.key_id, key.who)
         left = self._callers.get(caller)
         if left is None:
             while len(self._callers) >= MOST_COUNTED:

@@ -8,7 +8,7 @@ import jwt
 from jwt.algorithms import AllowedPublicKeys
 
 from app.errors import WrongToken
-from app.keys.key import ADMIN, LONGEST_NAME, SCOPES, Key
+from app.keys.key import ADMIN, SCOPES, TOKEN, Key
 
 PREFIX = "priors:"
 """The beginning of each value that grants a scope, such as `priors:read`: an issuer's other roles grant nothing."""
@@ -17,6 +17,8 @@ ALL = "*"
 LEEWAY_SECONDS = 60
 """Difference of clocks that is forgiven."""
 LEAST_RSA_BITS = 2_048
+LONGEST_SUBJECT = 255
+"""Characters that OpenID Connect allows a caller's name."""
 CURVES = {"P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",), "Ed25519": ("EdDSA",)}
 RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 ALGORITHMS = frozenset(RSA).union(*CURVES.values())
@@ -68,7 +70,7 @@ def key_id(token: str) -> str:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError:
         raise WrongToken("the token is no JSON Web Token") from None
-    if header.get("alg") not in ALGORITHMS:
+    if str(header.get("alg")) not in ALGORITHMS:
         raise WrongToken("the token is not signed by a public-key algorithm")
     return str(header.get("kid", ""))
 
@@ -107,8 +109,12 @@ def _powers(claims: Mapping[str, Any], trust: Trust) -> Key:
     workspaces = _words(claims.get(trust.workspaces_claim))
     if not workspaces:
         raise WrongToken(f"the token's claim `{trust.workspaces_claim}` names no workspace")
+    name = str(claims["sub"])
+    if not name.strip() or len(name) > LONGEST_SUBJECT or not name.isprintable():
+        raise WrongToken(f"the token's claim `sub` is no name of 1 to {LONGEST_SUBJECT} printable characters")
     return Key(
-        name=str(claims["sub"])[:LONGEST_NAME],
+        name=name,
+        kind=TOKEN,
         scopes=scopes,
         workspaces=None if ALL in workspaces else workspaces,
         personal=ADMIN in scopes,

@@ -26,7 +26,7 @@ class AuditEntry:
     entry_id: UUID
     at: datetime
     who: str
-    """`key NAME`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
+    """`key NAME`, `token SUBJECT`, `panel`, `anyone`, `cli`, `worker`; `service` for what a process does by itself."""
     operation: str
     """The route, the command, the tool or the job."""
     request_id: str

@@ -9,7 +9,7 @@ import pytest
 from app.api.serving.application import create_app, framed
 from app.errors import ConfigurationError
 from app.keys import limits
-from app.keys.key import EVERYTHING, READ, Key
+from app.keys.key import EVERYTHING, READ, TOKEN, Key
 from app.keys.limits import Limits
 from app.settings import from_environment
 from app.wiring import Services
@@ -20,7 +20,7 @@ ONE, OTHER = [Key(name=name, scopes=frozenset({READ}), workspaces=None) for name
 def test_a_key_has_a_minutes_requests_and_gets_them_back_evenly() -> None:
     counted = Limits(requests=6, bytes_=0)
     assert [counted.wait(ONE, 0.0) for _ in range(7)] == [0, 0, 0, 0, 0, 0, 10]
-    assert counted.wait(OTHER, 0.0) == 0
+    assert counted.wait(OTHER, 0.0) == counted.wait(replace(ONE, kind=TOKEN), 0.0) == 0
     assert [counted.wait(ONE, now) for now in (4.0, 10.0, 10.0)] == [6, 0, 10]
     assert [counted.wait(ONE, 10_000.0) for _ in range(7)].count(0) == 6
 

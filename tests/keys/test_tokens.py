@@ -70,6 +70,10 @@ NOW = int(time.time())
         ({"iss": "https://evil.example"}, "another issuer"),
         ({"exp": None}, "no claim `exp`"),
         ({"sub": None}, "no claim `sub`"),
+        ({"sub": "a\x00"}, "printable"),
+        ({"sub": "\ud800"}, "printable"),
+        ({"sub": "x" * 256}, "printable"),
+        ({"sub": " "}, "printable"),
         ({"scope": "read admin"}, "none of priors:read"),
         ({"scope": {"priors:read": True}}, "none of priors:read"),
         ({"priors_workspaces": None}, "names no workspace"),
@@ -104,7 +108,7 @@ async def test_the_public_key_is_no_secret_to_sign_with(there: FakeIssuer) -> No
     assert there.asked == []
 
 
-@pytest.mark.parametrize("token", ["a.b.c", "..", "e30.e30.e30", "\xff.\xfe.\xfd"])
+@pytest.mark.parametrize("token", ["a.b.c", "..", "e30.e30.e30", "\xff.\xfe.\xfd", "eyJhbGciOlsiUlMyNTYiXX0.e30.eA"])
 async def test_what_is_no_token_is_said(there: FakeIssuer, token: str) -> None:
     with pytest.raises(WrongToken):
         await trusting(there).admit(token)
