@@ -65,6 +65,7 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
         "context_templates": _audited("template", name="text"),
         "items": _audited("item", "memory_id", "expires_at", namespace="text", key="text"),
         "links": _audited("link", derived=True, from_id="uuid", to_id="uuid"),
+        "tiers": _audited("tier", "due_at", derived=True, memory_id="uuid"),
         "recalls": _audited("recall", read_log=True, recall_id="uuid"),
         "activations": _audited("activation", "settled_at", read_log=True, activation_id="uuid"),
         "contexts": _audited("context", read_log=True, context_id="uuid"),
@@ -75,7 +76,7 @@ UNAUDITED: Mapping[str, str] = MappingProxyType(
         "audit": "it is the log",
         "embedding_models": "upkeep: the log of the service names a change of model",
         **dict.fromkeys(
-            ("lexical", "lexeme_statistics", "embeddings", "pending_embeddings", "titles", "pending_links", "tiers"),
+            ("lexical", "lexeme_statistics", "embeddings", "pending_embeddings", "titles", "pending_links"),
             "made of memories",
         ),
         **dict.fromkeys(("recall_hits", "run_sections", "activation_cues"), "a part of what logs a read"),
@@ -108,13 +109,17 @@ class Write(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def written_by(statement: str) -> Write | None:
-    """Returns the audited write of a statement, the last if there are several; None if it has none."""
+    """Returns the audited write of a statement; None if it has none.
+
+    Of several, it is the last into a table that is not derived.
+    """
     found = list(_WRITE.finditer(statement))
     if any(match[1] and _is_read_log(match[4]) for match in found):
         return None
-    writes = [match for match in found if _is_logged(match)]
-    if not writes:
+    logged = [match for match in found if _is_logged(match)]
+    if not logged:
         return None
+    writes = [match for match in logged if not AUDITED[match[4]].derived] or logged
     last = writes[-1]
     action = ADDED if last[1] else REMOVED if last[2] else CHANGED
     if action == ADDED and "DO UPDATE" in statement[last.end() :]:
@@ -193,6 +198,8 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[Any, ...], Entry] = {}
+        self.home: int | None = None
+        """The workspace in whose log its entries stand, where that is not the session's."""
 
     def takes(self, write: Write | None) -> bool:
         """Tells whether a write is logged on behalf of whoever asks for it."""
@@ -234,6 +241,8 @@ class ChangeLog:
     def taken(self) -> list[Entry]:
         """Returns the entries, and forgets them."""
         entries, self._entries = list(self._entries.values()), {}
+        for entry in entries:
+            entry.workspace_id = entry.workspace_id or self.home
         return entries
 
     @staticmethod

@@ -247,6 +247,10 @@ class Session:
         """Notes in the audit log that a workspace or a user was erased."""
         self._changes.note_erasure(what, name, workspace_id)
 
+    def log_in(self, workspace_id: int) -> None:
+        """Lets the entries of this session, which sees all workspaces, stand in the audit log of this one."""
+        self._changes.home = workspace_id
+
     async def _run(self, statement: str, values: Values | None, *, binary: bool = False) -> PGresult:
         command = self._command(statement, values, binary=binary)
         write = written_by(statement)

@@ -3,7 +3,8 @@
 A new table with a workspace takes part by itself.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -44,9 +45,10 @@ FORGET_ENTRIES = (
     "DELETE FROM audit WHERE workspace_id = %(workspace)s AND for_user = %(user)s",
     """
     UPDATE audit SET ids = '{}', ids_hash = NULL, before = NULL, after = NULL
-    WHERE workspace_id = %(workspace)s AND ids && %(names)s::text[]
+    WHERE workspace_id = %(workspace)s AND for_user = '' AND ids && %(names)s::text[]
     """,
 )
+"""Those of other users stay: the same names may be theirs, as the key of an item is."""
 WORKSPACE = "'workspace:' || %(workspace)s::text"
 """The lexeme by which the word index tells workspaces apart."""
 READ_AS = MappingProxyType({("lexical", "terms"): f"ts_delete(t.terms, {WORKSPACE}) AS terms"})
@@ -176,11 +178,18 @@ async def write(session: Session, part: Part, lines: Sequence[str], given: Mappi
     INSERT INTO {part.table} (workspace_id, {columns}) SELECT %(workspace)s::bigint, {values}
     FROM json_populate_recordset(NULL::{part.table}, %(dumped)s::json) RETURNING workspace_id
     """  # noqa: S608 - checked against the schema
-    try:
+    with storable(part.table):
         return await session.execute(statement, {**given, "dumped": f"[{','.join(lines)}]"})
+
+
+@contextmanager
+def storable(table: str) -> Iterator[None]:
+    """Turns the refusal of what a dump has for a table into InvalidInput."""
+    try:
+        yield
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         reason = next(iter(str(error).splitlines()), "")
-        raise InvalidInput(part.table, f"a row of the dump cannot be stored: {reason}") from error
+        raise InvalidInput(table, f"a row of the dump cannot be stored: {reason}") from error
 
 
 async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, int]:

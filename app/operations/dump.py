@@ -138,8 +138,10 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
     target = checked_name(name or str(header.workspace.get("name", "")))
     counts = Counter[str]()
     async with database.across() as session:
-        workspace_id = await _made(session, target, header)
-        model_id = await _served(session, header.model)
+        with whole.storable("workspace"):
+            workspace_id = await _made(session, target, header)
+            model_id = await _served(session, header.model)
+        session.log_in(workspace_id)
         values = {"workspace": workspace_id, "model": model_id or 0}
         known = await whole.parts(session)
         for table, batch in _batches(_Checked(first, given), known):
@@ -242,6 +244,8 @@ def _part(line: TableLine, known: Mapping[str, whole.Part]) -> whole.Part:
     lacking = line.columns if part is None else [name for name in line.columns if name not in part.columns]
     if part is None or lacking:
         raise InvalidInput(line.table, f"this version has no {', '.join(lacking)} in {line.table}: the dump is damaged")
+    if not line.columns or len(set(line.columns)) < len(line.columns):
+        raise InvalidInput(line.table, "has no columns, or one of them twice: the dump is damaged")
     return whole.Part(line.table, tuple(line.columns))
 
 

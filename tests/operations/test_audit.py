@@ -59,7 +59,11 @@ def test_every_table_is_audited_or_says_why_not() -> None:
             Write("change", "observations", partly=True)),
         ("WITH a AS (INSERT INTO recalls (b) VALUES (1)) UPDATE cues SET confidence = 1", None),
         ("DELETE FROM contexts WHERE true", Write("remove", "contexts", partly=False)),
-        ("INSERT INTO tiers (a) VALUES (1)", None),
+        ("UPDATE tiers SET pinned = false, due_at = now()", Write("change", "tiers", partly=False)),
+        ("UPDATE tiers SET due_at = now()", None),
+        ("WITH a AS (INSERT INTO memories (b) VALUES (1)), c AS (INSERT INTO tiers (d) VALUES (1)) SELECT 1",
+            Write("add", "memories", partly=False)),
+        ("INSERT INTO titles (a) VALUES (1)", None),
     ],
 )  # fmt: skip
 def test_a_statement_tells_what_it_changes(statement: str, write: Write | None) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,8 @@ async def test_a_loaded_dump_has_every_row_and_gives_the_same_answers(services: 
     assert await hits(services, again, mode="lexical") == pytest.approx(wanted)
     (entry,) = await list_entries(database, workspace=filled, asked=AuditQuestion(action="export"))
     assert (entry.object, entry.count) == ("workspace", 1)
+    loads = await list_entries(database, workspace=again, asked=AuditQuestion(object="memory"))
+    assert [(entry.action, entry.count) for entry in loads] == [("add", len(before["memories"]))]
     with pytest.raises(InvalidInput, match="has something already"):
         await load(database, lines=lines, name=loaded.workspace)
     await erase_workspace(database, workspace=again)
@@ -126,6 +129,8 @@ async def test_a_dump_that_is_not_whole_leaves_nothing(services: Services, fille
         ([*lines, b"{}\n"], "after its end"),
         (header(lines, format=99), "newer: upgrade"),
         (header(lines, schema="9999"), "newer: upgrade"),
+        (header(lines, workspace={"mean_length": "much"}), "cannot be stored"),
+        ([re.sub(rb'"columns":\[("\w+")', rb'"columns":[\1,\1', line) for line in lines], "twice"),
         ([line.replace(b'"columns":["', b'"columns":["unheard_of","', 1) for line in lines], "unheard_of"),
     ]
     for given, reason in cases:
