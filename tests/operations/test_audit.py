@@ -21,6 +21,7 @@ from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
 from app.operations.audit import AuditEntry, AuditQuestion, list_entries, sweep_entries
 from app.operations.keys import revoke_key
+from app.operations.maintenance import forget_user
 from app.runs.feedback.rate import rate
 from app.wiring import Services
 from app.workspaces.resolve import resolve
@@ -170,6 +171,15 @@ async def test_an_admin_asks_for_the_log_page_by_page(own_services: Services) ->
         store = (await client.get("/api/audit?store=true", headers=bearer(everywhere))).json()["entries"]
     assert [(entry["action"], entry["object"]) for entry in store] == [("change", "key"), *[("add", "key")] * 3]
     assert "" != store[0]["before"] != store[0]["after"]
+
+
+async def test_an_erased_user_takes_nothing_out_of_the_log_of_another(database: Database, workspace: Workspace) -> None:
+    for user in ("alice", "bob"):
+        async with database.session(workspace.of(user)) as session:
+            await session.execute(ITEM, {"namespace": "settings", "key": "theme"})
+    await forget_user(database, workspace=workspace, user="alice")
+    left = await logged(database, workspace, object="item")
+    assert [(entry.user, entry.ids) for entry in left] == [("bob", ("settings/theme",))]
 
 
 async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]:
