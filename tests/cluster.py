@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from uuid import uuid4
 
 import psycopg
@@ -17,6 +18,7 @@ SHARDS = 2
 """Few, because each fresh database makes them for all tables."""
 
 
+@cache
 def is_cluster(url: str) -> bool:
     """Tells if the database is the coordinator of a Citus cluster."""
     with psycopg.connect(url) as connection:

@@ -1,12 +1,13 @@
 """Distributes a migrated schema over the nodes of a Citus cluster, each workspace to one of them (docs/scaling.md)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from app.db.database import CONNECT_TIMEOUT_SECONDS, libpq_url
+from app.db.migrations import IS_MIGRATED, REVISION, lacking
 from app.db.roles import OWNER, SERVICE
 from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable
@@ -18,7 +19,6 @@ FIRST = "sources"
 ON_ALL_NODES = ("workspaces", "embedding_models")
 """Tables that are read with those of every workspace, and seldom written."""
 HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
-IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
 DISTRIBUTED = "SELECT logicalrelid::regclass::text FROM pg_dist_partition"
 FOREIGN_KEYS = """
 SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
@@ -73,7 +73,7 @@ def distribute(url: str, *, shards: int = SHARDS) -> Distribution:
     `shards` counts for the first table; later ones lie beside it.
 
     Raises:
-        ConfigurationError: the server has no Citus, or the schema is not migrated.
+        ConfigurationError: the server has no Citus, or the schema is not that of this version.
         DatabaseUnavailable: the database does not answer, or refuses a statement.
     """
     try:
@@ -114,18 +114,18 @@ def tables_of_workspaces() -> list[str]:
 
 
 def _check(connection: psycopg.Connection) -> None:
-    if not _tells(connection, HAS_CITUS):
+    if not _value(connection, HAS_CITUS):
         raise ConfigurationError(
-            "this database has no Citus: install it, CREATE EXTENSION citus on every node, and citus_add_node() for"
-            " each worker; docs/scaling.md says how"
+            "this database has no Citus: set PRIORS_DATABASE_URL to the coordinator of a Citus cluster; docs/scaling.md"
+            " says how to make one"
         )
-    if not _tells(connection, IS_MIGRATED):
-        raise ConfigurationError("this database has no tables yet: run `priors migrate` first")
+    if mend := lacking(_value(connection, REVISION) if _value(connection, IS_MIGRATED) else None):
+        raise ConfigurationError(mend)
 
 
-def _tells(connection: psycopg.Connection, question: str) -> bool:
+def _value(connection: psycopg.Connection, question: str) -> Any:  # noqa: ANN401 - of any column
     row = connection.execute(sql.SQL(question)).fetchone()
-    return bool(row and row[0])
+    return row and row[0]
 
 
 def _without_foreign_keys(connection: psycopg.Connection, tables: Sequence[str]) -> list[sql.Composed]:

@@ -73,7 +73,7 @@ async def state(database: Database) -> State:
         DatabaseUnavailable: the database does not answer.
     """
     revision = await current(database)
-    if mend := _lacking(revision):
+    if mend := lacking(revision):
         return State(revision, mend)
     async with database.across() as session:
         if await session.value(IS_UNSECURED):
@@ -81,7 +81,8 @@ async def state(database: Database) -> State:
     return State(revision, mend)
 
 
-def _lacking(revision: str | None) -> str:
+def lacking(revision: str | None) -> str:
+    """Returns the remedy for a database at another revision than this version needs; "" if none is needed."""
     if revision == head():
         return ""
     try:

@@ -1,7 +1,8 @@
 """The two roles of the database: one owns everything, the other serves and owns nothing.
 
-Neither may log in. The role of the URL is a member of both; a connection takes the service's as soon as it is opened,
-and the owner's only for work across workspaces. The migration 0016 makes both, and `priors migrate` makes them again.
+Neither may log in, except on a Citus cluster, whose nodes ask each other as these roles. The role of the URL is a
+member of both; a connection takes the service's as soon as it is opened, and the owner's only for work across
+workspaces. The migration 0016 makes both, and `priors migrate` makes them again.
 """
 
 OWNER = "priors_owner"

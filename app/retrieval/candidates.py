@@ -75,7 +75,7 @@ SURVEY = """
 SELECT w.workspace_id, pending.pending,
     CASE WHEN e.active THEN json_build_object('model_id', e.model_id, 'name', e.name, 'dimension', e.dimension) END
         AS model,
-    coalesce(priors_is_indexed(e.model_id, w.workspace_id), false) AS indexed,
+    priors_is_indexed(e.model_id, w.workspace_id) AS indexed,
     EXISTS (
         SELECT 1 FROM embeddings v
         WHERE v.workspace_id = %(workspace_id)s AND v.model_id = e.model_id AND v.passage > 0

@@ -183,7 +183,7 @@ ORDER BY r.created_at, r.recall_id, h.rank LIMIT %(limit)s
 RECORDED = """c.observation_id, c.outcome, c.reason, c.memory_id,
     c.outcome IS NOT NULL AND c.memory_id IS NOT NULL AND (m.memory_id IS NULL OR m.retired_as = 'deleted') AS deleted,
     m.retired_as IS NOT DISTINCT FROM 'superseded' AS superseded, (
-        SELECT o.superseded_by FROM observations o WHERE o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id
+        SELECT o.superseded_by FROM observations o WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = m.memory_id
     ) AS superseded_by
 """
 """Columns of a compression `c` and its memory `m`."""

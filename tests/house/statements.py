@@ -81,7 +81,7 @@ def states_sql(module: Module) -> bool:
 
 
 def refused_by_citus(house: House) -> list[str]:
-    """Returns the places of statements that write rows of a SELECT, or update by now(), as a cluster refuses it.
+    """Returns the places of statements that a cluster refuses: they write rows of a SELECT, or update by now().
 
     Citus copies the rows of a SELECT to their node by COPY, which row-level security refuses, unless the statement says
     what to do on a conflict, or returns rows; and DO UPDATE SET may call no function that is not immutable.
