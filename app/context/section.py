@@ -13,7 +13,8 @@ from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
 from app.retrieval.rank.roles import DEFAULT_ROLE, OTHER, Role, by_part
 from app.retrieval.recall import Broken, Hit
-from app.text.pieces import FRAME, HEADING
+from app.text.pieces import FRAME, HEADING, SENTENCE_END
+from app.text.words import IDEOGRAPHS
 
 BACKTICKS = re.compile(r"`{3,}")
 LEAST_EXCERPT = 32
@@ -29,7 +30,8 @@ texts of 180,000 characters took 6 s for an excerpt of 500 tokens."""
 SEAM = re.compile(r"[ \t\n\r]")
 """A place at which a cut does not change the tokens of a text."""
 ELLIPSIS = "…"
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+END_OF_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n+")
+END_OF_WORD = re.compile(rf"\s+|(?<=[{IDEOGRAPHS}])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +179,11 @@ def _begun(body: str, room: int, counter: TokenCounter) -> str | None:
 
 def cut_at(body: str, room: int, counter: TokenCounter) -> int:
     """Returns the place to cut `body`: after a sentence, or after a word if no sentence fits; 0 if no word fits."""
-    ends = [match.start() for match in SENTENCE_END.finditer(body)]
+    ends = [match.start() for match in END_OF_SENTENCE.finditer(body)]
     room -= counter.count(ELLIPSIS)
     excerpt = _longest(body, ends, room, counter)
     if counter.count(excerpt) < LEAST_EXCERPT:
-        excerpt = _longest(body, [match.start() for match in re.finditer(r"\s+", body)], room, counter)
+        excerpt = _longest(body, [match.start() for match in END_OF_WORD.finditer(body)], room, counter)
     return len(excerpt)
 
 

@@ -71,6 +71,15 @@ def test_what_does_not_fit_is_cut_after_a_sentence_or_left_out() -> None:
     assert section([hit(long)], budget=20, counter=Words()) == ("", 0, [])
 
 
+@pytest.mark.parametrize(
+    ("sentence", "ends"), [("内存每小时增长三十兆，因为缓存没有清空。", "。"), ("内存每小时增长三十兆", "")]
+)
+def test_a_text_without_blanks_is_cut_too(counter: TokenCounter, sentence: str, ends: str) -> None:
+    markdown, tokens, shown = section([hit(sentence * 40)], budget=150, counter=counter)
+    assert (tokens <= 150, len(shown)) == (True, 1)
+    assert markdown.rstrip("`\n").endswith(f"{ends} …")
+
+
 class Counted(Words):
     """Counts, and keeps account of how much."""
 
