@@ -18,7 +18,11 @@ DIGITS = {
 }
 END = r"(?=\s*(?:[?!.,;:)]|$))"
 """The end of a clause: "до 2000 символов" and "hasta 2000 mensajes" name no year."""
-WITH_DOTS = re.compile(r"(?<![\w.])(0?[1-9]|[12][0-9]|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)[0-9][0-9])(?![\w]|\.[0-9])")
+WITH_DOTS = re.compile(
+    r"(?<!version )(?<!release )(?<!versión )(?<!версия )(?<!версии )(?<![\w.])"
+    r"(0?[1-9]|[12][0-9]|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)[0-9][0-9])(?![\w]|\.[0-9])",
+    re.IGNORECASE,
+)
 """A date like 24.12.2025, whose year stands last."""
 Words = dict[str, str]
 """The English words of a kind, each with the regular expression of the foreign ones."""

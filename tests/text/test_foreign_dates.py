@@ -50,6 +50,8 @@ FALSE = (
     "до 2000 символов", "в 2000 случаях", "в этот день", "лето", "маета", "сегодняшний", "пятница",
     "nach 2000 Rechnungen", "bis 2000 Zeichen", "an diesem Tag", "Sommerzeit", "Maier", "im Maßstab",
     "hasta 2000 mensajes", "en 2000 casos", "hoy en día", "mayonesa", "este día", "el martes",
+    "Which bug came with version 1.2.2023?", "release 3.11.2021", "Which junior wrote this in 2000 words?",
+    "переменные этой среды", "настроить эту среду", "目前天气如何", "提前天数", "一月一次",
     "前端", "五年前端经验", "本周期", "1990年代", "每周一", "三个月的保修", "上天",
 )  # fmt: skip
 
