@@ -95,6 +95,15 @@ def test_a_short_turn_counts_less_and_a_short_text_of_another_kind_does_not() ->
         assert sorted(item.relevance.short < 0 for item in again) == [False, turns, turns]
 
 
+def test_a_chinese_turn_is_not_short_by_its_script() -> None:
+    ranking = best("house")
+    english = "The import stopped after four thousand invoices, because the bank's file has two lines of headings."
+    bodies = [english, "导入在处理四千张发票后停止，因为银行的文件有两行表头。跳过第二行后问题解决。", "好的，谢谢！"]
+    texts = [Text("", bodies[place], "s", place * 10) for place in range(3)]
+    again = reread(ranking[:3], texts, DEFAULT, Asking("house", NOW))
+    assert [item.relevance.short < -0.1 * item.relevance.fused for item in again] == [False, False, True]
+
+
 @pytest.mark.parametrize("preset", [CLASSIC, CLOSEST])
 def test_recipes_of_their_own_are_not_changed_by_texts(preset: Preset) -> None:
     ranking = best("deploy script", preset)
