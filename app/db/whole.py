@@ -56,6 +56,8 @@ WRITTEN_AS = MappingProxyType(
     {
         ("lexical", "terms"): f"terms || array_to_tsvector(ARRAY[{WORKSPACE}])",
         ("embeddings", "model_id"): "%(model)s::smallint",
+        # Without the dump's vectors each memory lacks its first one, too.
+        ("pending_embeddings", "partial"): "partial AND %(model)s::smallint > 0",
     }
 )
 """Columns whose values depend on the server."""

@@ -21,6 +21,7 @@ from app.db.migrations import configuration
 from app.db.tables import metadata
 from app.errors import InvalidInput, NotFound
 from app.index.backfill import embed_pending
+from app.index.models import register
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
@@ -156,6 +157,20 @@ async def test_a_dump_of_an_earlier_schema_is_loaded(
     assert json.loads(lines[0])["schema"] == before
     await load(services.database, lines=lines)
     assert await hits(services, await named(services.database, older.name)) == pytest.approx(wanted)
+
+
+async def test_a_dump_whose_vectors_are_of_another_model_lacks_them_all(
+    services: Services, filled: Workspace, own_services: Services
+) -> None:
+    async with services.database.session(filled) as session:
+        await session.execute("UPDATE pending_embeddings SET partial = true")
+    lines = await lines_of(dump(services.database, workspace=filled))
+    async with own_services.database.across() as session:
+        await register(session, "another", 384)
+    loaded = await load(own_services.database, lines=lines)
+    assert "embeddings" not in loaded.rows
+    async with own_services.database.across() as session:
+        assert await session.column("SELECT DISTINCT partial FROM pending_embeddings") == [False]
 
 
 async def test_a_user_leaves_alone(services: Services, counter: TokenCounter, filled: Workspace) -> None:
