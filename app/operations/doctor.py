@@ -238,7 +238,7 @@ async def _has_words(database: Database, workspace_id: int) -> bool:
 async def _long_texts(database: Database, model: StoredModel) -> Finding:
     count = await _value(database, BEYOND.format(partition=model.partition))
     if not count:
-        return Finding(OK, "long texts", "every text has vectors up to its end")
+        return Finding(OK, "long texts", f"none is longer than {MOST_PASSAGES} passages")
     message = f"{count:,} memories are longer than {MOST_PASSAGES} passages: split them, the rest is found by words"
     return Finding(WARN, "long texts", message)
 
