@@ -87,7 +87,7 @@ async def _embed_batches(
     done, end = 0, time.monotonic() + seconds
     while not done or time.monotonic() < end:
         async with opened() as session:
-            batch = await next_batch(session)
+            batch = passages.portion(await next_batch(session), BATCH)
         model = await serving_model(database, provider) if batch else None
         speaker = None if model is None else pinned(provider, model.name)
         if model is None or speaker is None:
@@ -102,7 +102,9 @@ async def _embed(
     database: Database, provider: EmbeddingProvider, model: StoredModel, batch: Sequence[PendingText]
 ) -> bool:
     """Returns False if the store has moved to another model: the rest of the batch stays pending for its vectors."""
-    texts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+    cuts = await passages.cut(provider, [(item.title, item.body) for item in batch])
+    # A memory that has its first vector, and whose text proves to fit the window, lacks none.
+    texts = [() if item.partial and len(parts) == 1 else parts for item, parts in zip(batch, cuts, strict=True)]
     for part in passages.groups(texts, BATCH):
         written = batch[part]
         found = await passages.embedded(provider, texts[part])

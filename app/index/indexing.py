@@ -34,7 +34,7 @@ LEAVE = f"DELETE FROM pending_embeddings WHERE {THESE}"  # noqa: S608 - constant
 LEAVE_UNLESS_LIVE = f"{LEAVE} AND memory_id NOT IN (SELECT memory_id FROM lexical WHERE {THESE})"  # noqa: S608 - constants
 PENDING_AMONG = f"SELECT memory_id FROM pending_embeddings WHERE {THESE} AND NOT partial"  # noqa: S608 - constants
 PENDING_TEXTS = """
-SELECT workspace_id, memory_id, m.title, m.body, m.content_hash
+SELECT workspace_id, memory_id, m.title, m.body, m.content_hash, p.partial
 FROM pending_embeddings p JOIN memories m USING (workspace_id, memory_id)
 WHERE {condition} ORDER BY memory_id DESC LIMIT %(limit)s
 """
@@ -208,7 +208,7 @@ async def inform_planner(session: Session) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingText:
-    """A memory that has no vector yet, and its text to embed."""
+    """A memory that lacks a vector, and its text to embed."""
 
     workspace_id: int
     memory_id: UUID
@@ -216,6 +216,8 @@ class PendingText:
     body: str
     content_hash: bytes
     """Hash of the text, which may have changed when its vector comes."""
+    partial: bool = False
+    """True if it has its first vector, and lacks those of later passages if its text is long."""
 
 
 async def queue_for_vectors(session: Session, ids: Sequence[UUID]) -> None:

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import NamedTuple, TypeAlias
 
+from app.index.indexing import PendingText
 from app.index.vectors import Passage, as_literals, embedded_text
 from app.models.protocols import EmbeddingProvider, Window
 from app.text.pieces import overlapping
 
 MOST_PASSAGES = 32
 OVERLAP = 40
+PASSAGE_CHARACTERS = 1_000
+"""Characters of an English passage."""
 
 
 class Cut(NamedTuple):
@@ -58,6 +61,15 @@ def _passages(window: Window, title: str, body: str) -> Cuts:
     found = overlapping(body, room, min(OVERLAP, room // 4), window.counter)
     parts = (Cut(embedded_text(above, body[at:end]), at, end) for at, end in found)
     return list(islice(chain(first, parts), MOST_PASSAGES))
+
+
+def portion(batch: Sequence[PendingText], size: int) -> Sequence[PendingText]:
+    """Returns the first texts that have about `size` passages together, or one text of more.
+
+    A batch of long texts would take minutes, in which newer memories wait for their vectors.
+    """
+    sizes = accumulate(min(len(item.body) // PASSAGE_CHARACTERS + 1, MOST_PASSAGES) for item in batch)
+    return batch[: max(1, sum(total <= size for total in sizes))]
 
 
 async def embedded(provider: EmbeddingProvider, texts: Sequence[Cuts]) -> list[Sequence[Passage]]:

@@ -18,7 +18,7 @@ from app.index.models import StoredModel, active_model, is_served, lock
 from app.models.protocols import Matrix, Vector
 
 INDEXED_FROM = 20_000
-"""A workspace with more memories than this gets an HNSW index: an exact scan of this many takes 5 ms."""
+"""A workspace with at least so many vectors gets an HNSW index: an exact scan of this many takes 5 ms."""
 HNSW = "hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)"
 BUILD = "priors.index_vectors"
 """The lock of building an index."""
@@ -101,7 +101,8 @@ async def write(
     """Stores vectors as `insert` does, removes their memories from the queue, and queues them for links.
 
     `hashes` are of the texts that were embedded; with them, a memory whose text has changed since stays in the queue.
-    Returns False, and does nothing, if the store has moved to another model: the memories stay pending for its vectors.
+    A memory without passages only leaves the queue. Returns False, and does nothing, if the store has moved to another
+    model: the memories stay pending for its vectors.
     """
     if not await is_served(session, model):
         return False
@@ -111,7 +112,7 @@ async def write(
         found = {memory_id: parts for memory_id, parts in found.items() if memory_id in same}
     await insert(session, model, found)
     await leave_queue(session, list(found))
-    await queue_for_links(session, list(found), step=VECTORS)
+    await queue_for_links(session, [memory_id for memory_id, parts in found.items() if parts], step=VECTORS)
     return True
 
 

@@ -15,16 +15,28 @@ down_revision = "0039"
 branch_labels = None
 depends_on = None
 
-WINDOW = 254
-"""Tokens that the default model reads of a text. Of models that read more, the texts in between prove to be whole."""
+DEFAULT_MODEL, WINDOW = "sentence-transformers/all-MiniLM-L6-v2", 254
+"""The default model, and the tokens that it reads of a text."""
+LEAST_WINDOW = 60
+"""Least tokens, as the default model counts them, of a text that may be longer than another model's window. The texts
+that fit prove to be whole, and are not embedded again."""
+REMOTE = "'^(openai|ollama):'"
+"""Models of other providers: their windows are not known, so that their texts keep one vector."""
 WITH_PASSAGES, BEFORE = "workspace_id, memory_id, model_id, passage", "workspace_id, memory_id, model_id"
 PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'embeddings'::regclass"
 QUEUE = f"""
 INSERT INTO pending_embeddings (workspace_id, memory_id, partial)
 SELECT DISTINCT m.workspace_id, m.memory_id, true
-FROM memories m JOIN embeddings e USING (workspace_id, memory_id)
-WHERE m.tokens > {WINDOW} AND m.valid_until IS NULL ON CONFLICT DO NOTHING
-"""  # noqa: S608 - a number
+FROM memories m JOIN embeddings e USING (workspace_id, memory_id) JOIN embedding_models o USING (model_id)
+WHERE m.tokens > CASE o.name WHEN '{DEFAULT_MODEL}' THEN {WINDOW} ELSE {LEAST_WINDOW} END
+    AND o.name !~ {REMOTE} AND m.valid_until IS NULL ON CONFLICT DO NOTHING
+"""  # noqa: S608 - constants
+UNFINISHED = """
+DELETE FROM embeddings e USING embedding_models o, pending_embeddings p
+WHERE o.model_id = e.model_id AND NOT o.active AND p.partial AND p.workspace_id = e.workspace_id
+    AND p.memory_id = e.memory_id
+"""
+"""Drops the vectors of long texts from a move to another model that is still to be finished: it makes them again."""
 
 
 def _rekey(columns: str) -> None:
@@ -51,11 +63,12 @@ def upgrade() -> None:
     op.execute("CREATE INDEX embeddings_passages_ix ON embeddings (workspace_id, memory_id) WHERE passage > 0")
     op.execute("CREATE INDEX pending_embeddings_lacking_ix ON pending_embeddings (workspace_id) WHERE NOT partial")
     op.execute(QUEUE)
+    op.execute(UNFINISHED)
 
 
 def downgrade() -> None:
-    op.execute("DROP INDEX embeddings_passages_ix")
-    op.execute("DROP INDEX pending_embeddings_lacking_ix")
+    op.execute("DROP INDEX IF EXISTS embeddings_passages_ix")
+    op.execute("DROP INDEX IF EXISTS pending_embeddings_lacking_ix")
     op.execute("DELETE FROM embeddings WHERE passage > 0")
     op.execute("DELETE FROM pending_embeddings WHERE partial")
     _rekey(BEFORE)

@@ -15,13 +15,13 @@ from app.db.database import Database
 from app.db.migrations import configuration, upgrade
 from app.index import passages, vectors
 from app.index.backfill import embed_pending, serving_model
-from app.index.indexing import reindex_memories
+from app.index.indexing import PendingText, reindex_memories
 from app.index.models import StoredModel
 from app.index.passages import MOST_PASSAGES, cut_to
 from app.index.vectors import Passage
 from app.links import lookup
 from app.memories.lifecycle import delete_memories
-from app.memories.memory import NewMemory
+from app.memories.memory import NewMemory, new_id
 from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter, Window
 from app.retrieval.arms import Shape, vector_arm
@@ -29,6 +29,7 @@ from app.retrieval.recall import Query
 from app.retrieval.search import find
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
+from tests.fakes.providers import Stuck
 
 FILLING = "The committee met on a grey morning and read the minutes of the last meeting aloud to everybody present. "
 FACT = "Bees fly out of the hive to gather nectar from the lavender, and turn it into honey. "
@@ -181,6 +182,33 @@ async def of_first(database: Database, model: StoredModel, memory_id: UUID) -> s
         return str(await session.value(vector, {"id": memory_id}))
 
 
+MOVED = """
+INSERT INTO embeddings (workspace_id, memory_id, model_id, embedding) SELECT workspace_id, memory_id, 2, embedding
+FROM embeddings
+"""
+LACKING_THE_REST = """
+INSERT INTO pending_embeddings (workspace_id, memory_id, partial)
+SELECT %(workspace_id)s, unnest(%(ids)s::uuid[]), true
+"""
+
+
+async def test_a_first_vector_that_has_the_whole_text_is_not_made_again(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    notes = [NewMemory(kind="note", body=body) for body in (LONG, "A short note about rain.")]
+    ids = (await remember(Door(database, counter, workspace), notes)).ids
+    remote = Stuck()
+    assert await embed_pending(database, remote, workspace=workspace) == 2
+    assert remote.asked == [2]
+    remote = Stuck()
+    async with database.session(workspace) as session:
+        await session.execute(LACKING_THE_REST, {"ids": list(ids)})
+    assert await embed_pending(database, remote, workspace=workspace) == 2
+    assert remote.asked == [0]
+    assert await embed_pending(database, remote, workspace=workspace) == 0
+    assert await stored(database, workspace, ids) == [(0, 0, None), (0, 0, None)]
+
+
 async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
     own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter
 ) -> None:
@@ -194,8 +222,13 @@ async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
         model = await serving_model(database, provider)
         assert model is not None
     await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0035-1")
+    async with opened(own_database_url) as database, database.across() as session:
+        await session.value("SELECT priors_add_model('another', 384, false)")
+        await session.execute(MOVED)
     await asyncio.to_thread(upgrade, own_database_url)
     async with opened(own_database_url) as database:
+        async with database.across() as session:
+            assert await session.column("DELETE FROM embeddings WHERE model_id = 2 RETURNING memory_id") == [short]
         assert await stored(database, workspace, [long, short]) == [(0, 0, None), (0, 0, None)]
         before = await of_first(database, model, long)
         found = await find(database, provider, workspace=workspace, query=Query(text="a grey morning", k=1))
@@ -203,6 +236,17 @@ async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
         assert await embed_pending(database, provider, workspace=workspace) == 1
         assert await stored(database, workspace, [long]) == parts
         assert await of_first(database, model, long) == before
+
+
+def test_a_few_long_texts_are_a_batch() -> None:
+    long, short = (
+        PendingText(workspace_id=1, memory_id=new_id(), title="", body=body, content_hash=b"")
+        for body in (FILLING * 5_000, "short")
+    )
+    assert passages.portion([short] * 9, 8) == [short] * 8
+    assert passages.portion([short, long, long], MOST_PASSAGES + 1) == [short, long]
+    assert passages.portion([long, short], 8) == [long]
+    assert passages.portion([], 8) == []
 
 
 async def test_a_batch_is_embedded_in_groups_of_passages() -> None:
