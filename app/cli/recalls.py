@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import shorten
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,8 @@ NOTHING_BESIDE: "Mapping[UUID, Sequence[Memory]]" = MappingProxyType({})
 REUSE = ("reused_tokens", "reused_share", "kept", "broken")
 """The fields of a stable history in the order in which they are printed."""
 PIPED_WIDTH = 140
+EXCERPT = 120
+"""Characters of a passage that are shown."""
 TITLE_WIDTH, PART_WIDTH = 32, 6
 """Least width of a title, and width of a component, in characters."""
 
@@ -365,7 +368,8 @@ def _table(hits: "Sequence[HitView]") -> None:
         # Stored text is not markup: its brackets are shown as they are.
         table.add_row(f"{hit.score:.3f}", *numbers, Text(f"{hit.title or hit.body[:80]}\n  {source}"))
         if hit.explain.get("passage"):
-            table.add_row("", *("" for _ in parts), Text(f"    {_passage(hit)}"))
+            # It is folded, because its beginning alone says too little.
+            table.add_row("", *("" for _ in parts), Text(_passage(hit), no_wrap=False, overflow="fold"))
         for memory in _in_order(hit):
             said = " ".join((memory.title or memory.body)[:200].split())
             mark = ">" if memory.memory_id == hit.memory_id else " "
@@ -379,7 +383,8 @@ def _passage(hit: "HitView") -> str:
         int(value) if isinstance(value := hit.explain.get(name), int | float) else 0
         for name in ("passage", "passages", "passage_starts", "passage_ends")
     )
-    return f"passage {number} of {passages}: {' '.join(hit.body[starts:ends][:200].split())}"
+    said = shorten(hit.body[starts:ends][: 2 * EXCERPT], EXCERPT, placeholder=" …")
+    return f"passage {number} of {passages}: {said}"
 
 
 def _in_order(hit: "HitView") -> "list[HitView | MemoryView]":

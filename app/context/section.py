@@ -40,9 +40,11 @@ class Block:
 
     memory: Memory
     cut: int | None
-    """Number of characters of its text that are shown; None for the whole text."""
+    """Number of characters of its text that are shown; None for all from `start` on."""
     text: str
     tokens: int
+    start: int = 0
+    """The first character of its text that is shown."""
     remark: str = ""
     """The last part of its heading: what has become of its issues since."""
 
@@ -52,7 +54,8 @@ def section(
 ) -> tuple[str, int, list[Hit]]:
     """Returns the Markdown, its tokens (at most `budget`), and the hits that it shows, most relevant first.
 
-    A hit that does not fit whole is cut after a sentence; it is left out if there is no room for a useful excerpt.
+    A hit that does not fit whole is cut after a sentence; it is left out if there is no room for a useful excerpt. The
+    excerpt begins with the nearest passage where one from the beginning would not reach the passage's end.
     If the role has parts, the hits stand under the parts that they serve.
     """
     lines = sum(counter.count(part_line(title)) for title in (*(part.title for part in role.parts), OTHER))
@@ -76,7 +79,7 @@ def fitted(hits: Sequence[Hit], *, budget: int, counter: TokenCounter) -> list[B
     for hit in hits:
         if used + least > budget:
             break
-        block = _fitting(hit.memory, hit.remark, budget - used, counter)
+        block = _fitting(hit, budget - used, counter)
         if block is not None:
             blocks.append(block)
             used += block.tokens
@@ -133,30 +136,54 @@ def source_name(memory: Memory) -> str:
     return memory.source_title or memory.source_uri or ""
 
 
-def block_text(memory: Memory, cut: int | None, remark: str = "") -> str:
-    """Returns a memory in its fence, with its text cut after `cut` characters. The same cut gives the same bytes."""
+def block_text(memory: Memory, cut: int | None, remark: str = "", start: int = 0) -> str:
+    """Returns a memory in its fence, with `cut` characters of its text from `start` on.
+
+    The same cut and start give the same bytes.
+    """
     top, body = heading(memory, remark), memory.body.strip()
-    return fenced(top, body, fence_around(f"{top}\n{body}"), cut)
+    return fenced(top, body, fence_around(f"{top}\n{body}"), cut, start)
 
 
-def fenced(top: str, body: str, fence: str, cut: int | None = None) -> str:
-    """Returns a heading and a text in a fence, the text cut after `cut` characters."""
-    shown = body if cut is None else f"{body[:cut]} {ELLIPSIS}"
-    return f"{fence}\n{top}\n\n{shown}\n{fence}"
+def fenced(top: str, body: str, fence: str, cut: int | None = None, start: int = 0) -> str:
+    """Returns a heading and a text in a fence, of the text `cut` characters from `start` on."""
+    shown = body[start:] if cut is None else f"{body[start : start + cut]} {ELLIPSIS}"
+    return f"{fence}\n{top}\n\n{f'{ELLIPSIS} {shown}' if start else shown}\n{fence}"
 
 
-def _fitting(memory: Memory, remark: str, room: int, counter: TokenCounter) -> Block | None:
-    top, body = heading(memory, remark), memory.body.strip()
+def _fitting(hit: Hit, room: int, counter: TokenCounter) -> Block | None:
+    memory, body = hit.memory, hit.body.strip()
+    top = heading(memory, hit.remark)
     fence = fence_around(f"{top}\n{body}")
     room -= counter.count(top) + 2 * counter.count(fence)
-    begun = _begun(body, room, counter) if room >= 0 else ""
-    cut = None
-    if not body or begun is not None:
-        cut = cut_at(begun or "", room, counter) if room >= LEAST_EXCERPT else 0
+    cut, start = _cut(body, room, counter), 0
+    if cut:
+        cut, start = _from_passage(hit, body, cut, room, counter)
     if cut == 0:
         return None
-    text = fenced(top, body, fence, cut)
-    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), remark=remark)
+    text = fenced(top, body, fence, cut, start)
+    return Block(memory=memory, cut=cut, text=text, tokens=counter.count(text), start=start, remark=hit.remark)
+
+
+def _cut(body: str, room: int, counter: TokenCounter) -> int | None:
+    """Returns the place to cut `body`; None if it fits whole, 0 if there is no room for a useful excerpt."""
+    begun = _begun(body, room, counter) if room >= 0 else ""
+    if body and begun is None:
+        return None
+    return cut_at(begun or "", room, counter) if room >= LEAST_EXCERPT else 0
+
+
+def _from_passage(hit: Hit, body: str, cut: int, room: int, counter: TokenCounter) -> tuple[int | None, int]:
+    """Returns the cut and the start of an excerpt that has the nearest passage, as far as it fits.
+
+    An excerpt from the beginning that has the whole passage stays, and so does one in place of which none fits.
+    """
+    before = len(hit.body) - len(hit.body.lstrip())
+    start, end = (max(0, place - before) for place in hit.passage or (0, 0))
+    if start == 0 or end <= cut:
+        return cut, 0
+    later = _cut(body[start:], room - counter.count(ELLIPSIS), counter)
+    return (cut, 0) if later == 0 else (later, start)
 
 
 def fence_around(text: str) -> str:
@@ -217,6 +244,7 @@ class ShownBlock:
 
     memory_id: UUID
     cut: int | None
+    start: int = 0
     final_score: float | None
     """The score that the heading shows, even if the memory was judged again since."""
     digest: str
@@ -232,6 +260,7 @@ def shown_as(block: Block) -> ShownBlock:
     return ShownBlock(
         memory_id=memory.memory_id,
         cut=block.cut,
+        start=block.start,
         final_score=memory.final_score,
         digest=digest,
         remark=block.remark,
@@ -300,10 +329,10 @@ def _kept(earlier: Sequence[Block], found: Sequence[Block], room: int) -> int:
 
 def _again(item: ShownBlock, memory: Memory) -> Block | None:
     as_it_was = replace(memory, final_score=item.final_score)
-    text = block_text(as_it_was, item.cut, item.remark)
+    text = block_text(as_it_was, item.cut, item.remark, item.start)
     if _digest(text) != item.digest:
         return None
-    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=item.tokens, remark=item.remark)
+    return Block(memory=as_it_was, cut=item.cut, text=text, tokens=item.tokens, start=item.start, remark=item.remark)
 
 
 def _digest(text: str) -> str:

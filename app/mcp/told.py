@@ -7,14 +7,15 @@ from uuid import UUID
 
 from app.context.section import fence_around
 from app.intake.sessions.store import StoredMessage, StoredSession
-from app.memories.memory import Memory
 from app.models.protocols import TokenCounter
+from app.retrieval.recall import Hit
 from app.text.pieces import FRAME
 
 SNIPPET = 100
 """Most characters of a text's beginning in a list."""
 ID_TOKENS = 30
 """Most tokens of an id in an answer: 26 to 30 were counted in random ones."""
+HELD_BACK = "held back until a person releases it"
 NAMED = "Ids, in this order: "
 MEMORY, SESSION = "priors://memories/", "priors://sessions/"
 
@@ -66,12 +67,17 @@ def fenced_tokens(heading: str, counter: TokenCounter) -> int:
     return counter.count(fenced(heading, ()))
 
 
-def memory_line(memory: Memory) -> str:
-    """Returns a memory's line in a list: its id, kind, date, cost and beginning, without the text of a suspect one."""
-    when = _day(memory.occurred_at)
+def hit_line(hit: Hit) -> str:
+    """Returns a hit's line in a list: its id, kind, date, cost and beginning, without the text of a suspect one.
+
+    A long one begins with its nearest passage, after the passage's number.
+    """
+    memory, (start, _) = hit.memory, hit.passage or (0, 0)
     score = "" if memory.final_score is None else f"score {memory.final_score:.1f}/10"
-    shown = "held back until a person releases it" if memory.suspect else _beginning(memory.title, memory.body)
-    return _line(str(memory.memory_id), memory.kind, when, score, f"{memory.tokens} tokens", shown)
+    number = f"passage {hit.explain['passage']} of {hit.explain['passages']}" if hit.passage else ""
+    said = HELD_BACK if memory.suspect else _beginning(hit.title, hit.body[start:])
+    tokens = f"{memory.tokens} tokens"
+    return _line(str(memory.memory_id), memory.kind, _day(memory.occurred_at), score, tokens, number, said)
 
 
 def session_line(session: StoredSession) -> str:
@@ -83,7 +89,7 @@ def turn_line(message: StoredMessage, tokens: int) -> str:
     """Returns a turn's line in a list: its place, role, time, id, cost and beginning, without a suspect one's text."""
     at = "" if message.at is None else f"{message.at:%Y-%m-%d %H:%M}"
     used = f"used {', '.join(dict.fromkeys(tool.name for tool in message.tools))}" if message.tools else ""
-    said = "held back until a person releases it" if message.suspect else _beginning("", message.text)
+    said = HELD_BACK if message.suspect else _beginning("", message.text)
     return _line(f"{message.ordinal} {message.role}", at, str(message.memory_id), f"{tokens} tokens", used, said)
 
 

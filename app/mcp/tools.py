@@ -27,7 +27,7 @@ from app.cues.activate import PLAN_LIMIT, PlanAsked
 from app.cues.why.why import ask_why
 from app.errors import InvalidInput, NotFound
 from app.keys.key import RATE, READ, WRITE
-from app.mcp.told import ID_TOKENS, NAMED, fenced, fenced_tokens, ids_line, memory_line, shortened, within
+from app.mcp.told import HELD_BACK, ID_TOKENS, NAMED, fenced, fenced_tokens, hit_line, ids_line, shortened, within
 from app.memories.browse import get_memory
 from app.memories.filters import Filters
 from app.memories.gate import BODY_LIMIT, TITLE_LIMIT
@@ -266,7 +266,7 @@ async def recall(call: Call, given: RecallAsked) -> str:
         reranker=services.reranker,
     )
     call.note_recall(found)
-    lines = [memory_line(hit.memory) for hit in found.hits]
+    lines = [hit_line(hit) for hit in found.hits]
     more = "{} more: narrow the query, or ask with a larger budget_tokens."
     kept = within(lines, given.budget_tokens - fenced_tokens(RECALLED, counter) - counter.count(more), counter)
     left = more.format(len(lines) - kept) if kept < len(lines) else ""
@@ -368,7 +368,7 @@ def readable(memory: Memory) -> Memory:
         NotFound: it is retired, or the injection scan holds it back.
     """
     if memory.retired_as or memory.suspect:
-        state = memory.retired_as or "held back until a person releases it"
+        state = memory.retired_as or HELD_BACK
         raise NotFound(f"the memory {memory.memory_id} cannot be read: it is {state}")
     return memory
 

@@ -212,6 +212,12 @@ class Hit:
         return {**self.explain, "link": replace(self.link, title="")} if self.link else {**self.explain}
 
     @property
+    def passage(self) -> tuple[int, int] | None:
+        """The characters of its text from which and up to which its nearest passage goes; None if it has only one."""
+        starts, ends = self.explain.get("passage_starts"), self.explain.get("passage_ends")
+        return None if starts is None or ends is None else (int(starts), int(ends))
+
+    @property
     def title(self) -> str:
         """The memory's title."""
         return self.memory.title

@@ -1,5 +1,6 @@
 """The section that an agent reads: data in fences, within its budget."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -119,3 +120,34 @@ def test_no_more_is_counted_than_may_fit() -> None:
     nothing = Counted()
     assert section(hits, budget=20, counter=nothing)[2] == []
     assert nothing.characters < PIECE_CHARACTERS
+
+
+def test_an_excerpt_begins_with_the_passage_that_was_found() -> None:
+    sentences = [f"Sentence number {number} says what it says." for number in range(60)]
+    body = " ".join(sentences)
+    start, end = body.index(sentences[50]), body.index(sentences[56])
+    near = replace(hit(f"\n {body}"), explain={"passage_starts": start + 2, "passage_ends": end + 2})
+    around = f"{HEADING}\n\n{FRAME}\n\n```\n### Note\n\n{{}}\n```\n"
+    shown, tokens, _ = section([near], budget=90, counter=Words())
+    top, bottom = around.split("{}")
+    assert shown.startswith(f"{top}… {sentences[50]} {sentences[51]}")
+    assert shown.endswith(f"what it says. …{bottom}")
+    assert tokens <= 90
+    to_the_end, _, _ = section([near], budget=150, counter=Words())
+    assert to_the_end == around.format(f"… {' '.join(sentences[50:])}")
+    assert section([near], budget=1_000, counter=Words())[0] == around.format(body)
+    early = replace(near, explain={"passage_starts": 9, "passage_ends": 60})
+    assert section([early], budget=100, counter=Words())[0].startswith(f"{top}{sentences[0]}")
+
+
+@given(LONG, st.integers(1, 300), st.integers(0, 200), st.integers(0, 200))
+def test_an_excerpt_of_a_passage_keeps_the_budget_and_is_made_again(
+    counter: TokenCounter, body: str, budget: int, starts: int, length: int
+) -> None:
+    near = replace(hit(body), explain={"passage_starts": starts, "passage_ends": starts + length})
+    _, tokens, shown = section([near], budget=budget, counter=counter)
+    assert tokens <= budget
+    assert bool(shown) == bool(section([hit(body)], budget=budget, counter=counter)[2])
+    blocks = sections.fitted([near], budget=budget, counter=counter)
+    live = {near.memory.memory_id: near.memory}
+    assert sections.remade([*map(sections.shown_as, blocks)], live, live) == (blocks, None)

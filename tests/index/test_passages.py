@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from uuid import UUID
@@ -24,9 +25,11 @@ from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory, new_id
 from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter, Window
+from app.operations.doctor import OK, WARN, diagnose
 from app.retrieval.arms import Shape, vector_arm
 from app.retrieval.recall import Query
 from app.retrieval.search import find
+from app.settings import Settings
 from app.workspaces.workspace import Workspace
 from tests.conftest import workspace_in
 from tests.fakes.providers import Stuck
@@ -247,6 +250,50 @@ def test_a_few_long_texts_are_a_batch() -> None:
     assert passages.portion([short, long, long], MOST_PASSAGES + 1) == [short, long]
     assert passages.portion([long, short], 8) == [long]
     assert passages.portion([], 8) == []
+
+
+async def test_a_backfill_goes_on_after_a_part_of_the_passages(
+    database: Database, provider: EmbeddingProvider, counter: TokenCounter, workspace: Workspace
+) -> None:
+    door = Door(database, counter, workspace)
+    (memory_id,) = (await remember(door, [NewMemory(kind="note", body=LONG)])).ids
+    assert memory_id is not None
+    ((*parts,),) = await passages.cut(provider, [("", LONG)])
+    (found,) = await passages.embedded(provider, [parts])
+    model = await serving_model(database, provider)
+    assert model is not None
+    async with database.session(workspace) as session:
+        await vectors.insert(session, model, {memory_id: found[:2]})
+    assert await embed_pending(database, provider, workspace=workspace) == 1
+    expected = [(place, part.starts, part.ends) for place, part in enumerate(parts)]
+    assert await stored(database, workspace, [memory_id]) == expected
+    assert await embed_pending(database, provider, workspace=workspace) == 0
+
+
+async def test_the_doctor_counts_texts_that_go_on_after_their_last_vector(
+    own_database_url: str, settings: Settings, provider: EmbeddingProvider, counter: TokenCounter
+) -> None:
+    async def told() -> tuple[str, str]:
+        (found,) = [item for item in await diagnose(mended) if item.subject == "long texts"]
+        return found.status, found.message
+
+    mended = replace(settings, database_url=own_database_url)
+    async with opened(own_database_url) as database:
+        workspace = await workspace_in(database, "w")
+        # Only the numbers and ranges of passages count.
+        notes = [NewMemory(kind="note", body=body) for body in ("four", "endless")]
+        whole, endless = (item for item in (await remember(Door(database, counter, workspace), notes)).ids if item)
+        model = await serving_model(database, provider)
+        assert model is not None
+        literal = vectors.as_literal(np.eye(1, model.dimension, dtype=np.float32)[0])
+        made = [Passage(literal, 0, 4)] * MOST_PASSAGES
+        async with database.session(workspace) as session:
+            await vectors.write(session, model, {whole: made})
+        assert await told() == (OK, f"none is longer than {MOST_PASSAGES} passages")
+        async with database.session(workspace) as session:
+            await vectors.write(session, model, {endless: made})
+        status, message = await told()
+    assert (status, message.split(" memories")[0]) == (WARN, "1"), message
 
 
 async def test_a_batch_is_embedded_in_groups_of_passages() -> None:
