@@ -36,6 +36,8 @@ COLUMNS_OF_WORKSPACES = """
 SELECT attname FROM pg_attribute WHERE attrelid = 'workspaces'::regclass AND attnum > 0 AND NOT attisdropped
     AND attname NOT IN ('workspace_id', 'name', 'created_at')
 """
+# Whoever writes into it has ended then, and who comes later waits and finds no workspace.
+LOCK = "SELECT FROM workspaces WHERE workspace_id = %(workspace)s FOR UPDATE"
 FORGET_JOBS = "DELETE FROM procrastinate_jobs WHERE args ->> 'workspace_id' = %(workspace)s::text"
 OWN_INDEXES = r"""
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'i'
@@ -197,6 +199,7 @@ def storable(table: str) -> Iterator[None]:
 async def destroy(session: Session, workspace_id: int, name: str) -> dict[str, int]:
     """Destroys a workspace with its rows, indexes and jobs; returns the numbers of rows by table."""
     values = {"workspace": workspace_id}
+    await session.execute(LOCK, values)
     found = {
         str(table.name): await session.execute(
             f"DELETE FROM {table.name} WHERE workspace_id = %(workspace)s",  # noqa: S608 - a table of the schema

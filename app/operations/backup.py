@@ -19,7 +19,7 @@ import msgspec
 from app.db.database import Database, libpq_url
 from app.db.migrations import current, upgrade
 from app.db.roles import OWNER
-from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
+from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
 from app.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
 from app.wiring import opened_database
@@ -90,10 +90,19 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
         try:
             revision = await current(database)
+            await _note(database)
         finally:
             await database.close()
         begun = Backup(kind=_kind(settings), version=VERSION, revision=revision, began_at=datetime.now(UTC))
         return await asyncio.to_thread(_write, begun, libpq_url(address.admin_url), folder)
+
+
+async def _note(database: Database) -> None:
+    """Notes the export in the audit log, if the schema has one and the disk has room: a full disk needs a backup."""
+    with suppress(StorageFull):
+        async with database.across() as session:
+            if await session.value("SELECT to_regclass('audit') IS NOT NULL"):
+                session.note_export("store", 1)
 
 
 async def restore(settings: Settings, folder: Path, replay: Replay | None = None) -> Backup:

@@ -14,7 +14,7 @@ from app.api.serving.application import BODY_BYTES, create_app, framed
 from app.mcp.tools import TOOLS
 from app.models.protocols import TokenCounter
 from app.wiring import Services
-from tests.api.calls import post
+from tests.api.calls import get, post
 from tests.mcp.agent import NEW, OLD, agent, called, ids_in, told
 
 STAGING = "The staging database is restored from the dump every Monday at six in the morning."
@@ -80,6 +80,8 @@ async def test_every_tool_answers_in_both_revisions(
         assert memory_id in await told(one, "forget", ids=[memory_id])
         assert (await called(one, "recall", ids=[memory_id]))[0]
         assert STAGING not in await told(one, "relevant_history", query="when is the staging database restored?")
+    logged = (await get(client, "/api/audit?object=memory"))["entries"]
+    assert {"tool remember", "tool rate", "tool forget"} <= {entry["operation"] for entry in logged}
 
 
 async def test_annotations_tell_the_effects(new: Client) -> None:

@@ -14,6 +14,7 @@ from app.db.database import Database
 from app.db.migrations import upgrade
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from app.index.backfill import embed_all_pending, serving_model
+from app.operations.audit import AuditQuestion, list_entries
 from app.operations.backup import CLUSTER, DUMP, LABEL, Replay, _run, back_up, restore
 from app.postgres.cluster import Cluster
 from app.retrieval.recall import Query
@@ -76,6 +77,8 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
         await keep(store, "gate")
         before = datetime.now(UTC)
         made = await back_up(here, folder)
+        (entry,) = await list_entries(store.database, workspace=None, asked=AuditQuestion(action="export"))
+        assert (entry.object, entry.count) == ("store", 1)
         await keep(store, "ball")
         moment = datetime.now(UTC)
         await keep(store, "check")

@@ -43,6 +43,11 @@ TEXTS = (
     "Zebras eat hay; the keeper feeds them at noon.",
     "The kiosk at the harbour sells forty papers a day.",
 )
+WAITS = """
+SELECT EXISTS (
+    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
+)
+"""
 QUERY = "when does the ferry to the island leave"
 ALL = [name for name in FILL if name not in whole.LEFT_OUT]
 
@@ -211,6 +216,21 @@ async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Wor
     assert [filled.name] in [list(entry.ids) for entry in erased]
     with pytest.raises(NotFound):
         await erase_workspace(database, workspace=await named(database, filled.name))
+
+
+async def test_what_is_written_while_a_workspace_is_erased_goes_with_it(services: Services, filled: Workspace) -> None:
+    database = services.database
+    async with database.session(filled) as session:
+        await session.execute("INSERT INTO runs (workspace_id, run_id) VALUES (%(workspace_id)s, 'late')")
+        erasing = asyncio.create_task(erase_workspace(database, workspace=filled))
+        while not erasing.done() and not await one_waits(database):  # noqa: ASYNC110 - the database tells it
+            await asyncio.sleep(0.01)
+    assert (await erasing)["runs"] == 2
+
+
+async def one_waits(database: Database) -> bool:
+    async with database.across(transaction=False) as session:
+        return bool(await session.value(WAITS))
 
 
 @pytest.mark.parametrize("name", ["dump.jsonl", "dump.jsonl.gz"])
