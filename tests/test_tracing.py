@@ -1,5 +1,6 @@
 """Traces and metrics over OTLP, as a collector receives them; and a collector that is slow, away or not named."""
 
+import asyncio
 import os
 import socket
 import sys
@@ -7,11 +8,14 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
+import psycopg
 import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
 from app import tracing
+from app.api.serving import application
+from app.db.database import Database
 from app.db.session import EMBED
 from app.wiring import Services
 from app.worker.worker import work_off
@@ -115,6 +119,22 @@ async def test_a_collector_that_is_away_fails_nothing(services: Services, monkey
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
         with tracing.exporting():
             assert await answered(services) == 200
+
+
+async def test_gauges_that_cannot_be_read_stop_nothing(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "STOP_SECONDS", 0.1)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    asked = asyncio.Event()
+
+    async def locked(_: Database) -> None:
+        asked.set()
+        raise psycopg.errors.LockNotAvailable("a migration runs")
+
+    monkeypatch.setattr(application, "gauges", locked)
+    with tracing.exporting():
+        async with serving(services) as where, httpx.AsyncClient(base_url=where, timeout=60) as client:
+            await asked.wait()
+            assert (await client.get("/health")).status_code == 200
 
 
 async def test_a_job_runs_where_its_trace_is_not_exported(own_services: Services) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import structlog
@@ -39,7 +39,7 @@ from app.api.tending import TendingController
 from app.api.users import UsersController
 from app.api.why import why
 from app.db.actor import note_operation
-from app.errors import DatabaseUnavailable, PriorsError
+from app.errors import PriorsError
 from app.index.reembed import follow_for_ever
 from app.mcp.mount import AgentMount
 from app.operations.maintenance import prepare_model
@@ -174,8 +174,10 @@ async def _explain_for_ever(context: Context) -> None:
 async def _keep_gauges(context: Context) -> None:
     """Keeps the gauges that are exported up to date: where nobody reads /metrics, nothing else does."""
     while tracing.is_on():
-        with suppress(DatabaseUnavailable):
+        try:
             context.metrics.note_gauges(await gauges(context.opened.database))
+        except Exception as error:  # noqa: BLE001 - whatever it was, requests are answered, and the next look may succeed
+            logger.warning("the gauges cannot be read", reason=f"{type(error).__name__}: {error}")
         await asyncio.sleep(GAUGE_SECONDS)
 
 
