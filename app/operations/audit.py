@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.audit import STORE, SWEEP
 from app.db.database import Database
 from app.db.session import Across, Row
-from app.memories.memory import first_id
+from app.memories.memory import first_id, in_utc
 from app.workspaces.workspace import Workspace
 
 LARGEST_PAGE = 1_000
@@ -99,9 +99,9 @@ def _conditions(asked: AuditQuestion) -> Iterator[str]:
 def _values(asked: AuditQuestion) -> Iterator[tuple[str, object]]:
     yield from ((name, getattr(asked, name)) for name in ("who", "action", "object", "before"))
     if asked.since is not None:
-        yield "first", first_id(asked.since)
+        yield "first", first_id(in_utc(asked.since))
     if asked.until is not None:
-        yield "end", first_id(asked.until)
+        yield "end", first_id(in_utc(asked.until))
 
 
 def _entry(row: Row) -> AuditEntry:

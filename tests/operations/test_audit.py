@@ -186,6 +186,9 @@ async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]
     """Returns the numbers of entries after and before an hour ago."""
     hour = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     pages = [await client.get("/api/audit", params={name: hour}, headers=headers) for name in ("since", "until")]
+    # A moment without a zone is in UTC, also the first of all.
+    first = await client.get("/api/audit", params={"until": "0001-01-01T00:00:00"}, headers=headers)
+    assert first.json()["entries"] == []
     return [len(page.json()["entries"]) for page in pages]
 
 
