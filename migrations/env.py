@@ -13,7 +13,7 @@ from app.db.tables import metadata
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1
-SECURITY, USERS, KEYS, AUDIT = "0016", "0029", "0032", "0036"
+SECURITY, USERS, KEYS, AUDIT = "0016", "0029", "0032", "0038"
 """The revisions that make the roles with their objects, policies and grants, and those that narrow them."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""

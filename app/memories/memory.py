@@ -321,5 +321,13 @@ class Remembered:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Returns the moment in UTC; a moment without a zone is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    """Returns the moment in UTC; a moment without a zone is taken as UTC.
+
+    A moment that UTC has no year for, as the first hour of the year 1 in Berlin, becomes the nearest one that it has.
+    """
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)

@@ -224,7 +224,7 @@ async def test_an_upgraded_store_gets_the_passages_that_it_lacks(
         parts = await stored(database, workspace, [long])
         model = await serving_model(database, provider)
         assert model is not None
-    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0035-1")
+    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0037-1")
     async with opened(own_database_url) as database, database.across() as session:
         await session.value("SELECT priors_add_model('another', 384, false)")
         await session.execute(MOVED)

@@ -189,6 +189,8 @@ async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]
     # A moment without a zone is in UTC, also the first of all.
     first = await client.get("/api/audit", params={"until": "0001-01-01T00:00:00"}, headers=headers)
     assert first.json()["entries"] == []
+    early = await client.get("/api/audit", params={"until": "0001-01-01T00:00:00+14:00"}, headers=headers)
+    assert early.json()["entries"] == []
     return [len(page.json()["entries"]) for page in pages]
 
 

@@ -36,7 +36,7 @@ from app.workspaces.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
 
-AUDIT = "0036"
+AUDIT = "0038"
 """The migration that makes the log: the schema before it is another version's."""
 TEXTS = (
     "The ferry to the island leaves from pier four at nine in the morning.",

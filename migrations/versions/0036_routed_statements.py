@@ -8,8 +8,8 @@ Locks: none.
 
 from alembic import context, op
 
-revision = "0039"
-down_revision = "0038"
+revision = "0036"
+down_revision = "0035"
 branch_labels = None
 depends_on = None
 

@@ -10,8 +10,8 @@ queue is filled by one reading of `memories`.
 
 from alembic import context, op
 
-revision = "0035"
-down_revision = "0039"
+revision = "0037"
+down_revision = "0036"
 branch_labels = None
 depends_on = None
 

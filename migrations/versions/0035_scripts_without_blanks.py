@@ -6,7 +6,7 @@ read: 30,000 English ones of 1 kB in 0.4 s.
 
 from alembic import op
 
-revision = "0038"
+revision = "0035"
 down_revision = "0034"
 branch_labels = None
 depends_on = None
