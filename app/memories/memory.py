@@ -320,6 +320,9 @@ class Remembered:
     rejected: tuple[Rejection, ...]
 
 
+FIRST_MOMENT, LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
 def in_utc(moment: datetime) -> datetime:
     """Returns the moment in UTC; a moment without a zone is taken as UTC.
 
@@ -330,4 +333,4 @@ def in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)
+        return FIRST_MOMENT if moment.year == 1 else LAST_MOMENT
