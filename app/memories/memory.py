@@ -320,17 +320,6 @@ class Remembered:
     rejected: tuple[Rejection, ...]
 
 
-FIRST_MOMENT, LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-
 def in_utc(moment: datetime) -> datetime:
-    """Returns the moment in UTC; a moment without a zone is taken as UTC.
-
-    A moment that UTC has no year for, as the first hour of the year 1 in Berlin, becomes the nearest one that it has.
-    """
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        return FIRST_MOMENT if moment.year == 1 else LAST_MOMENT
+    """Returns the moment in UTC; a moment without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
