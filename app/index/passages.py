@@ -11,7 +11,9 @@ from app.models.protocols import EmbeddingProvider, Window
 from app.text.pieces import overlapping
 
 MOST_PASSAGES = 32
+"""Vectors of one memory at most: about 30 kB of English. The limit bounds the size of a memory in the index."""
 OVERLAP = 40
+"""Tokens that neighbouring passages share at most, so that a sentence at the cut stands whole in one of them."""
 PASSAGE_CHARACTERS = 1_000
 """Characters of an English passage."""
 
