@@ -25,7 +25,7 @@ from app.cli import (
     tending,
     why,
 )
-from app.db.actor import Actor, act_as
+from app.db.actor import Actor, acting_as
 from app.errors import PriorsError
 from app.settings import VERSION
 
@@ -81,7 +81,7 @@ def _options(
     ] = False,
 ) -> None:
     """The memory service for agent pipelines."""
-    act_as(Actor("cli", operation=f"priors {call.invoked_subcommand or ''}"))
+    call.with_resource(acting_as(Actor("cli", operation=f"priors {call.invoked_subcommand or ''}")))
     remote.given(call.invoked_subcommand or "", url, key)
 
 

@@ -11,7 +11,7 @@ from app.cues.cue import CORRECTION
 from app.cues.extraction.extracting import extract_session
 from app.cues.outcomes import note_outcome
 from app.db.database import Database
-from app.errors import EmbeddingUnavailable, NotFound
+from app.errors import EmbeddingUnavailable, InvalidInput, NotFound
 from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
 from app.insight.map import store as maps
@@ -146,7 +146,10 @@ async def _play(services: Services, workspace: Workspace, given: ExampleHistory,
     await record_run(database, workspace=workspace, run=run.judged, must_exist=True)
     tags = (EXAMPLE, run.case.folder, run.version.version)
     outcome = Outcome(run_id=run.run_id, tags=tags, occurred_at=run.finished_at)
-    observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
+    try:
+        observation_id = await request_observation(database, workspace=workspace, outcome=outcome)
+    except InvalidInput as error:
+        raise NotFound(f"{run.run_id} was taken away") from error
     compressor = services.compressor
     made_of = await compress_requested(database, compressor, workspace=workspace, observation_id=observation_id)
     if made_of.memory_id is not None:

@@ -43,6 +43,9 @@ MOST_FAILURES = 5
 """Failed jobs after which a compression is abandoned. A job does not fail while it waits for an unreachable part."""
 
 
+NO_OUTPUT = "output", "is missing: send it, or the run_id of a stored run that has an output"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressor:
     """The parts that compression needs besides the database."""
@@ -67,7 +70,8 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
     """
     _check(outcome)
     kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
-    kept = kept if kept.output else await _of_stored_run(database, workspace, kept)
+    is_stored = not kept.output
+    kept = await _of_stored_run(database, workspace, kept) if is_stored else kept
     reason = await asyncio.to_thread(worthless, kept.output)
     if reason is not None:
         async with database.session(await made(database, workspace)) as session:
@@ -77,7 +81,7 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
 
     async def attempt() -> UUID:
         async with database.session(target) as session:
-            run = await _its_run(session, kept)
+            run = await _its_run(session, kept, is_stored=is_stored)
             observation_id = await store.ask(session, kept)
             unnamed = f"observation {observation_id}"
             if run is None and (judgement := in_run(unnamed, kept)) is not None:
@@ -99,20 +103,22 @@ async def _of_stored_run(database: Database, workspace: Workspace, outcome: Outc
     async with database.session(workspace, transaction=False) as session:
         run = None if outcome.run_id is None else await runs.find(session, outcome.run_id)
     if run is None or not run.output:
-        raise InvalidInput("output", "is missing: send it, or the run_id of a stored run that has an output")
+        raise InvalidInput(*NO_OUTPUT)
     return completed(outcome, run)
 
 
-async def _its_run(session: Session, outcome: Outcome) -> Run | None:
+async def _its_run(session: Session, outcome: Outcome, *, is_stored: bool) -> Run | None:
     """Stores what an outcome says of its run, if it names one; returns the run.
 
     A run of the same task takes another output. Of a run with another task, only missing fields are filled. The run has
-    the judgement that its fields state.
+    the judgement that its fields state. A run that completed the outcome and is gone meanwhile is not made again.
     """
     if outcome.run_id is None:
         return None
     await runs.lock(session, outcome.run_id)
     run, told = await runs.find(session, outcome.run_id), finished_run(outcome)
+    if is_stored and run is None:
+        raise InvalidInput(*NO_OUTPUT)
     if run is not None and not (outcome.task in {"", run.task} and outcome.output != run.output):
         told = missing(told, run)
     if run is None or told != NewRun(run_id=outcome.run_id):
