@@ -306,16 +306,22 @@ def _table(found: dict[str, Recalls]) -> list[Figure]:
     return figures
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Figure]:
-    """Measure and report; nothing where the data is absent."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def asked_for(arguments: Sequence[str] | None, description: str | None) -> list[Work]:
+    """Returns the works that a command's arguments select; none, with a message, where the data is absent."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--conversations", type=int, help="only so many")
-    parser.add_argument("--questions", type=int, help="of each work, only so many")
-    parser.add_argument("--work", action="append", choices=WORKS, help="only this; can be given again")
+    parser.add_argument("--questions", type=int, help="of each store, only so many")
+    parser.add_argument("--work", action="append", choices=WORKS, help="only these sets; can be given again")
     given = parser.parse_args(arguments)
     found = list(works(given.work or WORKS, given.conversations, given.questions))
     if not found:
         print(f"no evaluation data below {CONVERSATIONS.parent}; it is left out", file=sys.stderr)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Measures and reports; returns nothing where the data is absent."""
+    if not (found := asked_for(arguments, __doc__)):
         return []
     figures = _table(asyncio.run(measure(found)))
     write("ablation", figures)

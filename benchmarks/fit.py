@@ -5,10 +5,8 @@ changed alone. A fit takes the changes that gain on what it sees and cost no set
 was left out judges them together. With fewer questions it is faster and says less.
 """
 
-import argparse
 import asyncio
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -29,7 +27,7 @@ from app.retrieval.rank.tuning import weights_of, with_weights
 from app.retrieval.recall import Query
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
-from benchmarks.ablation import WORKS, Question, Work, stored, works
+from benchmarks.ablation import Question, Work, asked_for, stored
 from benchmarks.figures import Figure, write
 from benchmarks.locomo import recall_at
 from benchmarks.stage import stage, workspace_of
@@ -205,14 +203,7 @@ def _means_at(scores: Scores) -> list[float]:
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Fits and reports; returns nothing where the data is absent."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--conversations", type=int, help="only so many")
-    parser.add_argument("--questions", type=int, help="of each store, only so many")
-    parser.add_argument("--work", action="append", choices=WORKS, help="only these sets; can be given again")
-    given = parser.parse_args(arguments)
-    found = list(works(given.work or WORKS, given.conversations, given.questions))
-    if not found:
-        print("there is no evaluation data; it is left out", file=sys.stderr)
+    if not (found := asked_for(arguments, __doc__)):
         return []
     figures = measure(asyncio.run(asked(found)))
     write("fit", figures)

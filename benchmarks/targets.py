@@ -1,9 +1,7 @@
 """Recall on every development set beside its target, through the public HTTP API, with one set of defaults for all."""
 
-import argparse
 import asyncio
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +14,7 @@ from app.links.linking import link_pending
 from app.memories.gate import INJECTION
 from app.memories.memory import NewMemory
 from app.wiring import Services
-from benchmarks.ablation import DEPTHS, SHOWN, WORKS, Recalls, Work, works
+from benchmarks.ablation import DEPTHS, SHOWN, Recalls, Work, asked_for
 from benchmarks.figures import Figure, report
 from benchmarks.locomo import recall_at
 from benchmarks.stage import service, stage
@@ -87,14 +85,7 @@ async def _ask(client: httpx.AsyncClient, work: Work, names: Mapping[str, str], 
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     """Measures and reports; returns nothing where the data is absent."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--conversations", type=int, help="only so many")
-    parser.add_argument("--questions", type=int, help="of each store, only so many")
-    parser.add_argument("--work", action="append", choices=WORKS, help="only these sets; can be given again")
-    given = parser.parse_args(arguments)
-    found = list(works(given.work or WORKS, given.conversations, given.questions))
-    if not found:
-        print("there is no evaluation data; it is left out", file=sys.stderr)
+    if not (found := asked_for(arguments, __doc__)):
         return []
     figures = asyncio.run(measure(found))
     report("targets", figures)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from litestar.types import HTTPScope
+from litestar.types import HTTPScope, Scope
 
 from app.api.context import token_of
 from app.api.panel import is_open
@@ -42,7 +42,7 @@ JUDGEMENTS = frozenset(
     }
 )
 DOTS_OF_A_TOKEN = 2
-"""Of a JSON Web Token; a secret of this service has none."""
+"""Dots in a JSON Web Token; a secret of this service has none."""
 KEYS, AUDIT = "/api/keys", "/api/audit"
 END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
@@ -181,9 +181,14 @@ def scope_of(method: str, route: str) -> str | None:
     return RATE if route in JUDGEMENTS else READ if route in QUESTIONS else WRITE
 
 
-def header(scope: HTTPScope, name: bytes) -> bytes:
+def header(scope: Scope, name: bytes) -> bytes:
     """Returns the first value of a header; b"" if it is not there."""
     return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def is_panels(scope: Scope) -> bool:
+    """Tells whether the panel asks, as its browser says."""
+    return header(scope, b"sec-fetch-site") == b"same-origin"
 
 
 def _from_here(scope: HTTPScope) -> bool:

@@ -8,7 +8,6 @@ from urllib.parse import quote, unquote_to_bytes
 
 import structlog
 from litestar import Request
-from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, QueryParameter
@@ -254,11 +253,6 @@ class Call:
 def key_of(scope: Scope) -> Key:
     """Returns the key that the frame found for a request; everything is allowed where no frame stands around."""
     return cast("dict[str, Key]", scope).get(KEY, EVERYTHING)
-
-
-def is_panels(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Tells whether the panel asks, as its browser says."""
-    return connection.headers.get("sec-fetch-site") == "same-origin"
 
 
 def call_of(state: State, request: Request[Any, Any, Any], workspace: WorkspaceHeader = None) -> Call:

@@ -10,7 +10,8 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, Quer
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from app.api.context import BY_USER, Call, ThisCall, is_panels
+from app.api.admission import is_panels
+from app.api.context import BY_USER, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import MemoryView, converted, memory_view, view_of
 from app.insight.exports import exported_ratings, preference_pairs
@@ -245,7 +246,7 @@ class LifecycleController(Controller):
 
 def _by_a_person(key: Key, request: Request[Any, Any, Any]) -> bool:
     """Tells whether a person asks: by a personal key, or where none is needed by the panel, as its browser says."""
-    return key.personal or (key.has(ADMIN) and is_panels(request))
+    return key.personal or (key.has(ADMIN) and is_panels(request.scope))
 
 
 async def _retired(call: Call, reason: str, limit: int, offset: int) -> Sequence[MemoryView]:

@@ -15,7 +15,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
 
 from app import tracing
-from app.api.admission import Admission, Refusal, header
+from app.api.admission import Admission, Refusal, header, is_panels
 from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
 from app.api.problems import MEDIA_TYPE, Problem
@@ -112,7 +112,7 @@ def _caller(scope: HTTPScope, key: Key) -> str:
     """Returns the name of whoever asks, as the audit log has it."""
     if key is not EVERYTHING:
         return key.who
-    return "panel" if header(scope, b"sec-fetch-site") == b"same-origin" else "anyone"
+    return "panel" if is_panels(scope) else "anyone"
 
 
 async def _refuse(send: Send, refusal: Refusal, path: str, request_id: str) -> None:

@@ -11,7 +11,8 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, JSONBody
 from msgspec import Meta, Struct
 
-from app.api.context import ThisCall, is_panels, key_of
+from app.api.admission import is_panels
+from app.api.context import ThisCall, key_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.errors import Forbidden
@@ -53,7 +54,7 @@ class RotationInput(Struct, forbid_unknown_fields=True):
 
 def _known_caller(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
     """Checks that the caller has a key or sits before the panel: any program may call a service without a key."""
-    if key_of(connection.scope) is EVERYTHING and not is_panels(connection):
+    if key_of(connection.scope) is EVERYTHING and not is_panels(connection.scope):
         raise Forbidden("without a key, only the panel and the command line (`priors key`) manage keys")
 
 

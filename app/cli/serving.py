@@ -55,9 +55,10 @@ def worker(
     """
     from app import tracing  # noqa: PLC0415 - structlog: see `app.cli`
 
-    configure_log(from_environment())
+    settings = from_environment()
+    configure_log(settings)
     with tracing.exporting():
-        run_until_told(_worker(once=once))
+        run_until_told(_worker(settings, once=once))
 
 
 @commands.command("prepare-model")
@@ -197,13 +198,13 @@ async def _show_example(services: "Services", where: str) -> None:
     typer.echo(markdown or "Nothing in the store is relevant to that. `priors ingest PATH` stores reports.")
 
 
-async def _worker(*, once: bool) -> None:
+async def _worker(settings: Settings, *, once: bool) -> None:
     # SQLAlchemy and procrastinate: see `app.cli`.
     from app.wiring import open_services  # noqa: PLC0415
     from app.worker.worker import run_worker, work_off  # noqa: PLC0415
 
     stop = stopped_by_signals()
-    async with open_services(from_environment()) as services:
+    async with open_services(settings) as services:
         await check_migrated(services)
         await _started(services)
         if once:

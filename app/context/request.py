@@ -24,7 +24,7 @@ from app.context.representation import (
     ToolDefinition,
 )
 from app.errors import check
-from app.memories.gate import BODY_LIMIT, NAME_LIMIT, in_calendar, unstorable
+from app.memories.gate import BODY_LIMIT, NAME_LIMIT, moment_reasons, unstorable
 from app.safety.secrets import masked_values
 
 LARGEST_BUDGET = 1_000_000
@@ -165,8 +165,8 @@ def _reasons(request: ContextRequest) -> Iterator[str]:
     yield from budget_reasons(request.budget)
     yield from _strategy_reasons(request.strategy)
     yield from _too_many(templates=(request.templates, MOST_TEMPLATES))
-    if request.state is not None and request.state.now is not None and not in_calendar(request.state.now):
-        yield "state.now: is outside the years 1 to 9999"
+    if request.state is not None:
+        yield from moment_reasons([("state.now", request.state.now)])
     yield from part_reasons(request.given())
     yield from unstorable(msgspec.to_builtins(request))
 

@@ -19,7 +19,7 @@ from app.cues.match import MOST_FILES, Match, Plan, matched
 from app.db.database import Database
 from app.db.session import Session
 from app.errors import EmbeddingUnavailable, InvalidInput, LLMUnavailable, check
-from app.memories.gate import in_calendar, unstorable
+from app.memories.gate import moment_reasons, unstorable
 from app.memories.memory import in_utc, new_id
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider, TokenCounter, Vector
@@ -268,8 +268,7 @@ def check_plan(asked: PlanAsked) -> None:
     if len(asked.plan) > PLAN_LIMIT:
         raise InvalidInput("plan", f"has {len(asked.plan):,} characters; at most {PLAN_LIMIT:,} are taken")
     check(unstorable({name: getattr(asked, name) for name in ("plan", "files", "agent", "run_id")}))
-    if asked.as_of is not None and not in_calendar(asked.as_of):
-        raise InvalidInput("as_of", "is outside the years 1 to 9999")
+    check(moment_reasons([("as_of", asked.as_of)]))
     if not LEAST_BUDGET <= asked.budget_tokens <= LARGEST_BUDGET:
         raise InvalidInput("budget_tokens", f"must be from {LEAST_BUDGET} to {LARGEST_BUDGET:,}")
     for kind, places in asked.slots.items():

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from app.memories.gate import in_calendar
+from app.memories.gate import moment_reasons
 from app.memories.memory import in_utc
 
 CORRECTION, PREFERENCE, PRECEDENT, PROCEDURE = "correction", "preference", "precedent", "procedure"
@@ -184,8 +184,8 @@ def _text_reasons(cue: NewCue) -> Iterator[str]:
 def _time_reasons(cue: NewCue) -> Iterator[str]:
     moments = [("valid_from", cue.valid_from), ("valid_until", cue.valid_until)]
     moments += [("evidence.at", item.at) for item in cue.evidence]
-    outside = [name for name, moment in moments if moment is not None and not in_calendar(moment)]
-    yield from (f"{name}: is outside the years 1 to 9999" for name in outside)
+    outside = list(moment_reasons(moments))
+    yield from outside
     if not outside and cue.valid_from and cue.valid_until and in_utc(cue.valid_until) <= in_utc(cue.valid_from):
         yield "valid_until: must be after valid_from"
 

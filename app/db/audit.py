@@ -201,9 +201,9 @@ class ChangeLog:
         self.home: int | None = None
         """The workspace in whose log its entries stand, where that is not the session's."""
 
-    def takes(self, write: Write | None) -> bool:
+    def takes(self, write: Write) -> bool:
         """Tells whether a write is logged on behalf of whoever asks for it."""
-        return write is not None and not (write.audited.derived and actor().who == WORKER)
+        return not (write.audited.derived and actor().who == WORKER)
 
     def lacks(self, write: Write, keys: Sequence[Key]) -> bool:
         """Tells whether the state of these objects before the first change to them is to be hashed."""

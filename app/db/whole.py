@@ -50,7 +50,7 @@ FORGET_ENTRIES = (
     WHERE workspace_id = %(workspace)s AND for_user = '' AND ids && %(names)s::text[]
     """,
 )
-"""Those of other users stay: the same names may be theirs, as the key of an item is."""
+"""Entries of other users stay: the same names may be theirs, as the key of an item is."""
 WORKSPACE = "'workspace:' || %(workspace)s::text"
 """The lexeme by which the word index tells workspaces apart."""
 READ_AS = MappingProxyType({("lexical", "terms"): f"ts_delete(t.terms, {WORKSPACE}) AS terms"})

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.db.session import Session
 from app.errors import InvalidInput, told_apart
-from app.memories.gate import URI_LIMIT, in_calendar, unstorable
+from app.memories.gate import URI_LIMIT, moment_reasons, unstorable
 from app.memories.heat import TIERS
 from app.memories.memory import DELETED, KINDS, QUARANTINED, SUPERSEDED, Memory, in_utc
 from app.memories.store import HAPPENED, JOINED, SHOWN, SHOWN_COLUMNS, SUSPECT, memory_of
@@ -182,10 +182,7 @@ def _unknown(name: str, given: Sequence[str], known: Sequence[str]) -> Iterator[
 
 
 def _time_reasons(filters: Filters) -> Iterator[tuple[str, str]]:
-    for name in ("since", "until"):
-        moment = getattr(filters, name)
-        if moment is not None and not in_calendar(moment):
-            yield name, "is outside the years 1 to 9999"
+    yield from map(told_apart, moment_reasons([("since", filters.since), ("until", filters.until)]))
     if filters.since and filters.until and in_utc(filters.since) >= in_utc(filters.until):
         yield "until", "must be after since"
 

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
@@ -111,12 +111,17 @@ def _number_reasons(memory: NewMemory) -> Iterator[str]:
         yield "ordinal: is a place in a source, so it needs a source"
     if memory.final_score is not None:
         yield from score_reasons("final_score", memory.final_score)
-    if memory.occurred_at is not None and not in_calendar(memory.occurred_at):
-        yield "occurred_at: is outside the years 1 to 9999"
+    yield from moment_reasons([("occurred_at", memory.occurred_at)])
 
 
-def in_calendar(moment: datetime) -> bool:
-    """Returns whether a database can hold the moment."""
+def moment_reasons(moments: Iterable[tuple[str, datetime | None]]) -> Iterator[str]:
+    """Yields the reasons why a database cannot hold these moments, each given with the name of its field."""
+    for name, moment in moments:
+        if moment is not None and not _in_calendar(moment):
+            yield f"{name}: is outside the years 1 to 9999"
+
+
+def _in_calendar(moment: datetime) -> bool:
     try:
         in_utc(moment)
     except (OverflowError, ValueError):

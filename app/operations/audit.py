@@ -9,7 +9,7 @@ from app.db.audit import STORE, SWEEP
 from app.db.database import Database
 from app.db.session import Across, Row
 from app.errors import check
-from app.memories.gate import in_calendar
+from app.memories.gate import moment_reasons
 from app.memories.memory import first_id, in_utc
 from app.workspaces.workspace import Workspace
 
@@ -74,7 +74,7 @@ async def list_entries(
     Raises:
         InvalidInput: a moment is outside the years 1 to 9999 in UTC.
     """
-    check(_reasons_against(asked))
+    check(moment_reasons([("since", asked.since), ("until", asked.until)]))
     values = {"limit": asked.limit, **dict(_values(asked))}
     statement = PAGE.format(conditions="".join(_conditions(asked)))
     place = STORE if workspace is None else workspace.of_everyone()
@@ -88,13 +88,6 @@ async def sweep_entries(across: Across, *, days: int) -> int:
         return 0
     async with across() as session:
         return await session.execute(SWEEP, {"days": days})
-
-
-def _reasons_against(asked: AuditQuestion) -> Iterator[str]:
-    for name in ("since", "until"):
-        moment = getattr(asked, name)
-        if moment is not None and not in_calendar(moment):
-            yield f"{name}: is outside the years 1 to 9999"
 
 
 def _conditions(asked: AuditQuestion) -> Iterator[str]:

@@ -72,7 +72,7 @@ class EndLine(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What was loaded."""
+    """The result of a load."""
 
     workspace: str
     rows: Mapping[str, int]

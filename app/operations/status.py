@@ -49,20 +49,23 @@ FROM procrastinate_jobs WHERE status = 'todo' AND coalesce(scheduled_at <= now()
 ALIVE_SECONDS = 13.0
 """Time since its last heartbeat after which a worker counts as ended; it gives one every three seconds."""
 
-COUNTS_OF_ONE = f"""
-SELECT
-    (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
+COMMON_COUNTS = f"""
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
     ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
     (SELECT count(*) FROM sources WHERE workspace_id = %(workspace_id)s AND retired_at IS NULL) AS sources,
     (SELECT count(*) FROM runs WHERE workspace_id = %(workspace_id)s) AS runs,
     (SELECT count(*) FROM recalls WHERE workspace_id = %(workspace_id)s) AS recalls,
+    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
+        AS refused
+"""  # noqa: S608 - constants
+COUNTS_OF_ONE = f"""
+SELECT
+    (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
+    {COMMON_COUNTS},
     (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
         WHERE workspace_id = %(workspace_id)s AND retired_as IS NOT NULL GROUP BY retired_as
     ) AS by_reason) AS retired,
-    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals WHERE workspace_id = %(workspace_id)s)
-        AS refused,
     (SELECT coalesce(json_object_agg(tier, n), '{{}}') FROM (
         SELECT t.tier, count(*) AS n FROM tiers t JOIN memories m USING (workspace_id, memory_id)
         WHERE t.workspace_id = %(workspace_id)s AND t.tier <> 'long_term' AND m.valid_until IS NULL GROUP BY t.tier
@@ -283,15 +286,9 @@ SELECT (SELECT coalesce(json_object_agg(kind, n), '{{}}') FROM (
         WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL GROUP BY kind
     ) AS by_kind) AS kinds,
     (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NOT NULL) AS retired,
-    (SELECT count(*) FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.retired_at IS NULL) AS sources,
-    (SELECT count(*) FROM recalls r WHERE r.workspace_id = %(workspace_id)s) AS recalls,
-    (SELECT count(*) FROM pending_embeddings p WHERE p.workspace_id = %(workspace_id)s) AS waiting,
-    ({indexing.PENDING_LINKS.format(condition="workspace_id = %(workspace_id)s")}) AS pending_links,
-    (SELECT count(*) FROM runs n WHERE n.workspace_id = %(workspace_id)s) AS runs,
     (SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.retired_as = 'quarantined')
         AS quarantined,
-    (SELECT coalesce(json_object_agg(reason, count), '{{}}') FROM refusals f WHERE f.workspace_id = %(workspace_id)s)
-        AS refused
+    {COMMON_COUNTS}
 """  # noqa: S608 - constants
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from app.errors import check
 from app.memories import filters
 from app.memories.filters import Filters
-from app.memories.gate import NAME_LIMIT, in_calendar, unstorable
+from app.memories.gate import NAME_LIMIT, moment_reasons, unstorable
 from app.memories.memory import Memory, in_utc
 from app.retrieval.rank.presets import BY_MEANING, DEFAULT, PRESETS, Preset
 from app.retrieval.rank.quality import Weights
@@ -101,8 +101,7 @@ def _reasons(query: Query) -> Iterator[str]:
         yield "query: is empty; say what the history should be about"
     if len(query.text) > QUERY_LIMIT:
         yield f"query: has {len(query.text):,} characters; at most {QUERY_LIMIT:,} are taken"
-    if query.now is not None and not in_calendar(query.moment):
-        yield "now: is outside the years 1 to 9999"
+    yield from moment_reasons([("now", query.now)])
     if not 1 <= query.k <= LARGEST_K:
         yield f"k: must be from 1 to {LARGEST_K}"
     names = {"agent": query.agent, "run_id": query.run_id, "language": query.language}
@@ -344,9 +343,6 @@ def checked_filters(asked: RecallFilters) -> RecallFilters:
 
 
 def _reasons_against(asked: RecallFilters) -> Iterator[str]:
-    for name in ("since", "until"):
-        moment = getattr(asked, name)
-        if moment is not None and not in_calendar(moment):
-            yield f"{name}: is outside the years 1 to 9999"
+    yield from moment_reasons([("since", asked.since), ("until", asked.until)])
     texts = {"text": asked.text, "agent": asked.agent, "run_id": asked.run_id, "purpose": asked.purpose}
     yield from unstorable({name: value or "" for name, value in texts.items()})

@@ -14,7 +14,7 @@ from app.errors import InvalidInput, NotFound, check
 from app.memories import store as memories
 from app.memories import tiers
 from app.memories.browse import LARGEST_PAGE, with_memory
-from app.memories.gate import NAME_LIMIT, TASK_LIMIT, in_calendar, score_reasons, unstorable
+from app.memories.gate import NAME_LIMIT, TASK_LIMIT, moment_reasons, score_reasons, unstorable
 from app.runs import store
 from app.runs.judgements import store as judgements
 from app.runs.judgements.extract import in_run
@@ -148,9 +148,7 @@ def _number_reasons(run: NewRun) -> Iterator[str]:
     for name, largest in (("lines", LARGEST_INT), ("bytes", LARGEST_BIGINT)):
         if not 0 <= (getattr(run, name) or 0) <= largest:
             yield f"{name}: must be from 0 to {largest}"
-    for name in ("started_at", "finished_at"):
-        if getattr(run, name) is not None and not in_calendar(getattr(run, name)):
-            yield f"{name}: is outside the years 1 to 9999"
+    yield from moment_reasons([("started_at", run.started_at), ("finished_at", run.finished_at)])
 
 
 def name_reasons(run_id: str) -> Iterator[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 KINDS = ("month", "season", "weekday", "unit", "number")
 PART = "part"
-"""What `last` and `this` stand before: a unit longer than a day ("an diesem Tag" is not today), a day of the week, a
-season."""
+"""The words that `last` and `this` stand before: a unit longer than a day ("an diesem Tag" is not today), a day of the
+week, a season."""
 DIGITS = {
     "day": "[12][0-9]|3[01]|0?[1-9]",
     "year": "(?:19|20)[0-9][0-9]",

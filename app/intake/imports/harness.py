@@ -23,7 +23,7 @@ from app.intake.imports.exported import (
     run_of,
     text_of,
 )
-from app.memories.gate import in_calendar, unstorable
+from app.memories.gate import moment_reasons, unstorable
 from app.runs.feedback.store import LEAST_QUALITY, MOST_QUALITY, replayed
 from app.runs.observations.observation import storable
 from app.safety.secrets import masked_values
@@ -121,8 +121,7 @@ def _rating(values: Mapping[str, Any], log_id: str) -> ImportedRating:
     rating, comment = _sign(given), text_of("comment", _first(values, COMMENT))
     if not rating:
         raise InvalidInput("rating", f"is neither up nor down ({_shown(given)})")
-    if moment is not None and not in_calendar(moment):
-        raise InvalidInput("timestamp", "is outside the years 1 to 9999")
+    check(moment_reasons([("timestamp", moment)]))
     check(unstorable({"comment": comment}))
     return ImportedRating(log_id=log_id, rating=rating, comment=comment, created_at=moment)
 
