@@ -9,41 +9,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
-from rich.table import Table
 
-from chaos.faults import DISK, FAULTS
-from chaos.machine import NotRecovered, running
+from chaos.faults import FAULTS, Needs
+from chaos.ground import Ground, lacking
 from chaos.points import Outcome, tried
+from chaos.progress import NotRecovered
+from chaos.tables import tables
+from chaos.works import WORKS
 from tests.fakes.embeddings import Endpoint
 
-DISK_BYTES = 1 << 30
-"""Size of the small disk: Postgres' own files, its log, and the points' data."""
+ROOT = Path(__file__).parents[1]
+WIDTH = 140
+"""Characters of a line of the tables."""
+SHOWN = 8
+"""Losses of a point that are told."""
 
 
 def main(arguments: list[str]) -> int:
-    """Tries the points and prints a table; returns 1 if anything was lost."""
+    """Tries the points and prints tables; returns 1 if anything was lost."""
     given = _parser().parse_args(arguments)
-    faults = given.faults or list(FAULTS)
-    endpoint, console = Endpoint(), Console()
+    console = Console(width=WIDTH)
+    faults = _possible(given.faults or list(FAULTS), console, before=bool(given.before))
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="priors-chaos-") as folder, _disk(Path(folder), faults) as (data, possible):
-        if len(possible) < len(faults):
-            console.print(f"left out: {DISK} (mounting a small disk needs root)")
+    with tempfile.TemporaryDirectory(prefix="priors-chaos-") as folder, _checkout(given.before) as before:
+        Path(folder).chmod(0o755)
+        endpoint = Endpoint()
+        ground = Ground(Path(folder), endpoint.url, faults, before)
         try:
-            with running(data, endpoint.url) as machine:
-                for number in range(given.first, given.first + given.points):
-                    rng = random.Random(f"{given.seed}:{number}")
-                    outcome = tried(machine, number, rng, possible)
-                    outcomes.append(outcome)
-                    _tell(console, outcome)
+            for number in range(given.first, given.first + given.points):
+                outcome = _point(ground, number, random.Random(f"{given.seed}:{number}"), faults)
+                _tell(console, outcome)
+                outcomes.append(outcome)
+                _record(given.record, outcome)
         except NotRecovered as failure:
-            console.print(f"[red]{failure}")
-            console.print((data / "processes.log").read_text()[-4000:], markup=False)
+            console.print(str(failure), markup=False)
             return 1
         finally:
+            ground.close()
             endpoint.close()
-    console.print(_table(outcomes))
+    for table in tables(outcomes):
+        console.print(table)
     return int(any(outcome.losses for outcome in outcomes))
 
 
@@ -53,52 +60,58 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="the number of the first point; default 0")
     parser.add_argument("--seed", default="1", help="the same seed gives the same works, faults and moments")
     parser.add_argument("--fault", dest="faults", action="append", choices=list(FAULTS), help="only this; repeatable")
+    parser.add_argument("--before", default="", help="the Git revision of the version before, for upgrades")
+    parser.add_argument("--record", default="", help="a file that gets a line of JSON for each point")
     return parser
 
 
+def _possible(faults: list[str], console: Console, *, before: bool) -> list[str]:
+    """Returns the faults that this computer can make, and tells which it cannot."""
+    reasons = lacking(before=before)
+    for fault in faults:
+        if reason := reasons.get(FAULTS[fault].needs):
+            console.print(f"left out: {fault} ({reason})")
+    return [fault for fault in faults if FAULTS[fault].needs not in reasons]
+
+
 @contextmanager
-def _disk(folder: Path, faults: list[str]) -> Iterator[tuple[Path, list[str]]]:
-    """Yields a data directory on a small disk and the faults that are possible there."""
-    if DISK not in faults:
-        yield folder, faults
+def _checkout(revision: str) -> Iterator[Path | None]:
+    """Yields a checkout of a revision of this repository; None without one."""
+    if not revision:
+        yield None
         return
-    options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}"]
-    if subprocess.run(["mount", *options, "tmpfs", folder], check=False, capture_output=True).returncode:
-        yield folder, [fault for fault in faults if fault != DISK]
-        return
-    try:
-        folder.chmod(0o755)
-        yield folder, faults
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
+    with tempfile.TemporaryDirectory(prefix="priors-before-") as folder:
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--detach", "--force", folder, revision], check=True, capture_output=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run([*git, "remove", "--force", folder], check=True, capture_output=True)
+
+
+def _point(ground: Ground, number: int, rng: random.Random, faults: list[str]) -> Outcome:
+    work, fault = rng.choice(WORKS)(), rng.choice(faults)
+    machine = ground.machine_for(fault)
+    outcome = tried(machine, number, rng, work, fault)
+    if outcome.losses or FAULTS[fault].needs is Needs.BEFORE:
+        ground.drop(machine)
+    return outcome
+
+
+def _record(path: str, outcome: Outcome) -> None:
+    if path:
+        with Path(path).open("ab") as file:
+            file.write(msgspec.json.encode(outcome) + b"\n")
 
 
 def _tell(console: Console, outcome: Outcome) -> None:
-    state = "[red]LOST" if outcome.losses else "whole"
     console.print(
         f"{outcome.number:4} {outcome.work}: {outcome.fault} after {outcome.moment:.1f} s; "
         f"{outcome.acknowledged} acknowledged, {outcome.interrupted} interrupted, "
-        f"ready again after {outcome.recovered:.1f} s: {state}"
+        f"ready again after {outcome.recovered:.1f} s: {'[red]LOST' if outcome.losses else 'whole'}"
     )
-    for loss in outcome.losses:
+    for loss in outcome.losses[:SHOWN]:
         console.print(f"       {loss}", markup=False)
-
-
-def _table(outcomes: list[Outcome]) -> Table:
-    """Returns a row for each fault: points, requests, recovery and losses."""
-    table = Table("fault", "points", "acknowledged", "interrupted", "longest recovery, s", "points with losses")
-    for fault in FAULTS:
-        of_fault = [outcome for outcome in outcomes if outcome.fault == fault]
-        if of_fault:
-            table.add_row(
-                fault,
-                str(len(of_fault)),
-                str(sum(outcome.acknowledged for outcome in of_fault)),
-                str(sum(outcome.interrupted for outcome in of_fault)),
-                f"{max(outcome.recovered for outcome in of_fault):.1f}",
-                str(sum(bool(outcome.losses) for outcome in of_fault)),
-            )
-    return table
 
 
 if __name__ == "__main__":

@@ -4,15 +4,40 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
 
-from chaos.machine import SERVICES, Machine
+from chaos.machine import COMMANDS, SERVICES, Machine
 
 PAUSE_SECONDS = 5.0
+CUT_SECONDS = (1.0, 20.0)
+"""Shortest and longest time for which the link is cut."""
+HOUR, DAY = 3_600, 86_400
+JUMPS = (-DAY, -HOUR, HOUR, DAY)
+"""Seconds by which the clock jumps."""
+MOUNT_SECONDS = 30.0
+"""Longest time until killed processes have let go of their files."""
 
-Fault = Callable[[Machine, random.Random], None]
+
+class Needs(Enum):
+    """The parts of a machine that not every one has."""
+
+    NOTHING = ""
+    DISK = "mounting a small disk needs root"
+    SHIM = "there is no C compiler"
+    LINK = "a network namespace needs root and the program ip"
+    BEFORE = "no version before is given by --before"
+
+
+class Fault(NamedTuple):
+    """What strikes, and where it can."""
+
+    strike: Callable[[Machine, random.Random], None]
+    needs: Needs = Needs.NOTHING
 
 
 def kill_a_service(machine: Machine, rng: random.Random) -> None:
@@ -44,9 +69,8 @@ def kill_a_backend(machine: Machine, rng: random.Random) -> None:
 
 def kill_all(machine: Machine, _: random.Random) -> None:
     """Kills services, worker and Postgres at once, as the machine's end would."""
-    pids = machine.postgres()
-    machine.kill(*SERVICES, "worker")
-    _signal(pids, signal.SIGKILL)
+    with machine.all_dead():
+        pass
 
 
 def end_a_service(machine: Machine, rng: random.Random) -> None:
@@ -71,14 +95,72 @@ def pause_the_worker(machine: Machine, _: random.Random) -> None:
 
 def fill_the_disk(machine: Machine, _: random.Random) -> None:
     """Fills the disk of the data directory to the last byte for a while."""
-    filler = machine.folder / "filler"
-    free = shutil.disk_usage(machine.folder).free
+    filler = machine.site.data / "filler"
+    free = shutil.disk_usage(machine.site.data).free
     with filler.open("wb") as file, suppress(OSError):
         while free > 0:
             free -= file.write(bytes(1 << 20))
             file.flush()
     time.sleep(PAUSE_SECONDS)
     filler.unlink()
+
+
+def refuse_writes(machine: Machine, _: random.Random) -> None:
+    """Refuses every change of the disk for a while, under the processes that use it."""
+    assert machine.site.shim, "it is needed"  # noqa: S101
+    machine.site.shim.set(read_only=True)
+    time.sleep(PAUSE_SECONDS)
+    machine.site.shim.set()
+
+
+def start_read_only(machine: Machine, _: random.Random) -> None:
+    """Kills everything and starts it on a disk that is mounted read-only, which takes changes again after a while."""
+    with machine.all_dead():
+        deadline = time.monotonic() + MOUNT_SECONDS
+        while _mounted_again(machine, "ro"):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the disk is still in use by killed processes")
+            time.sleep(0.05)
+    time.sleep(PAUSE_SECONDS)
+    _mounted_again(machine, "rw")
+
+
+def move_the_clock(machine: Machine, rng: random.Random) -> None:
+    """Moves the clock of every process by an hour or a day, and back after a while."""
+    assert machine.site.shim, "it is needed"  # noqa: S101
+    machine.site.shim.set(seconds=rng.choice(JUMPS))
+    time.sleep(PAUSE_SECONDS)
+    machine.site.shim.set()
+
+
+def upgrade_each(machine: Machine, _: random.Random) -> None:
+    """Replaces the version before by this one: a service, which migrates under the others, then they, one by one."""
+    for name in COMMANDS:
+        machine.renew(name)
+        time.sleep(PAUSE_SECONDS)
+
+
+def cut_the_link(machine: Machine, rng: random.Random) -> None:
+    """Drops all packets between the services and Postgres for a while."""
+    _while_cut(machine, rng, lambda: None)
+
+
+def lose_the_database(machine: Machine, rng: random.Random) -> None:
+    """Cuts the link and kills Postgres behind it, so that no client is told of the end of its connections."""
+    _while_cut(machine, rng, lambda: _signal(machine.postgres(), signal.SIGKILL))
+
+
+def _while_cut(machine: Machine, rng: random.Random, meanwhile: Callable[[], None]) -> None:
+    assert machine.site.link, "it is needed"  # noqa: S101
+    machine.site.link.cut()
+    meanwhile()
+    time.sleep(rng.uniform(*CUT_SECONDS))
+    machine.site.link.mend()
+
+
+def _mounted_again(machine: Machine, mode: str) -> int:
+    command = ["mount", "-o", f"remount,{mode}", str(machine.site.data)]
+    return subprocess.run(command, check=False, capture_output=True).returncode
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
@@ -88,18 +170,21 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 FAULTS: dict[str, Fault] = {
-    "a service is killed": kill_a_service,
-    "the command is killed": kill_the_command,
-    "the worker is killed": kill_the_worker,
-    "Postgres is killed": kill_postgres,
-    "a backend is killed": kill_a_backend,
-    "all are killed": kill_all,
-    "a service is told to end": end_a_service,
-    "Postgres is paused": pause_postgres,
-    "the worker is paused": pause_the_worker,
-    "the disk is full": fill_the_disk,
+    "a service is killed": Fault(kill_a_service),
+    "the command is killed": Fault(kill_the_command),
+    "the worker is killed": Fault(kill_the_worker),
+    "Postgres is killed": Fault(kill_postgres),
+    "a backend is killed": Fault(kill_a_backend),
+    "all are killed": Fault(kill_all),
+    "a service is told to end": Fault(end_a_service),
+    "Postgres is paused": Fault(pause_postgres),
+    "the worker is paused": Fault(pause_the_worker),
+    "the disk is full": Fault(fill_the_disk, Needs.DISK),
+    "the disk turns read-only": Fault(refuse_writes, Needs.SHIM),
+    "all start on a read-only disk": Fault(start_read_only, Needs.DISK),
+    "the clock jumps": Fault(move_the_clock, Needs.SHIM),
+    "the link drops": Fault(cut_the_link, Needs.LINK),
+    "Postgres is lost behind the link": Fault(lose_the_database, Needs.LINK),
+    "the version before is upgraded": Fault(upgrade_each, Needs.BEFORE),
 }
 """By the name that the table shows."""
-
-DISK = "the disk is full"
-"""The fault that needs a small disk of its own."""

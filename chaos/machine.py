@@ -1,4 +1,4 @@
-"""Two services and a worker on one data directory, with a supervisor that starts again what has ended."""
+"""Two services and a worker on one store, with a supervisor that starts again what has ended."""
 
 import os
 import signal
@@ -9,37 +9,66 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import httpx
+import psycopg
 
+from app.postgres.cluster import SUPERUSER
+from app.postgres.postmaster import socket_folder
+from chaos.link import Link
+from chaos.progress import NotRecovered, wait_for
+from chaos.shim import Shim
 from tests.fakes.embeddings import DIMENSION
 
-PRIORS = Path(sys.executable).with_name("priors")
+ROOT = Path(__file__).parents[1]
+# Not the installed script: an earlier version is found by PYTHONPATH, and only if the current folder is not searched.
+PRIORS = [sys.executable, "-P", "-c", "from app.cli import main; main()"]
 RESTART_SECONDS = 0.5
 """Time until the supervisor starts an ended process again."""
-RECOVERY_SECONDS = 180.0
-"""Longest wait for a recovery before it counts as failed: a crash recovery on a busy machine takes its time."""
 COMMANDS = {"first": "run", "second": "serve", "worker": "worker"}
 SERVICES = ("first", "second")
+UNKNOWN = "does not know"
+"""Part of the reason why a service is not ready on a newer schema than its own."""
+ERRORS = ("error", "Error", "FATAL", "PANIC")
+JOBS = """
+SELECT task_name || ' ' || status || CASE WHEN scheduled_at > now() THEN ' until ' || scheduled_at ELSE '' END
+    || ', attempts ' || attempts || ': ' || count(*)
+FROM procrastinate_jobs WHERE status IN ('todo', 'doing', 'failed')
+GROUP BY task_name, status, scheduled_at, attempts LIMIT 10
+"""
 
 
-class NotRecovered(Exception):
-    """The machine did not come back by itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The place of a machine."""
+
+    data: Path
+    """The data directory."""
+    log: Path
+    """The folder for what the processes print."""
+    endpoint: str
+    """The address of the embedding endpoint."""
+    shim: Shim | None = None
+    link: Link | None = None
+    """The way to Postgres; without one it is the embedded one."""
+    before: Path | None = None
+    """The checkout of the version before, which the processes run until they are renewed."""
 
 
 class Machine:
     """The processes of one store. The supervisor does what an init system does, and nothing else."""
 
-    def __init__(self, folder: Path, embedding_url: str) -> None:
-        self.folder = folder
-        self._embedding_url = embedding_url
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self._ports = {name: _free_port() for name in SERVICES}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._old = set(COMMANDS) if site.before else set[str]()
         self._command: subprocess.Popen[bytes] | None = None
-        self._over = threading.Event()
+        self._over, self._held = threading.Event(), threading.Lock()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self._log = (folder / "processes.log").open("ab")
 
     def start(self) -> None:
         """Starts all processes; returns when both services are ready.
@@ -47,6 +76,8 @@ class Machine:
         Raises:
             NotRecovered: they did not become ready.
         """
+        if self.site.link:
+            self._start("postgres")
         self._start("first")
         self._until_ready(("first",))
         for name in ("second", "worker"):
@@ -59,17 +90,20 @@ class Machine:
         self._over.set()
         if self._supervisor.is_alive():
             self._supervisor.join()
+        postgres = self._processes.pop("postgres", None)
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
             process.wait()
-        self._log.close()
+        if postgres:
+            postgres.send_signal(signal.SIGINT)
+            postgres.wait()
 
     def until_ready(self) -> float:
         """Waits until both services are ready and returns the seconds that it took.
 
         Raises:
-            NotRecovered: they were not ready within `RECOVERY_SECONDS`.
+            NotRecovered: their state did not change for too long.
         """
         return self._until_ready(SERVICES)
 
@@ -82,10 +116,35 @@ class Machine:
         for name in names:
             self._processes[name].send_signal(number)
 
+    def renew(self, name: str) -> None:
+        """Ends a process of the version before, starts this version's in its place, and waits until it is ready.
+
+        Raises:
+            NotRecovered: it does not become ready.
+        """
+        with self._held:
+            self._processes[name].terminate()
+            self._processes[name].wait()
+            self._old.discard(name)
+            self._start(name)
+        if name in SERVICES:
+            self._until_ready((name,))
+
+    @contextmanager
+    def all_dead(self) -> Iterator[None]:
+        """Kills every process, and starts none again while the block runs."""
+        with self._held:
+            pids = self.postgres()
+            self.kill(*self._processes)
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            yield
+
     def postgres(self) -> list[int]:
         """Returns the process ids of Postgres, the postmaster first; none if it is not running."""
         try:
-            postmaster = int((self.folder / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+            postmaster = int((self.site.data / "postgres" / "postmaster.pid").read_text().splitlines()[0])
             children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
         except (OSError, ValueError, IndexError):
             return []
@@ -93,7 +152,8 @@ class Machine:
 
     def command(self, *words: str) -> "subprocess.Popen[bytes]":
         """Starts a command of Priors on this store."""
-        self._command = subprocess.Popen([PRIORS, *words], env=self._environment(), stdout=self._log, stderr=self._log)
+        with self._log("command") as log:
+            self._command = subprocess.Popen([*PRIORS, *words], env=self._environment(""), stdout=log, stderr=log)
         return self._command
 
     def kill_the_command(self) -> bool:
@@ -103,44 +163,73 @@ class Machine:
             self._command.kill()
         return running
 
+    def told(self) -> list[str]:
+        """Names the jobs that are left, and the last errors that each process has printed."""
+        return [*self._jobs(), *(line for path in sorted(self.site.log.glob("*.log")) for line in _errors(path))]
+
+    def _jobs(self) -> list[str]:
+        place = f"host={socket_folder(self.site.data / 'postgres')} port=5432 dbname=priors user={SUPERUSER}"
+        try:
+            with psycopg.connect(place, connect_timeout=5) as connection:
+                return [f"job {row[0]}" for row in connection.execute(JOBS)]
+        except psycopg.Error as error:
+            return [f"jobs are not known: {error}"]
+
     def _supervise(self) -> None:
         while not self._over.wait(RESTART_SECONDS):
-            for name, process in list(self._processes.items()):
-                if process.poll() is not None:
-                    self._start(name)
+            with self._held:
+                for name, process in list(self._processes.items()):
+                    if process.poll() is not None:
+                        self._start(name)
 
     def _start(self, name: str) -> None:
-        environment = self._environment() | {"PRIORS_PORT": str(self._ports.get(name, 0))}
-        self._processes[name] = subprocess.Popen(
-            [PRIORS, COMMANDS[name]], env=environment, stdout=self._log, stderr=self._log
-        )
+        words = self.site.link.command if name == "postgres" and self.site.link else [*PRIORS, COMMANDS[name]]
+        with self._log(name) as log:
+            self._processes[name] = subprocess.Popen(words, env=self._environment(name), stdout=log, stderr=log)
 
-    def _environment(self) -> dict[str, str]:
+    def _log(self, name: str) -> IO[bytes]:
+        return (self.site.log / f"{name}.log").open("ab")
+
+    def _environment(self, name: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")}
+        root = self.site.before if self.site.before and (name or "first") in self._old else ROOT
         return {
             **kept,
-            "PRIORS_DATA_DIR": str(self.folder),
+            "PYTHONPATH": f"{root}:{root / 'client'}",
+            **(self.site.shim.environment if self.site.shim else {}),
+            **({"PRIORS_DATABASE_URL": self.site.link.url} if self.site.link else {}),
+            "PRIORS_DATA_DIR": str(self.site.data),
+            "PRIORS_PORT": str(self._ports.get(name, 0)),
             "PRIORS_EXAMPLES": "false",
             "PRIORS_EMBEDDED_WORKER": "false",
             "PRIORS_EMBEDDING_PROVIDER": "openai",
             "PRIORS_EMBEDDING_MODEL": "first",
-            "PRIORS_EMBEDDING_BASE_URL": self._embedding_url,
+            "PRIORS_EMBEDDING_BASE_URL": self.site.endpoint,
             "PRIORS_EMBEDDING_DIMENSION": str(DIMENSION),
             "PRIORS_LOG_LEVEL": "warning",
         }
 
     def _until_ready(self, names: tuple[str, ...]) -> float:
         begun = time.monotonic()
-        while time.monotonic() - begun < RECOVERY_SECONDS:
-            if all(self._is_ready(name) for name in names):
-                return time.monotonic() - begun
-            time.sleep(0.1)
-        raise NotRecovered(f"not ready within {RECOVERY_SECONDS:.0f} s: see {self._log.name}")
+        wait_for(lambda: [reason for name in names for reason in self._lacks(name)], "not ready")
+        return time.monotonic() - begun
 
-    def _is_ready(self, name: str) -> bool:
-        with suppress(httpx.HTTPError):
-            return httpx.get(f"{self.url(name)}/ready", timeout=10).status_code == httpx.codes.OK
-        return False
+    def _lacks(self, name: str) -> list[str]:
+        """Names the reasons why a service is not ready."""
+        try:
+            answer = httpx.get(f"{self.url(name)}/ready", timeout=10, trust_env=False)
+        except httpx.HTTPError as error:
+            return [f"{name}: {error or type(error).__name__}"]
+        if answer.is_success:
+            return []
+        reasons = answer.json()["reasons"]
+        return [f"{name}: {reason}" for reason in reasons if not (name in self._old and UNKNOWN in reason)]
+
+
+def _errors(path: Path) -> list[str]:
+    """Returns the last lines of a log that tell of errors."""
+    lines = path.read_text(errors="replace").splitlines()
+    return [f"{path.stem}: {line[:300]}" for line in lines if any(word in line for word in ERRORS)][-3:]
 
 
 def _free_port() -> int:
@@ -151,11 +240,18 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path, embedding_url: str) -> Iterator[Machine]:
-    """Yields a machine whose services are ready, and stops it at the end."""
-    machine = Machine(folder, embedding_url)
+def running(site: Site) -> Iterator[Machine]:
+    """Yields a machine whose services are ready, and stops it at the end.
+
+    Raises:
+        NotRecovered: they did not become ready; the message has their last errors.
+    """
+    site.log.mkdir(parents=True, exist_ok=True)
+    machine = Machine(site)
     try:
         machine.start()
         yield machine
+    except NotRecovered as failure:
+        raise NotRecovered("\n".join([str(failure), *machine.told()])) from failure
     finally:
         machine.stop()

@@ -11,8 +11,9 @@ import httpx
 import msgspec
 
 from chaos.faults import FAULTS
-from chaos.machine import RECOVERY_SECONDS, SERVICES, Machine
-from chaos.works import WORKS, Command, Request, Step, Store, Work
+from chaos.machine import SERVICES, Machine
+from chaos.progress import NotRecovered, wait_for
+from chaos.works import Command, Request, Step, Store, Work
 
 BEFORE_SECONDS = (0.0, 3.0)
 """Shortest and longest time between the first step and the fault."""
@@ -23,8 +24,7 @@ PATIENCE_SECONDS = 0.05
 """Pause after a step that was not acknowledged."""
 EXPECTED = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.INSUFFICIENT_STORAGE)
 """Refusals that a service may give while it lacks its database or its disk."""
-SHOWN = 5
-"""Losses of one kind that a point tells by name."""
+MISSING, TWICE = "missing", "stored more than once"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -39,8 +39,18 @@ class Outcome(msgspec.Struct, frozen=True):
     interrupted: int
     """Steps that were refused or got no answer, and were repeated."""
     recovered: float
-    """Seconds until both services were ready again."""
+    """Seconds from the end of the fault until both services were ready again."""
     losses: list[str]
+
+    @property
+    def lost(self) -> int:
+        """The acknowledged things that were not there."""
+        return sum(loss.startswith(MISSING) for loss in self.losses)
+
+    @property
+    def doubled(self) -> int:
+        """The things that were there more than once."""
+        return sum(loss.startswith(TWICE) for loss in self.losses)
 
 
 class Sender:
@@ -58,6 +68,8 @@ class Sender:
         self.acknowledged: list[Step] = []
         self.interrupted: list[Step] = []
         self.wrong: list[str] = []
+        self.refusal = ""
+        """The last reason why a step was not acknowledged."""
 
     @contextmanager
     def sending(self) -> Iterator[None]:
@@ -74,15 +86,15 @@ class Sender:
         """Takes each interrupted step again until it is acknowledged.
 
         Raises:
-            TimeoutError: one was not acknowledged within `RECOVERY_SECONDS`.
+            NotRecovered: no more of them are acknowledged.
         """
-        deadline = time.monotonic() + RECOVERY_SECONDS
-        while self.interrupted:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(self.interrupted)} steps were not acknowledged after the recovery")
-            waiting, self.interrupted = self.interrupted, []
-            for number, step in enumerate(waiting):
-                self._take(number, step)
+        wait_for(self._taken_again, "steps are not acknowledged")
+
+    def _taken_again(self) -> list[str]:
+        waiting, self.interrupted = self.interrupted, []
+        for number, step in enumerate(waiting):
+            self._take(number, step)
+        return [f"{len(self.interrupted)} steps: {self.refusal}"] if self.interrupted else []
 
     def close(self) -> None:
         """Closes the connections."""
@@ -102,7 +114,9 @@ class Sender:
             time.sleep(PATIENCE_SECONDS)
 
     def _run(self, command: Command) -> bool:
-        return self._machine.command(*command.words).wait() == 0
+        code = self._machine.command(*command.words).wait()
+        self.refusal = f"{' '.join(command.words)} ended with {code}"
+        return code == 0
 
     def _send(self, number: int, request: Request) -> bool:
         client = self._clients[number % len(self._clients)]
@@ -110,28 +124,33 @@ class Sender:
         headers = {"content-type": "application/json", **request.headers}
         try:
             answer = client.request(request.method, request.path, headers=headers, content=content)
-        except httpx.TransportError:
+        except httpx.TransportError as error:
+            self.refusal = str(error) or type(error).__name__
             return False
-        if not answer.is_success and answer.status_code not in EXPECTED:
-            self.wrong.append(f"answered {answer.status_code}: {answer.text[:200]}")
+        if not answer.is_success:
+            self.refusal = f"answered {answer.status_code}: {answer.text[:200]}"
+            if answer.status_code not in EXPECTED:
+                self.wrong.append(self.refusal)
         return bool(answer.is_success)
 
 
-def tried(machine: Machine, number: int, rng: random.Random, faults: list[str]) -> Outcome:
-    """Tries one point: its work, fault and moment are chosen by `rng`."""
-    work = rng.choice(WORKS)()
-    fault = rng.choice(faults)
+def tried(machine: Machine, number: int, rng: random.Random, work: Work, fault: str) -> Outcome:
+    """Tries one point: the fault strikes the work at a moment that is chosen by `rng`."""
     moment = rng.uniform(*BEFORE_SECONDS)
     sender = Sender(machine, f"point-{number}", work)
+    recovered, losses = 0.0, []
     try:
         work.prepare(sender.store)
         with sender.sending():
             time.sleep(moment)
-            FAULTS[fault](machine, rng)
+            FAULTS[fault].strike(machine, rng)
             recovered = machine.until_ready()
             time.sleep(AFTER_SECONDS)
         interrupted = len(sender.interrupted)
         losses = _losses(sender, work)
+    except NotRecovered as failure:
+        interrupted = len(sender.interrupted)
+        losses = [f"not recovered: {failure}", *machine.told()]
     finally:
         sender.close()
         work.end()
@@ -148,17 +167,42 @@ def tried(machine: Machine, number: int, rng: random.Random, faults: list[str]) 
 
 
 def _losses(sender: Sender, work: Work) -> list[str]:
-    """Names everything that is not as it was acknowledged, before and after the repetition."""
-    losses = differences(work.stored(sender.store), sender.acknowledged, sender.interrupted)
+    """Names everything that is not as it was acknowledged, before and after the repetition.
+
+    Raises:
+        NotRecovered: steps or jobs do not go on.
+    """
+    losses = differences(_stored(sender, work), sender.acknowledged, sender.interrupted)
     sender.repeat()
-    losses += differences(work.stored(sender.store), sender.acknowledged, [])
-    deadline = time.monotonic() + RECOVERY_SECONDS
-    while owed := work.unfinished(sender.store, sender.acknowledged):
-        if time.monotonic() > deadline:
-            losses += [f"never done: {name}" for name in owed[:SHOWN]]
-            break
-        time.sleep(0.2)
+    losses += differences(_stored(sender, work), sender.acknowledged, [])
+    wait_for(lambda: _owed(sender, work), "jobs do not go on")
     return losses + list(dict.fromkeys(sender.wrong))
+
+
+def _owed(sender: Sender, work: Work) -> list[str]:
+    try:
+        return work.unfinished(sender.store, sender.acknowledged)
+    except httpx.HTTPError as error:
+        return [_reason(error)]
+
+
+def _stored(sender: Sender, work: Work) -> Counter[str]:
+    """Reads what is stored; a refusal that a service may give is waited for."""
+    found: list[Counter[str]] = []
+
+    def read() -> list[str]:
+        try:
+            found.append(work.stored(sender.store))
+        except httpx.HTTPError as error:
+            return [_reason(error)]
+        return []
+
+    wait_for(read, "what is stored cannot be read")
+    return found[-1]
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return error.response.text[:300] if isinstance(error, httpx.HTTPStatusError) else repr(error)
 
 
 def differences(stored: Counter[str], certain: list[Step], possible: list[Step]) -> list[str]:
@@ -168,5 +212,5 @@ def differences(stored: Counter[str], certain: list[Step], possible: list[Step])
     missing = sorted(must - stored.keys())
     twice = sorted(name for name, times in stored.items() if times > 1)
     unknown = sorted(stored.keys() - must - may)
-    kinds = {"missing": missing, "stored more than once": twice, "never sent": unknown}
-    return [f"{kind}: {name}" for kind, names in kinds.items() for name in names[:SHOWN]]
+    kinds = {MISSING: missing, TWICE: twice, "never sent": unknown}
+    return [f"{kind}: {name}" for kind, names in kinds.items() for name in names]

@@ -8,7 +8,7 @@ from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.db.database import sqlalchemy_url
-from app.db.migrations import IS_UNSECURED
+from app.db.migrations import IS_UNSECURED, oldest_served
 from app.db.tables import metadata
 from app.settings import from_environment
 
@@ -52,6 +52,15 @@ def _run(connection: Connection) -> None:
         context.run_migrations()
     if context.get_context().opts.get("destination_rev") is not None:
         _secure_again(connection)
+        _tell_oldest_served(connection)
+
+
+def _tell_oldest_served(connection: Connection) -> None:
+    """Stores the oldest revision whose version can use the schema, for services that do not know this revision."""
+    revision = context.get_context().get_current_revision()
+    if isinstance(revision, str):
+        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{oldest_served(revision)}'"))
+        connection.commit()
 
 
 def _secure_again(connection: Connection) -> None:

@@ -17,6 +17,8 @@ from app.errors import ConfigurationError, DatabaseUnavailable
 SCRIPTS = Path(__file__).parents[2] / "migrations"
 IS_MIGRATED = "SELECT to_regclass('alembic_version') IS NOT NULL"
 REVISION = "SELECT version_num FROM alembic_version"
+OLDEST = "SELECT obj_description('alembic_version'::regclass)"
+"""The oldest revision whose version of Priors can use the schema, as the migrations left it."""
 OF_WORKSPACES = ", ".join(f"'{name}'" for name, table in metadata.tables.items() if "workspace_id" in table.columns)
 IS_UNSECURED = f"""
 SELECT count(*) > 0 FROM pg_class c
@@ -56,6 +58,15 @@ def known_revisions() -> list[str]:
     return [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()]
 
 
+def oldest_served(revision: str) -> str:
+    """Returns the oldest revision whose version of Priors can use the schema at this one.
+
+    A migration that breaks the version before it has a `breaks`, which says how.
+    """
+    scripts = list(ScriptDirectory.from_config(configuration()).iterate_revisions(revision, "base"))
+    return next((script.revision for script in scripts if getattr(script.module, "breaks", "")), scripts[-1].revision)
+
+
 class State(NamedTuple):
     """The state of a database's schema."""
 
@@ -73,12 +84,21 @@ async def state(database: Database) -> State:
         DatabaseUnavailable: the database does not answer.
     """
     revision = await current(database)
-    if mend := lacking(revision):
+    if (mend := lacking(revision)) and not await _is_served(database, revision):
         return State(revision, mend)
     async with database.across() as session:
-        if await session.value(IS_UNSECURED):
-            mend = "the tables lack their owner, grants or policies, as after a restore: run `priors migrate`"
-    return State(revision, mend)
+        unsecured = await session.value(IS_UNSECURED)
+    mend = "the tables lack their owner, grants or policies, as after a restore: run `priors migrate`"
+    return State(revision, mend if unsecured else "")
+
+
+async def _is_served(database: Database, revision: str | None) -> bool:
+    """Tells if the schema is newer than this version and yet serves it, as during an upgrade of several services."""
+    known = known_revisions()
+    if revision is None or revision in known:
+        return False
+    async with database.across() as session:
+        return await session.value(OLDEST) in known
 
 
 def lacking(revision: str | None) -> str:

@@ -194,7 +194,8 @@ _table(
     "embeddings",
     # A text longer than the model's window has several passages; `ends` is null where the window was the end.
     *of_memory(model_id=sa.SmallInteger, passage=sa.SmallInteger),
-    *required(starts=sa.Integer, embedding=HALFVEC()),
+    *default("0", starts=sa.Integer),
+    *required(embedding=HALFVEC()),
     *optional(ends=sa.Integer),
     index("embeddings_passages_ix", "memory_id", where="passage > 0"),
     sa.ForeignKeyConstraint(["model_id"], ["embedding_models.model_id"]),

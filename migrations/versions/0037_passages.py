@@ -55,7 +55,6 @@ def _rekey(columns: str) -> None:
 def upgrade() -> None:
     for name, kind in (("passage", "smallint"), ("starts", "integer")):
         op.execute(f"ALTER TABLE embeddings ADD COLUMN IF NOT EXISTS {name} {kind} NOT NULL DEFAULT 0")
-        op.execute(f"ALTER TABLE embeddings ALTER COLUMN {name} DROP DEFAULT")
     op.execute("ALTER TABLE embeddings ADD COLUMN IF NOT EXISTS ends integer")
     op.execute("ALTER TABLE pending_embeddings ADD COLUMN IF NOT EXISTS partial boolean NOT NULL DEFAULT false")
     _rekey(WITH_PASSAGES)

@@ -1,11 +1,16 @@
-"""One point of the chaos harness, and that the harness names what is lost."""
+"""Points of the chaos harness, and that the harness names what is lost."""
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from chaos.__main__ import main
 from chaos.points import differences
+from chaos.progress import NotRecovered, wait_for
+from chaos.shim import Shim, can_be_built
 from chaos.works import Request, Step
 
 
@@ -32,3 +37,28 @@ def test_work_survives_a_kill_9_of_postgres(capsys: pytest.CaptureFixture[str]) 
 )
 def test_a_loss_is_named(stored: dict[str, int], losses: list[str]) -> None:
     assert differences(Counter(stored), [step("a", "b")], [step("c")]) == losses
+
+
+def test_a_wait_goes_on_with_the_progress_and_names_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.progress.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("chaos.progress.STALL_SECONDS", 0.0)
+    left = iter([["3 jobs"], ["2 jobs"], ["1 job"], []])
+    wait_for(lambda: next(left), "jobs do not go on")
+    with pytest.raises(NotRecovered, match="jobs do not go on, after 0 s: 1 job"):
+        wait_for(lambda: ["1 job"], "jobs do not go on")
+
+
+@pytest.mark.skipif(not can_be_built() or sys.platform != "linux", reason="needs a C compiler and the calls of Linux")
+def test_the_shim_moves_the_clock_and_refuses_writes(tmp_path: Path) -> None:
+    shim, code = Shim(tmp_path, tmp_path), "import time, sys; print(int(time.time())); open(sys.argv[1], 'w')"
+
+    def run() -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", code, str(tmp_path / "file")]
+        return subprocess.run(words, env=shim.environment, capture_output=True, text=True, check=False)
+
+    true = run()
+    shim.set(seconds=-86_400, read_only=True)
+    struck = run()
+    assert (true.returncode, struck.returncode) == (0, 1)
+    assert -86_400 <= int(struck.stdout) - int(true.stdout) < -80_000
+    assert "Read-only file system" in struck.stderr
