@@ -151,12 +151,14 @@ sbom: .venv-audit/.ready  ## Write what the service and its panel consist of int
 audit-dependencies: .venv-audit/.ready  ## Look up known flaws of the locked packages, where their data can be reached
 	@.venv-audit/bin/python requirements/audit.py
 
+IMAGES := $(wildcard docker/Dockerfile docker/*/Dockerfile compose*.yaml)
+
 # A tag may be moved to another image; a digest may not. It needs docker, and the registry.
 .PHONY: pin-images
-pin-images:  ## Pin the images of Dockerfile and compose.yaml by the digests that their tags have now
-	@for image in $$(sed -nE 's/^FROM ([^ @]+)( .*)?$$/\1/p; s/^ +image: ([^ @]+\/[^ @]+)$$/\1/p' docker/Dockerfile compose.yaml | sort -u); do
+pin-images:  ## Pin the images of Dockerfiles and compose files by the digests that their tags have now
+	@for image in $$(sed -nE 's/^FROM ([^ @]+)( .*)?$$/\1/p; s/^ +image: ([^ @]+\/[^ @]+)$$/\1/p' $(IMAGES) | sort -u); do
 		digest=$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$$image")
-		sed -i -E "s#(FROM|image:) $$image( |\$$)#\1 $$image@$$digest\2#" docker/Dockerfile compose.yaml
+		sed -i -E "s#(FROM|image:) $$image( |\$$)#\1 $$image@$$digest\2#" $(IMAGES)
 		echo "$$image@$$digest"
 	done
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,31 @@ import yaml
 
 from app.cli import app
 from app.settings import Settings
+from tests.composed import composed
 
 OURS = ("migrate", "api", "worker")
 NOT_SETTINGS = {"PRIORS_PUBLISH"}
 """What compose itself reads."""
+TOGETHER = (
+    ("compose.yaml",),
+    ("compose.yaml", "compose.scale.yaml"),
+    ("compose.yaml", "compose.citus.yaml"),
+    ("compose.yaml", "compose.citus.yaml", "compose.scale.yaml"),
+)
+"""The compose files that are used together."""
+ALL = TOGETHER[-1]
 
 
 @pytest.fixture(scope="module")
 def compose(repository: Path) -> dict[str, Any]:
     """The compose file."""
-    document: dict[str, Any] = yaml.safe_load((repository / "compose.yaml").read_text())
-    return document
+    return composed(repository / "compose.yaml")
+
+
+@pytest.fixture(scope="module")
+def whole(repository: Path) -> dict[str, Any]:
+    """All compose files together."""
+    return composed(*(repository / name for name in ALL))
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +57,53 @@ def test_the_services_and_their_order(compose: dict[str, Any]) -> None:
         assert services[name]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
 
 
-def test_ours_run_without_rights_on_a_read_only_root(compose: dict[str, Any]) -> None:
-    for name in OURS:
-        service = compose["services"][name]
+def test_ours_run_without_rights_on_a_read_only_root(whole: dict[str, Any]) -> None:
+    for name in (*OURS, "distribute"):
+        service = whole["services"][name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["user"].split(":")[0] not in {"0", "root"}
 
 
-def test_what_stays_up_has_a_health_check(compose: dict[str, Any]) -> None:
-    for name in ("database", "api", "worker"):
-        assert compose["services"][name]["healthcheck"]["test"]
+def test_what_stays_up_has_a_health_check(whole: dict[str, Any]) -> None:
+    stays = {name: service for name, service in whole["services"].items() if service["restart"] != "no"}
+    assert set(stays) == {"database", "node-1", "node-2", "api", "worker", "proxy"}
+    assert all(service["healthcheck"]["test"] for service in stays.values())
+
+
+def test_the_cluster_is_joined_migrated_and_distributed_in_this_order(whole: dict[str, Any]) -> None:
+    services = whole["services"]
+    assert set(services["join"]["depends_on"]) == {"database", "node-1", "node-2"}
+    done = {"condition": "service_completed_successfully"}
+    for name, before in (
+        ("migrate", "join"),
+        ("distribute", "migrate"),
+        ("api", "distribute"),
+        ("worker", "distribute"),
+    ):
+        assert services[name]["depends_on"][before] == done
+    assert services["distribute"]["command"] == ["priors", "distribute"]
+
+
+def test_only_nodes_are_on_the_network_on_which_nodes_trust_each_other(whole: dict[str, Any], repository: Path) -> None:
+    on_it = {name for name, service in whole["services"].items() if "nodes" in service.get("networks", ())}
+    assert on_it == {"database", "node-1", "node-2", "join"}
+    network = whole["networks"]["nodes"]
+    assert network["internal"]
+    (subnet,) = (item["subnet"] for item in network["ipam"]["config"])
+    rules = (repository / "docker" / "citus" / "pg_hba.conf").read_text()
+    trusted = {line.split()[3] for line in rules.splitlines() if line.startswith("host") and line.endswith("trust")}
+    assert trusted == {"127.0.0.1/32", "::1/128", subnet}
+
+
+def test_one_address_for_several_processes(whole: dict[str, Any], repository: Path) -> None:
+    services = whole["services"]
+    assert "ports" not in services["api"]
+    assert services["proxy"]["ports"] == ["${PRIORS_PUBLISH:-127.0.0.1:8000}:8080"]
+    assert services["proxy"]["read_only"] is True
+    for mount in services["proxy"]["volumes"]:
+        assert (repository / mount.split(":")[0]).is_file()
 
 
 def test_the_port_is_open_to_this_machine_alone(compose: dict[str, Any]) -> None:
@@ -69,9 +119,10 @@ def test_secrets_must_be_given(compose: dict[str, Any], repository: Path) -> Non
     ]
 
 
-def test_every_image_is_pinned(compose: dict[str, Any], recipe: list[tuple[str, str]]) -> None:
-    images = [service["image"] for service in compose["services"].values()]
-    images += [rest.split()[0] for name, rest in recipe if name == "FROM"]
+def test_every_image_is_pinned(compose: dict[str, Any], whole: dict[str, Any], repository: Path) -> None:
+    images = [service["image"] for used in (compose, whole) for service in used["services"].values()]
+    for recipe in (repository / "docker").rglob("Dockerfile"):
+        images += re.findall(r"(?m)^FROM (\S+)", recipe.read_text())
     for image in images:
         assert re.search(r":.*\d", image), image
         assert not image.endswith(":latest")
@@ -96,7 +147,7 @@ def test_only_what_exists_is_copied(recipe: list[tuple[str, str]], repository: P
 
 def test_every_variable_is_a_setting(repository: Path) -> None:
     known = {f"PRIORS_{item.name.upper()}" for item in fields(Settings)} | NOT_SETTINGS
-    for name in ("compose.yaml", "docker/Dockerfile", "docker/example.env"):
+    for name in (*ALL, "docker/Dockerfile", "docker/example.env"):
         used = set(re.findall(r"\bPRIORS_[A-Z_]+\b", (repository / name).read_text()))
         assert used <= known, name
 
@@ -109,13 +160,25 @@ def test_every_command_exists(compose: dict[str, Any]) -> None:
         assert command[1] in known
 
 
-def test_the_docker_client_accepts_the_compose_file(repository: Path, tmp_path: Path) -> None:
+def test_the_compose_files_together_follow_the_specification(repository: Path, tmp_path: Path) -> None:
+    files = []
+    for names in TOGETHER:
+        files.append(tmp_path / f"{'-'.join(names)}.yaml")
+        files[-1].write_text(yaml.safe_dump(composed(*(repository / name for name in names))))
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", *map(str, files)]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids="+".join)
+def test_the_docker_client_accepts_the_compose_files(repository: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
     docker = shutil.which("docker")
     has_compose = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
     if not docker or not has_compose or has_compose.returncode:
         pytest.skip("there is no docker client with the compose plugin here")
     given = tmp_path / ".env"
     given.write_text("POSTGRES_PASSWORD=a\nPRIORS_API_KEY=b\n")
-    words = [docker, "compose", "--env-file", str(given), "-f", str(repository / "compose.yaml"), "config", "-q"]
+    files = [word for name in names for word in ("-f", str(repository / name))]
+    words = [docker, "compose", "--env-file", str(given), *files, "config", "-q"]
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
