@@ -73,7 +73,7 @@ def rows_of(text: str) -> csr_matrix:
     page = Page(text)
     blank = evidence.without_data(evidence.blanked(page.read.text, page.data))
     spans = evidence.sentence_spans(blank) or [(0, len(blank))]
-    found = words.features(blank)
+    found = words.features([blank])
     owners = np.maximum(np.searchsorted([start for start, _ in spans], found.places, side="right") - 1, 0)
     rows, columns = np.concatenate([owners + step for step in (-1, 0, 1)]), np.tile(found.buckets, 3)
     kept = (rows >= 0) & (rows < len(spans))

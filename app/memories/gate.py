@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from app.memories.memory import KINDS, SOURCE_KINDS, NewMemory, Objection, Screened, in_utc
-from app.safety.scan import FLAG, Finding, blocking, scan, softened
+from app.safety.scan import FLAG, Finding, blocking, scan, scan_all, softened
 from app.safety.secrets import masked_values
 from app.text.words import SPEAKS
 from app.workspaces.workspace import impossible_user, unknown_language
@@ -225,11 +225,38 @@ def _is_prose(line: str) -> bool:
 
 
 PATH_PARTS, HYPHENS = re.compile(r"[./\\]+"), re.compile(r"[-_]+")
+SEAM = "\n\n"
+"""What stands between a title and a body that are read as one text."""
 SHOWN_OF_A_FINDING = ("rule", "family", "severity", "start", "end")
+
+
+class _Readable(NamedTuple):
+    """A text of a memory that readers see, with its field."""
+
+    field: str
+    text: str
+    start: int = 0
+    """The place in the text at which the title ends."""
+    is_name: bool = False
+    """True for names, paths and tasks. A task is an order by nature, so only what is sure to be an injection counts."""
 
 
 def screened(memory: NewMemory, *, mask: bool) -> Screened:
     """Returns a memory after the gate: without its secrets, and with its findings and its objection, if any."""
+    return screened_all([memory], mask=mask)[0]
+
+
+def screened_all(memories: Sequence[NewMemory], *, mask: bool) -> list[Screened]:
+    """Returns memories after the gate, as `screened` does; together they are scanned in half the time."""
+    cleaned = [_cleaned(memory, mask=mask) for memory in memories]
+    texts = [[] if item.objection else list(_readable(item.memory)) for item in cleaned]
+    scanned = iter(scan_all([(text.text, text.start) for own in texts for text in own]))
+    found = [[finding for text in own for finding in _found(text, next(scanned))] for own in texts]
+    return [item if item.objection else _judged(item.memory, own) for item, own in zip(cleaned, found, strict=True)]
+
+
+def _cleaned(memory: NewMemory, *, mask: bool) -> Screened:
+    """Returns a memory without its secrets, with the objection to its fields or its body, if any."""
     reason = reason_to_reject(memory)
     if reason is not None:
         return Screened(memory=memory, objection=Objection(message=reason, code=INVALID))
@@ -238,14 +265,17 @@ def screened(memory: NewMemory, *, mask: bool) -> Screened:
     useless = None if memory.kind == "message" else worthless(clean.body)
     if useless is not None:
         return Screened(memory=clean, objection=Objection(message=f"body: {MEANINGS[useless]}", code=useless))
-    found = list(_found(clean))
+    return Screened(memory=clean)
+
+
+def _judged(memory: NewMemory, found: Sequence[tuple[str, Finding]]) -> Screened:
     if memory.kind in SAID:
         # What somebody said, and what was learnt from it, is kept; it does not stand in a history.
         found = [(field, softened(finding)) for field, finding in found]
     details = tuple(
         {"field": field, **{name: getattr(finding, name) for name in SHOWN_OF_A_FINDING}} for field, finding in found
     )
-    return Screened(memory=clean, findings=details, objection=_injection(found, details))
+    return Screened(memory=memory, findings=details, objection=_injection(found, details))
 
 
 def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, Any], ...]) -> Objection | None:
@@ -260,23 +290,24 @@ def _injection(found: Sequence[tuple[str, Finding]], details: tuple[dict[str, An
     return Objection(message=message, code=INJECTION, details=details)
 
 
-def _found(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
-    """Yields what the injection scan finds in a memory, each with its field."""
-    yield from _in_title_and_body(memory)
-    for field, text in _texts(memory):
-        yield from ((field, finding) for finding in scan(text))
-    for field, text in _names(memory):
-        yield from ((field, finding) for finding in blocking(scan(text)))
+def _readable(memory: NewMemory) -> Iterator[_Readable]:
+    """Yields the texts of a memory: the title and the body as one, as a reader sees them, the others, and names."""
+    top = f"{memory.title}{SEAM}" if memory.title else ""
+    yield _Readable("body", top + memory.body, start=len(top))
+    yield from (_Readable(field, text) for field, text in _texts(memory))
+    yield from (_Readable(field, text, is_name=True) for field, text in _names(memory))
 
 
-def _in_title_and_body(memory: NewMemory) -> Iterator[tuple[str, Finding]]:
-    """Yields what is found in the title and the body as one text, as a reader sees them."""
-    top = f"{memory.title}\n\n" if memory.title else ""
-    for finding in scan(top + memory.body, start=len(top)):
-        if finding.start < len(memory.title):
-            yield "title", replace(finding, end=min(finding.end, len(memory.title)))
+def _found(text: _Readable, findings: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
+    """Yields what the injection scan found in a text, each with its field."""
+    for finding in blocking(findings) if text.is_name else findings:
+        if not text.start:
+            yield text.field, finding
+        elif finding.start < (title := text.start - len(SEAM)):
+            yield "title", replace(finding, end=min(finding.end, title))
         else:
-            yield "body", replace(finding, start=max(finding.start - len(top), 0), end=finding.end - len(top))
+            start = max(finding.start - text.start, 0)
+            yield text.field, replace(finding, start=start, end=finding.end - text.start)
 
 
 def instruction_in(name: str) -> Finding | None:
@@ -291,7 +322,7 @@ def spelled_out(name: str) -> str:
 
 
 def _names(memory: NewMemory) -> Iterator[tuple[str, str]]:
-    """Yields names, paths and tasks. A task is an order by nature, so only what is sure to be an injection counts."""
+    """Yields names, paths and tasks, each with its place."""
     if memory.source is not None:
         yield "source.title", spelled_out(memory.source.title)
         yield "source.uri", spelled_out(memory.source.uri)
@@ -328,7 +359,11 @@ def _leaves(field: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
 
 
 def _without_secrets(memory: NewMemory) -> NewMemory:
-    clean = replace(masked_values(replace(memory, embedding=None)), user=memory.user)
+    bare = replace(memory, embedding=None)
+    masked = masked_values(bare)
+    if masked is bare:
+        return memory
+    clean = replace(masked, user=memory.user)
     if (clean.title, clean.body) != (memory.title, memory.body):
         # The given vector was made from the unmasked text.
         return clean

@@ -16,7 +16,7 @@ from app.index.models import StoredModel, active_model
 from app.index.vectors import embedded_text
 from app.memories import sources
 from app.memories.echoes import note_echoes
-from app.memories.gate import INVALID, screened
+from app.memories.gate import INVALID, screened_all
 from app.memories.memory import GivenVector, MemoryRow, NewMemory, Objection, Rejection, Remembered, Screened
 from app.memories.store import TooManyWords, add_refusals, word_limit
 from app.memories.write import NUMBER, RunTraces, write
@@ -144,7 +144,7 @@ async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:
 def _screened(door: Door, memories: Sequence[NewMemory]) -> Sequence[Screened]:
     """Returns memories after the gate, with the tokens of those that passed it."""
     with span("remember.screen", memories=len(memories)):
-        found = [screened(memory, mask=door.mask) for memory in memories]
+        found = screened_all(memories, mask=door.mask)
         passed = [item.memory for item in found if item.objection is None]
         tokens = iter(door.counter.count_many([embedded_text(memory.title, memory.body) for memory in passed]))
     return [replace(item, tokens=next(tokens)) if item.objection is None else item for item in found]

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import numpy as np
 import re2  # type: ignore[import-untyped] # the package has no types
+from numpy.typing import NDArray
 
 from app.safety import words
 from app.safety.normal import Span, folded
@@ -134,19 +136,31 @@ def _pattern(texts: Mapping[str, str], clause: Sequence[str], lists: Mapping[str
     return "|".join(parts)
 
 
-def evidence(text: str, quoted: Callable[[], Sequence[Span]] = tuple) -> list[Evidence]:
-    """Returns the suspect sentences of a normalised text. What stands in a `quoted` span does not count."""
-    found = _suspect(text)
-    return _suspect(blanked(text, spans)) if found and (spans := quoted()) else found
+def evidence(texts: Sequence[str], quoted: Sequence[Callable[[], Sequence[Span]]]) -> list[list[Evidence]]:
+    """Returns the suspect sentences of each normalised text. What stands in a `quoted` span of it does not count."""
+    found = _suspect(texts)
+    spans = {place: quoted[place]() for place, items in enumerate(found) if items}
+    again = [place for place, own in spans.items() if own]
+    for place, items in zip(again, _suspect([blanked(texts[place], spans[place]) for place in again]), strict=True):
+        found[place] = items
+    return found
 
 
-def _suspect(text: str) -> list[Evidence]:
-    text = without_data(text)
-    model, spans = weights(), sentence_spans(text)
-    if not spans or (text.isascii() and " " not in text):
-        return []  # an address or a name of a file, which the rules read
-    wording = words.scores(text, [start for start, _ in spans])
-    present = present_signs(text)
+def _suspect(texts: Sequence[str]) -> list[list[Evidence]]:
+    read = [without_data(text) for text in texts]
+    spans = [sentence_spans(text) for text in read]
+    # An address or a name of a file is read by the rules.
+    asked = [place for place, text in enumerate(read) if spans[place] and (" " in text or not text.isascii())]
+    wording = words.scores([read[place] for place in asked], [[start for start, _ in spans[place]] for place in asked])
+    found: list[list[Evidence]] = [[] for _ in texts]
+    for place, scores in zip(asked, wording, strict=True):
+        found[place] = _scored(read[place], spans[place], scores)
+    return found
+
+
+def _scored(text: str, spans: Sequence[Span], wording: NDArray[np.float64]) -> list[Evidence]:
+    """Returns the suspect sentences of a text, given the score of the words of each sentence."""
+    model, present = weights(), present_signs(text)
     if model.most(sign.name for sign in present) + max(wording) < model.suspect:
         return []
     found = zip(spans, shares(text, spans, present), wording, strict=True)

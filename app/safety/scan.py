@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.safety import readings
-from app.safety.evidence import evidence, weights
+from app.safety.evidence import Evidence, evidence, weights
 from app.safety.normal import Pieces, Span, View, count_invisible, folded, normal
 from app.safety.rules import ADDRESSED, COMPACT, HIDDEN, Match, book
 
@@ -34,6 +34,8 @@ class Finding:
 
 REPEATED_CHARACTERS = 200
 """Length up to which a text's findings are cached: 9 of 10 chunks of report files are this short, and many recur."""
+MOST_KNOWN = 4_096
+"""Short texts whose findings are cached."""
 FEWEST_HIDDEN = 3
 """Runs of invisible characters between letters that make a finding; copied text has one or two."""
 MOST_OF_A_RULE = 20
@@ -98,20 +100,32 @@ def scan(text: str, *, start: int = 0) -> tuple[Finding, ...]:
     that discuss it is an example. Both are FLAG, everything else is BLOCK. A quotation does not cross `start`, where a
     title ends.
     """
-    return (_scanned_again if len(text) <= REPEATED_CHARACTERS else _scanned)(text, start)
+    return scan_all([(text, start)])[0]
 
 
-@functools.lru_cache(maxsize=4096)
-def _scanned_again(text: str, start: int) -> tuple[Finding, ...]:
-    return _scanned(text, start)
+_known: dict[tuple[str, int], tuple[Finding, ...]] = {}
+"""The findings of short texts, each with its `start`."""
 
 
-def _scanned(text: str, start: int = 0) -> tuple[Finding, ...]:
-    page = Page(text, start)
-    found = _by_rules(page)
-    if not blocking(found):
-        found += _by_weak_signs(page)
-    return tuple(_distinct(sorted(found, key=lambda item: (item.start, item.end, item.rule)))) if found else ()
+def scan_all(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:
+    """Scans many texts, each with its `start`, as `scan` does. Together, paragraphs take half the time."""
+    found = {item: findings for item in texts if (findings := _known.get(item)) is not None}
+    fresh = [item for item in dict.fromkeys(texts) if item not in found]
+    found |= zip(fresh, _scanned(fresh), strict=True)
+    short = {item: found[item] for item in fresh if len(item[0]) <= REPEATED_CHARACTERS}
+    if len(_known) + len(short) > MOST_KNOWN:
+        _known.clear()
+    _known.update(short)
+    return [found[item] for item in texts]
+
+
+def _scanned(texts: Sequence[tuple[str, int]]) -> list[tuple[Finding, ...]]:
+    pages = [Page(text, start) for text, start in texts]
+    found = [_by_rules(page) for page in pages]
+    doubtful = [place for place, items in enumerate(found) if not blocking(items)]
+    for place, items in zip(doubtful, _by_weak_signs([pages[place] for place in doubtful]), strict=True):
+        found[place] += items
+    return [tuple(_distinct(sorted(items, key=lambda item: (item.start, item.end, item.rule)))) for items in found]
 
 
 def _by_rules(page: Page) -> list[Finding]:
@@ -123,15 +137,17 @@ def softened(finding: Finding) -> Finding:
     return replace(finding, severity=SUSPECT) if finding.severity == BLOCK else finding
 
 
-def _by_weak_signs(page: Page) -> Iterator[Finding]:
+def _by_weak_signs(pages: Sequence[Page]) -> list[list[Finding]]:
     """Finds sentences that no rule knows, by the sum of their signs."""
-    for (start, end), score in evidence(page.read.text, lambda: page.data):
-        span = page.read.span(start, end)
-        severity = BLOCK if score >= weights().block else SUSPECT
-        excerpt = page.text[slice(*span)][:EXCERPT_CHARACTERS]
-        yield Finding(
-            rule=WEAK_SIGNS, family="indirect", severity=severity, start=span[0], end=span[1], excerpt=excerpt
-        )
+    found = evidence([page.read.text for page in pages], [functools.partial(getattr, page, "data") for page in pages])
+    return [[_weak(page, item) for item in items] for page, items in zip(pages, found, strict=True)]
+
+
+def _weak(page: Page, item: Evidence) -> Finding:
+    start, end = page.read.span(*item.span)
+    severity = BLOCK if item.score >= weights().block else SUSPECT
+    excerpt = page.text[start:end][:EXCERPT_CHARACTERS]
+    return Finding(rule=WEAK_SIGNS, family="indirect", severity=severity, start=start, end=end, excerpt=excerpt)
 
 
 def blocking(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -5,8 +5,10 @@ time linear in the text.
 """
 
 import functools
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from io import BytesIO
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,8 @@ STEM = 4
 """Letters at the beginning of a word that stand for all of its forms."""
 FEWEST = 64
 """Features of about eight words."""
+PORTION = 32_768
+"""Characters that are read together."""
 LETTER, DIGIT, SINGLE = 1, 2, 3
 """Kinds of characters: letters and digits form runs, a Chinese character or a mark stands alone."""
 MARKS = '!?:<>[]{}@#/`"«“'
@@ -51,9 +55,10 @@ def _kinds() -> NDArray[np.uint8]:
     return kinds
 
 
-def features(text: str) -> Features:
-    """Returns the features of a normalised text."""
-    codes = np.frombuffer(_lowered(text).encode("utf-32-le", "replace"), np.uint32)
+def features(texts: Sequence[str]) -> Features:
+    """Returns the features of normalised texts, as if they were one; none has words of two texts."""
+    read = "\n".join(map(_lowered, texts))
+    codes = np.frombuffer(read.encode("utf-32-le", "replace"), np.uint32)
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
     places = np.flatnonzero(kinds)
     if not len(places):
@@ -68,9 +73,15 @@ def features(text: str) -> Features:
     spelled = letters * POWERS[np.minimum(within, len(POWERS) - 1)]
     words = np.add.reduceat(spelled, starts)
     stems = np.add.reduceat(np.where(within < STEM, spelled, 0), starts)
-    parts = [*_sequences(words, stems), *_parts(letters, first, (kinds == LETTER) & (size <= LONGEST_WORD))]
+    owners = np.searchsorted(starts_of(texts), places[starts], side="right")
+    parts = [*_sequences(words, stems, owners), *_parts(letters, first, (kinds == LETTER) & (size <= LONGEST_WORD))]
     found = [(places[starts[item] if of_words else item], hashes) for of_words, item, hashes in parts]
     return Features(np.concatenate([place for place, _ in found]), np.concatenate([_bucket(item) for _, item in found]))
+
+
+def starts_of(texts: Sequence[str]) -> list[int]:
+    """Returns the place of each text among the features of all."""
+    return list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
 
 
 def _lowered(text: str) -> str:
@@ -83,34 +94,38 @@ Part = tuple[bool, NDArray[np.int64], Hashes]
 """True if the places are those of words, the places, and the hashes."""
 
 
-def _sequences(words: Hashes, stems: Hashes) -> list[Part]:
-    """Returns the words, pairs of words and of stems that follow each other, pairs with a gap, and triples."""
+def _sequences(words: Hashes, stems: Hashes, owners: NDArray[np.int64]) -> list[Part]:
+    """Returns the words, pairs of words and of stems that follow each other, pairs with a gap, and triples.
+
+    Those of a sequence have one owner.
+    """
     every = np.arange(len(words))
+    two, three = np.flatnonzero(owners[1:] == owners[:-1]), np.flatnonzero(owners[2:] == owners[:-2])
     return [
         (True, every, words),
-        (True, every[1:], words[:-1] * POWERS[1] + words[1:] + POWERS[11]),
-        (True, every[1:], stems[:-1] * POWERS[2] + stems[1:] + POWERS[12]),
-        (True, every[2:], words[:-2] * POWERS[3] + words[2:] + POWERS[13]),
-        (True, every[2:], words[:-2] * POWERS[4] + words[1:-1] * POWERS[5] + words[2:] + POWERS[14]),
+        (True, two + 1, words[two] * POWERS[1] + words[two + 1] + POWERS[11]),
+        (True, two + 1, stems[two] * POWERS[2] + stems[two + 1] + POWERS[12]),
+        (True, three + 2, words[three] * POWERS[3] + words[three + 2] + POWERS[13]),
+        (True, three + 2, words[three] * POWERS[4] + words[three + 1] * POWERS[5] + words[three + 2] + POWERS[14]),
     ]
 
 
 def _parts(letters: Hashes, first: NDArray[np.bool_], of_words: NDArray[np.bool_]) -> list[Part]:
-    """Returns the runs of letters inside a word. One at an edge of the word differs from one in the middle."""
+    """Returns the runs of letters inside a word. One at an edge of the word differs from one in the middle.
+
+    A run's hash continues that of the run of one letter less.
+    """
     found: list[Part] = []
     last = np.append(first[1:], True)
-    for length in PARTS:
-        size = len(letters) - length + 1
-        if size <= 0:
-            break
-        inside = of_words[:size].copy()
-        hashes = np.full(size, POWERS[20 + length])
-        for step in range(length):
-            hashes += letters[step : step + size] * POWERS[step]
-            inside &= of_words[step : step + size] & (~first[step : step + size] if step else True)
-        hashes += first[:size] * POWERS[30] + last[length - 1 :] * POWERS[31]
-        kept = np.flatnonzero(inside)
-        found.append((False, kept, hashes[kept]))
+    hashes, inside = letters * POWERS[0], of_words
+    for step in range(1, min(PARTS[-1], len(letters))):
+        size = len(letters) - step
+        hashes = hashes[:size] + letters[step:] * POWERS[step]
+        inside = inside[:size] & of_words[step:] & ~first[step:]
+        if (length := step + 1) in PARTS:
+            kept = np.flatnonzero(inside)
+            at_edges = first[kept] * POWERS[30] + last[kept + step] * POWERS[31]
+            found.append((False, kept, hashes[kept] + POWERS[20 + length] + at_edges))
     return found
 
 
@@ -126,22 +141,46 @@ def table() -> NDArray[np.float32]:
     return np.asarray(stored["weights"] * stored["unit"], np.float32)
 
 
-def scores(text: str, starts: list[int]) -> NDArray[np.float64]:
-    """Returns the score of each sentence together with those beside it; `starts` are the places of the sentences.
+def scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
+    """Returns the score of each sentence together with those beside it, text by text.
 
-    The sum of the weights is divided by the root of their number, so that a long sentence has no advantage. Fewer
-    features than FEWEST say nothing.
+    `starts` has the places of each text's sentences. The sum of the weights is divided by the root of their number, so
+    that a long sentence has no advantage. Fewer features than FEWEST say nothing.
+
+    Texts are read together, because a step of numpy's takes longer to begin than to read a paragraph.
     """
-    found = features(text)
-    owners = np.maximum(np.searchsorted(starts, found.places, side="right") - 1, 0)
-    sums = np.bincount(owners, table()[found.buckets], len(starts))
-    numbers = beside(np.bincount(owners, minlength=len(starts)))
-    return np.where(numbers < FEWEST, -np.inf, beside(sums) / np.sqrt(np.maximum(numbers, 1)))
+    return [score for first, after in _portions(texts) for score in _scores(texts[first:after], starts[first:after])]
 
 
-def beside(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns the sum of each value and its two neighbours."""
+def _portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yields the first text and the one after the last of portions of about PORTION characters."""
+    first, characters = 0, 0
+    for place, text in enumerate(texts):
+        if place > first and characters + len(text) > PORTION:
+            yield first, place
+            first, characters = place, 0
+        characters += len(text)
+    if texts:
+        yield first, len(texts)
+
+
+def _scores(texts: Sequence[str], starts: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
+    found = features(texts)
+    # What stands before a text's first sentence belongs to it.
+    places = [start + place for start, own in zip(starts_of(texts), starts, strict=True) for place in (0, *own[1:])]
+    counts = [len(own) for own in starts]
+    owners = np.searchsorted(places, found.places, side="right") - 1
+    text_of = np.repeat(np.arange(len(texts)), counts)
+    sums = beside(np.bincount(owners, table()[found.buckets], len(places)), text_of)
+    numbers = beside(np.bincount(owners, minlength=len(places)), text_of)
+    scored = np.where(numbers < FEWEST, -np.inf, sums / np.sqrt(np.maximum(numbers, 1)))
+    return np.split(scored, np.cumsum(counts)[:-1])
+
+
+def beside(values: NDArray[np.float64] | NDArray[np.int64], texts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the sum of each value and its two neighbours in the same text; `texts` has the text of each value."""
     summed = np.array(values, np.float64)
-    summed[1:] += values[:-1]
-    summed[:-1] += values[1:]
+    joined = texts[1:] == texts[:-1]
+    summed[1:] += np.where(joined, values[:-1], 0)
+    summed[:-1] += np.where(joined, values[1:], 0)
     return summed
