@@ -37,6 +37,8 @@ class Settings:
     """Folder of the embedded database and the model files."""
     database_url: str = ""
     """A Postgres 16+ with pgvector, `postgresql://…`; if empty, the embedded one is used."""
+    replica_url: str = ""
+    """Read replicas of that Postgres, URLs with blanks between them; readers go there where these have caught up."""
     host: str = "127.0.0.1"
     """Address to serve on; other than loopback needs an API key."""
     port: int = 8000
@@ -166,6 +168,8 @@ def _checked(settings: Settings) -> Settings:
         raise ConfigurationError(
             f"{PREFIX}HEAT_DAYS={settings.heat_days} must be above 0 and at most {LONGEST_HEAT_DAYS:,}"
         )
+    if settings.replica_url and not settings.database_url:
+        raise ConfigurationError(f"{PREFIX}REPLICA_URL needs {PREFIX}DATABASE_URL, the server that it replicates")
     _check_counts(settings)
     _check_issuer(settings)
     return settings

@@ -140,9 +140,15 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     check_defaults(settings)
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(opened_database(settings))
+        database = Database(
+            address.url,
+            admin_url=address.admin_url,
+            pool_size=settings.pool_size,
+            replica_urls=settings.replica_url.split(),
+        )
         yield Services(
             settings=settings,
-            database=_closed(stack, Database(address.url, admin_url=address.admin_url, pool_size=settings.pool_size)),
+            database=_closed(stack, database),
             provider=_closed(stack, following_provider(settings)),
             counter=BundledTokenCounter(),
             layouts=_closed(stack, LayoutWorker(settings.data_dir / LAYOUT_CACHE)),

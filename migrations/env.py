@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.db.database import sqlalchemy_url
 from app.db.migrations import IS_UNSECURED, oldest_served
+from app.db.pool import sqlalchemy_url
 from app.db.tables import metadata
 from app.settings import from_environment
 

@@ -23,8 +23,9 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.context import contexts
-from app.db.database import Database, libpq_url
+from app.db.database import Database
 from app.db.migrations import upgrade
+from app.db.pool import libpq_url
 from app.index.backfill import serving_model
 from app.insight.map.layout import CACHE, versions
 from app.insight.map.worker import LayoutWorker

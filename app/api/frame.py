@@ -20,10 +20,15 @@ from app.api.arrival import CLOSED, Arrival
 from app.api.context import KEY, Metrics, join_session_id
 from app.api.problems import MEDIA_TYPE, Problem
 from app.db.actor import Actor, acting_as
+from app.db.positions import Seen, seeing
 from app.keys.key import EVERYTHING, Key
 
 SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
+POSITION = re.compile(rb"(?:^|; )priors_position=([0-9a-f]{1,16})(?:;|$)")
+WRITTEN = "priors_position={:x}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict"
+"""The cookie of a caller who has written: its later requests see that, whichever process and replica answer. After a
+minute each replica has it, or is not read from."""
 WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARDS = {
     b"x-content-type-options": b"nosniff",
@@ -56,6 +61,7 @@ class Frame:
         arrival = Arrival(receive, has_body=scope["method"] not in WITHOUT_BODY, seconds=self._read_timeout)
 
         admitted: Key | Refusal = EVERYTHING
+        positions = Seen(_required(scope))
 
         async def receiving() -> HTTPReceiveMessage:
             message = await arrival.receive()
@@ -67,12 +73,14 @@ class Frame:
             self._charge(admitted, message)
             if message["type"] == "http.response.start":
                 status = CLOSED if arrival.broken_off else message["status"]
-                message["headers"] = [*_guarded(message.get("headers", ())), (b"x-request-id", request_id.encode())]
+                more = [(b"x-request-id", request_id.encode()), *_cookies(positions)]
+                message["headers"] = [*_guarded(message.get("headers", ())), *more]
             await send(message)
 
         with (
             structlog.contextvars.bound_contextvars(request_id=request_id),
             tracing.request(scope["method"], scope["path"], scope["headers"]) as sent,
+            seeing(positions),
         ):
             admitted = await self._admission.of(scope)
             if isinstance(admitted, Refusal):
@@ -106,6 +114,17 @@ def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
 def _request_id(scope: HTTPScope) -> str:
     given = header(scope, b"x-request-id")
     return given.decode() if SANE_ID.fullmatch(given) else uuid4().hex
+
+
+def _required(scope: HTTPScope) -> int:
+    """Returns the position in the primary's log that the caller has written up to; 0 if it names none."""
+    named = POSITION.search(header(scope, b"cookie"))
+    return int(named[1], 16) if named else 0
+
+
+def _cookies(positions: Seen) -> list[tuple[bytes, bytes]]:
+    """Returns the header that makes a caller's later requests see what this one has written until now."""
+    return [(b"set-cookie", WRITTEN.format(positions.written).encode())] if positions.written else []
 
 
 def _caller(scope: HTTPScope, key: Key) -> str:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from app.api.context import METRICS_TYPE, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
+from app.db.replicas import ReplicaState
 from app.errors import DatabaseUnavailable
 from app.insight.map.worker import Stage
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
@@ -43,6 +44,11 @@ class ReadyView(Struct, frozen=True):
 @view_of(Latency)
 class LatencyView(Struct):
     """The time that the latest recalls of one purpose took, in milliseconds."""
+
+
+@view_of(ReplicaState)
+class ReplicaView(Struct):
+    """The state of a read replica, as the process that answers sees it."""
 
 
 class StatusView(Struct, frozen=True):
@@ -77,6 +83,8 @@ class StatusView(Struct, frozen=True):
     """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: Sequence[LatencyView]
     """The latest 1,000 recalls, by purpose."""
+    replicas: Sequence[ReplicaView]
+    """The read replicas; a reader that none of them can serve goes to the primary."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
 

@@ -178,7 +178,7 @@ async def get_context(database: Database, *, workspace: Workspace, context_id: U
     Raises:
         NotFound: the workspace has no such context, or it is too old.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         document = await store.get(session, context_id)
     if document is None:
         raise NotFound(f"there is no context {context_id} in workspace {workspace.name}; old ones are removed")
@@ -225,13 +225,13 @@ async def list_contexts(
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     asked = {"run_id": run_id, "session": session_id, "agent": agent, "before": before}
     check(unstorable({name: value for name, value in asked.items() if isinstance(value, str)}))
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.page(session, asked, limit=limit)
 
 
 async def list_templates(database: Database, *, workspace: Workspace) -> Sequence[Template]:
     """Returns the templates of a workspace, by name."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.templates(session)
 
 

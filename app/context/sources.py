@@ -124,7 +124,7 @@ class Static:
         names = call.request.templates
         if not names:
             return Hydrated()
-        async with call.database.session(call.workspace, transaction=False) as session:
+        async with call.database.session(call.workspace, reading=True) as session:
             found = {template.name: template for template in await store.templates(session, names)}
         missing = [name for name in names if name not in found]
         if missing:

@@ -298,7 +298,7 @@ async def get_cue(database: Database, *, workspace: Workspace, cue_id: UUID) -> 
     Raises:
         NotFound: the workspace has no such cue.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await found(session, workspace, cue_id)
 
 
@@ -326,11 +326,11 @@ async def list_cues(
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
     check(unstorable(asdict(asked)))
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.page(session, asked, after=after, limit=limit)
 
 
 async def cues_of_source(database: Database, *, workspace: Workspace, source_id: UUID) -> Sequence[Cue]:
     """Returns the cues that have evidence in a source, the oldest first, without retired and superseded ones."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return [cue for cue in await store.of_source(session, source_id) if cue.state not in TAKEN_AWAY]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import sql
 
-from app.db.database import CONNECT_TIMEOUT_SECONDS, libpq_url
 from app.db.migrations import IS_MIGRATED, REVISION, lacking
+from app.db.pool import CONNECT_TIMEOUT_SECONDS, libpq_url
 from app.db.roles import OWNER, SERVICE
 from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable

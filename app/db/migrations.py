@@ -10,7 +10,8 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
-from app.db.database import CONNECT_TIMEOUT_SECONDS, Database, libpq_url
+from app.db.database import Database
+from app.db.pool import CONNECT_TIMEOUT_SECONDS, libpq_url
 from app.db.tables import metadata
 from app.errors import ConfigurationError, DatabaseUnavailable
 

@@ -34,6 +34,12 @@ BIND_NODES = "SELECT priors_bind(%(workspace)s, %(user)s, %(sees)s)"
 """The same where tables are distributed, in a transaction with BEGIN alone: for the nodes that it reaches, too."""
 OWN = Command(f"SELECT set_config('role', '{OWNER}', true)".encode())
 """Takes the owner's role until the transaction ends."""
+WROTE = Command(
+    b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL AND current_setting('synchronous_commit') <> 'off'"
+)
+"""Tells if the transaction has written. An entry of the log of recalls does not count: it waits for no disk."""
+POSITION = Command(b"SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+"""Reads the position up to which the primary has written, in bytes."""
 
 ENQUEUE = """
 SELECT priors_enqueue(%(task)s, %(priority)s::int, %(alone)s, %(lock)s, %(arguments)s::jsonb, %(after)s::float8)
@@ -104,9 +110,12 @@ class Scope(NamedTuple):
 class Session:
     """Statements on one connection. It serves one task at a time."""
 
-    def __init__(self, wire: Wire, scope: Scope) -> None:
+    def __init__(self, wire: Wire, scope: Scope, note: Callable[[int], None] | None = None) -> None:
+        """`note` is told the position in the primary's log after each transaction that has written."""
         self._wire = wire
         self._scope = scope
+        self._note = note
+        self._asked = [] if note is None else [WROTE]
         self._bound = _values_of(scope)
         self._prefix = _prefix_of(wire, scope)
         self._suffix = _suffix_of(wire, scope)
@@ -149,7 +158,8 @@ class Session:
 
     async def tuples(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Returns all rows as plain tuples, which takes half the time of named ones: for hundreds of rows."""
-        return self._wire.rows(await self._run(statement, values))
+        result = await self._run(statement, values)
+        return self._wire.rows(result)
 
     async def row(self, statement: str, values: Values | None = None, *, binary: bool = False) -> Row | None:
         """Returns the only row; None if there is none.
@@ -176,7 +186,8 @@ class Session:
 
     async def column(self, statement: str, values: Values | None = None) -> list[Any]:
         """Returns the first column of all rows."""
-        return self._wire.rows(await self._run(statement, values), _first)
+        result = await self._run(statement, values)
+        return self._wire.rows(result, _first)
 
     async def plan(self, statement: str) -> str:
         """Returns the generic plan of a statement, by which it is run whatever its values; it is not run for this.
@@ -228,9 +239,10 @@ class Session:
         added = [*self._taken_entries(), *self._taken_jobs()]
         if not self._begun and not added:
             return
-        *_, committed = await self._wire.exchange([*self._taken_unsent(), *added, COMMIT])
+        *before, committed = await self._wire.exchange([*self._taken_unsent(), *added, *self._asked, COMMIT])
         if committed.command_status == b"ROLLBACK":
             raise psycopg.errors.InFailedSqlTransaction("a statement failed before the commit: nothing was kept")
+        await self._noted(before)
 
     async def roll_back(self) -> None:
         """Undoes everything; `Database` calls this where an exception leaves the session."""
@@ -276,8 +288,15 @@ class Session:
         """Sends statements; a session without a transaction names its workspace again for each of them."""
         if self._scope.transaction:
             return await self._wire.exchange([*self._taken_unsent(), *commands])
-        results = await self._wire.exchange([*self._prefix, *commands, *self._suffix])
+        results = await self._wire.exchange([*self._prefix, *commands, *self._asked, *self._suffix])
+        await self._noted(results[: len(results) - len(self._suffix)])
         return results[: len(self._prefix) + len(commands)]
+
+    async def _noted(self, results: Sequence[PGresult]) -> None:
+        """Notes the position after a transaction that has written; `results` end with the answer to WROTE."""
+        if self._note is not None and results[-1].get_value(0, 0) == b"t":
+            (position,) = await self._wire.exchange([POSITION])
+            self._note(int(position.get_value(0, 0) or 0))
 
     def _taken_unsent(self) -> list[Command]:
         unsent, self._unsent, self._begun = self._unsent, [], True

@@ -85,7 +85,7 @@ async def walk_links(
     directions = (OUT, IN) if direction == "both" else (direction,)
     reached: dict[UUID, _Reached] = {}
     level, more = {start: 1.0}, False
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         if not await lookup.is_start(session, start):
             raise NotFound(f"there is no memory {start} to start from in workspace {workspace.name}")
         for steps in range(1, depth + 1):

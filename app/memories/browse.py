@@ -65,7 +65,7 @@ async def with_memory(
     Raises:
         NotFound: the workspace has no such memory.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await store.get(session, memory_id)
         if found is None:
             raise NotFound(f"there is no memory {memory_id} in workspace {workspace.name}")
@@ -110,7 +110,7 @@ async def page_memories(
     """
     _check_limit(limit)
     check(filters, within="")
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         met = await conditions_of_list(session, filters, source_id)
         found = await page(session, met, order=order, after=after, limit=limit)
         total = await count(session, met) if counted else None
@@ -134,7 +134,7 @@ async def surroundings(
     """Returns, for each of these memories, the live ones up to `distance` places before and after it in its source."""
     if not ids or not distance:
         return dict.fromkeys(ids, ())
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await neighbours(session, ids, distance=distance, limit=MOST_NEIGHBOURS)
 
 
@@ -161,7 +161,7 @@ async def list_sources(
     _check_limit(limit)
     if kind is not None and kind not in SOURCE_KINDS:
         raise InvalidInput("kind", f"{kind!r} is not a kind of source; there are {', '.join(SOURCE_KINDS)}")
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await sources.page(session, kind=kind, limit=limit, before=before)
 
 
@@ -187,6 +187,6 @@ class Facets:
 
 async def list_facets(database: Database, *, workspace: Workspace) -> Facets:
     """Returns the values to filter by, with their counts."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await facets(session, limit=MOST_VALUES)
     return Facets(**{name: tuple(counts) for name, counts in found.items()})

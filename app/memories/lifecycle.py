@@ -201,13 +201,13 @@ async def retired(
     database: Database, *, workspace: Workspace, reason: str, limit: int = 200, offset: int = 0
 ) -> Sequence[Memory]:
     """Returns memories that are retired for this reason, the latest first; quarantined ones with their findings."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await filters.retired_as(session, reason, limit=limit, offset=offset)
 
 
 async def suspects(database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0) -> Sequence[Memory]:
     """Returns live memories that the injection scan suspects, the newest first: no history shows them."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await filters.suspects(session, limit=limit, offset=offset)
 
 
@@ -215,7 +215,7 @@ async def prune_candidates(
     database: Database, *, workspace: Workspace, limit: int = 200, offset: int = 0
 ) -> list[PruneCandidate]:
     """Returns memories of quality -2 or less, and rated-down ones below a score of 6; the worst first."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await filters.low(session, quality=LOW_QUALITY, final_score=LOW_SCORE, limit=limit, offset=offset)
     return [PruneCandidate(memory=memory, reason=_reason_to_prune(memory)) for memory in found]
 
@@ -228,5 +228,5 @@ def _reason_to_prune(memory: Memory) -> str:
 
 async def review_counts(database: Database, *, workspace: Workspace) -> ReviewCounts:
     """Returns the numbers of memories that people should review."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return ReviewCounts(**await filters.count_to_review(session, quality=LOW_QUALITY, final_score=LOW_SCORE))

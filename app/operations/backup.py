@@ -16,8 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from app.db.database import Database, libpq_url
+from app.db.database import Database
 from app.db.migrations import current, upgrade
+from app.db.pool import libpq_url
 from app.db.roles import OWNER
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
 from app.postgres.cluster import SYNC_METHOD, binary, environment, reason

@@ -1,10 +1,11 @@
 """The verbs that show the state of one workspace, of the service, and of the store across all workspaces."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.db.database import Database
 from app.db.migrations import head, state
+from app.db.replicas import ReplicaState
 from app.db.session import DECIDE, EXTRACT, Row, Session
 from app.errors import DatabaseUnavailable
 from app.index import indexing
@@ -117,6 +118,7 @@ class Status:
     tiers: Mapping[str, int]
     """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: tuple[Latency, ...]
+    replicas: tuple[ReplicaState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,18 +168,19 @@ async def workspace_status(
         DatabaseUnavailable: the database does not answer.
     """
     revision, mend = await state(database)
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         size = await session.one(DATABASE)
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
+    replicas = tuple(database.replicas())
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
     return Status(
         workspace=workspace.name,
         language=None if workspace.workspace_id == UNMADE else workspace.language,
         mode=LEXICAL if reasons else HYBRID,
-        reasons=(*reasons, *([mend] if mend else [])),
+        reasons=(*reasons, *([mend] if mend else []), *_idle_replicas(replicas)),
         model=provider.model_id,
         database_bytes=size.bytes,
         postgres=size.version,
@@ -185,7 +188,12 @@ async def workspace_status(
         revision=revision,
         **counts._asdict(),
         latencies=latencies,
+        replicas=replicas,
     )
+
+
+def _idle_replicas(replicas: Sequence[ReplicaState]) -> list[str]:
+    return [f"the replica {item.name} serves no reader: {item.reason}" for item in replicas if not item.serving]
 
 
 async def _latencies(session: Session) -> tuple[Latency, ...]:
@@ -262,6 +270,7 @@ class Gauges:
     jobs: JobQueue
     move: Move | None
     """The change of model that is in progress or was interrupted."""
+    replicas: Sequence[ReplicaState]
 
 
 async def gauges(database: Database) -> Gauges:
@@ -277,6 +286,7 @@ async def gauges(database: Database) -> Gauges:
             refused=await memories.refusals_of_all(session),
             jobs=await _queue(session),
             move=(await move_state(session)).move,
+            replicas=database.replicas(),
         )
 
 
@@ -324,7 +334,7 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
 
 
 async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
-    async with database.session(workspace.workspace_id, transaction=False) as session:
+    async with database.session(workspace.workspace_id, reading=True) as session:
         row = await session.one(COUNTS, {"most": indexing.MOST_COUNTED})
     live = sum(row.kinds.values())
     return WorkspaceStatistics(name=workspace.name, language=workspace.language, live=live, **row._asdict())

@@ -214,13 +214,13 @@ async def list_runs(
     if before is not None:
         conditions.append("(created_at, run_id) < (%(created_at)s, %(run_id)s)")
         values |= {"created_at": before[0], "run_id": before[1]}
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.page(session, conditions=conditions, values=values, limit=limit)
 
 
 async def run_points(database: Database, *, workspace: Workspace) -> Sequence[RunPoint]:
     """Returns the latest MOST_POINTS judged runs for a plot over time, newest first."""
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.points(session, limit=MOST_POINTS)
 
 

@@ -23,7 +23,8 @@ from app.cues.mining.precedents import judge_precedents
 from app.cues.mining.procedures import mine_procedures
 from app.cues.tending.tend import owners_of_cues, tend
 from app.db.actor import WORKER, Actor, act_as
-from app.db.database import libpq_url
+from app.db.pool import libpq_url
+from app.db.positions import read_from_primary
 from app.db.roles import SERVICE
 from app.db.session import COMPRESS, DECIDE, EMBED, EMBED_CUES, EXTRACT, INDEX, LINK, MATCH, STATISTICS
 from app.errors import Unavailable
@@ -77,7 +78,8 @@ logger = structlog.get_logger()
 
 
 def _services(context: JobContext) -> Services:
-    """Returns the services for a job, which the audit log names from here on."""
+    """Returns the services for a job, which the audit log names from here on, and which reads from the primary."""
+    read_from_primary()
     act_as(Actor(WORKER, operation=f"job {context.job.task_name}", request_id=str(context.job.id or "")))
     services: Services = context.additional_context["services"]
     return services

@@ -1260,6 +1260,14 @@ class RejectedLine(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ReplicaView(Struct, frozen=True, kw_only=True):
+    behind_bytes: int
+    name: str
+    reads: int
+    reason: str
+    serving: bool
+
+
 class ReportInput(Struct, frozen=True, kw_only=True):
     content: str
     language: str | None | UnsetType = UNSET
@@ -1622,6 +1630,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
+    replicas: list[ReplicaView]
     retired: dict[str, int]
     revision: str | None
     runs: int

@@ -17,8 +17,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from app.db.database import Database, libpq_url, sqlalchemy_url
+from app.db.database import Database
 from app.db.migrations import configuration, current, head, state, upgrade
+from app.db.pool import libpq_url, sqlalchemy_url
 from app.db.tables import metadata
 from app.index import models
 from app.memories.browse import list_memories

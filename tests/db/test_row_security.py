@@ -12,8 +12,9 @@ import pytest_asyncio
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.db.database import Database, libpq_url
+from app.db.database import Database
 from app.db.migrations import SCRIPTS
+from app.db.pool import libpq_url
 from app.db.roles import LOGIN_POWERS
 from app.db.tables import metadata
 

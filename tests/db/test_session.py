@@ -12,10 +12,11 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from app.db import database as database_module
+from app.db import pool as pool_module
 from app.db import wire as wire_module
-from app.db.database import Database, again_after_deadlock, libpq_url
+from app.db.database import Database, again_after_deadlock
 from app.db.migrations import upgrade
+from app.db.pool import libpq_url
 from app.db.session import Session
 from app.db.wire import HALFVEC_TYPE, Ids, compiled, ids_of, vectors_of
 from app.errors import ConfigurationError, DatabaseUnavailable
@@ -262,7 +263,7 @@ async def test_an_idle_connection_that_was_ended_is_noticed(single: Database) ->
 
 
 async def test_a_full_pool_says_so(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "POOL_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(pool_module, "POOL_TIMEOUT_SECONDS", 0.1)
     full = Database(database_url, pool_size=1)
     async with full.session(0):
         with pytest.raises(DatabaseUnavailable, match="PRIORS_POOL_SIZE"):

@@ -10,8 +10,9 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
-from app.db.database import Database, libpq_url
+from app.db.database import Database
 from app.db.migrations import configuration, head, oldest_served, state
+from app.db.pool import libpq_url
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "deployment.md"
 BASELINE = "0031"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from app.cues.keep import list_cues
-from app.db.database import libpq_url
+from app.db.pool import libpq_url
 from app.db.tables import metadata
 from app.insight.map import store as maps
 from app.insight.map.drawing import Point, StoredLayout

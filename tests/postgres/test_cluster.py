@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db.database import sqlalchemy_url
+from app.db.pool import sqlalchemy_url
 from app.errors import ConfigurationError
 from app.postgres.cluster import MIB, _machine_settings, binary
 from app.postgres.embedded import EmbeddedPostgres, _prepare

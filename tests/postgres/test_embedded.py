@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
-from app.db.database import sqlalchemy_url
+from app.db.pool import sqlalchemy_url
 from app.db.roles import OWNER, SERVICE
 from app.errors import ConfigurationError, DatabaseUnavailable
 from app.postgres import postmaster

@@ -131,7 +131,7 @@ async def _watch_database(database: Database, services: Services) -> None:
             logger.warning("the embedded database is gone and starts again", reason=str(error))
             try:
                 await services.revive()
-                database.trouble = ""
+                database.pool.trouble = ""
             except PriorsError as failure:
-                database.trouble = str(failure)
+                database.pool.trouble = str(failure)
                 logger.error("the embedded database does not start", reason=str(failure))  # noqa: TRY400 - the reason is enough

@@ -159,7 +159,7 @@ async def list_proposals(
     """
     if state and state not in DECISIONS:
         raise InvalidInput("state", f"must be one of {', '.join(DECISIONS)}, or empty for all")
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.listed(session, state, limit)
 
 

@@ -80,7 +80,7 @@ async def _why_subject(database: Database, provider: EmbeddingProvider, workspac
     query = Query(text=asked, k=CUES_READ, filters=Filters(kinds=("cue",)), purpose="why", rerank=False)
     finding = await find(database, provider, workspace=workspace, query=query)
     near = {hit.memory.memory_id: hit.explain.get("vector") or 0.0 for hit in finding.hits}
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         named = await backlinks.naming(session, stems, limit=CUES_READ)
         cues = await store.read(session, list({*near, *named}))
         near |= {cue_id: max(near.get(cue_id, 0.0), named_in(cues[cue_id], stems)) for cue_id in named}
@@ -95,7 +95,7 @@ async def _why_subject(database: Database, provider: EmbeddingProvider, workspac
 async def _why_artifact(
     database: Database, provider: EmbeddingProvider, workspace: Workspace, path: str, symbol: str
 ) -> Why:
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         names = await sessions.names_of(session, path) if path else []
         touches = await backlinks.touches(session, names, symbol, limit=TOUCHES_SHOWN)
         around = await backlinks.near_turns(session, [touch.memory_id for touch in touches], turns=TURNS_AROUND)

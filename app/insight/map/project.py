@@ -76,7 +76,7 @@ async def graph(database: Database, provider: EmbeddingProvider, worker: LayoutW
         GraphUnavailable: a layout is needed and cannot be computed now.
     """
     _check(question)
-    async with database.session(question.workspace, transaction=False) as session:
+    async with database.session(question.workspace, reading=True) as session:
         view = await _view(session, question)
     ready = _ready(view, question, enabled=provider.enabled)
     if ready is not None:

@@ -206,7 +206,7 @@ async def list_ingestions(
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         rows = await store.logged_ingestions(session, before=before, failed=failed, limit=limit)
     return [
         LoggedIngestion(**{**row._asdict(), "outcomes": tuple(FileOutcome(**outcome) for outcome in row.outcomes)})

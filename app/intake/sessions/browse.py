@@ -63,7 +63,7 @@ async def list_sessions(
         name, _, message = reason.partition(": ")
         raise InvalidInput(name, message)
     moment, source_id = before or (None, None)
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         names = await store.names_of(session, filters.path) if filters.path else None
         values = {**given, "path": names, "moment": moment, "before": source_id}
         return await store.page(session, values, limit=limit)
@@ -77,7 +77,7 @@ async def get_session(
     Raises:
         NotFound: the workspace has no such session.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await _found(session, workspace, session_id, masked=masked)
         return SessionDetail(
             session=found,
@@ -100,7 +100,7 @@ async def latest_turns(
     Raises:
         NotFound: the workspace has no such session.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await _found(session, workspace, session_id, masked=masked)
         return await store.messages(session, found.source_id, latest=count, before=before)
 
@@ -113,7 +113,7 @@ async def session_from(
     Raises:
         NotFound: the workspace has no such session.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await _found(session, workspace, session_id, masked=masked)
         return found, await store.messages_from(session, found.source_id, start, limit=count)
 

@@ -115,7 +115,7 @@ async def list_ratings(database: Database, *, workspace: Workspace, memory_id: U
     Raises:
         NotFound: the workspace has no such memory.
     """
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         found = await store.ratings_of(session, memory_id)
         if not found and not await memories.lock(session, [memory_id]):
             raise _unknown_memory(workspace, memory_id)
@@ -127,7 +127,7 @@ async def list_comments(
 ) -> Mapping[UUID, Sequence[Rating]]:
     """Returns the ratings of each of these memories that stand and have a comment, the latest first."""
     found: dict[UUID, list[Rating]] = {memory_id: [] for memory_id in ids}
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         for rating in await store.commented(session, ids):
             found[rating.memory_id].append(rating)
     return found

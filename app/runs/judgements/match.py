@@ -195,7 +195,7 @@ async def list_cases(database: Database, *, workspace: Workspace, limit: int = L
     """
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput("limit", f"must be from 1 to {LARGEST_PAGE}")
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         return await store.cases(session, limit=limit)
 
 
@@ -206,7 +206,7 @@ async def get_case(database: Database, provider: EmbeddingProvider, *, workspace
         NotFound: nothing in the workspace was judged under this name.
     """
     name = case_key(case)
-    async with database.session(workspace, transaction=False) as session:
+    async with database.session(workspace, reading=True) as session:
         known = await store.case(session, name)
     if not known.judgements:
         raise NotFound(f"there is no judged case {case!r} in workspace {workspace.name}")

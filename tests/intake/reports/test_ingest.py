@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from app.db.database import Database, libpq_url
+from app.db.database import Database
+from app.db.pool import libpq_url
 from app.errors import InvalidInput
 from app.intake.reports.ingest import ingest, ingest_content, watch
 from app.intake.reports.outcome import FileOutcome, Ingestion, Intake, list_ingestions

@@ -1,0 +1,226 @@
+"""Readers go to a replica that has what they must see, and to the primary where none has."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psycopg
+import pytest
+import pytest_asyncio
+
+from app.db.database import Database
+from app.db.migrations import upgrade
+from app.db.pool import libpq_url
+from app.db.positions import Seen, read_from_primary, seeing
+from app.errors import ConfigurationError, DatabaseUnavailable
+from app.postgres.cluster import Cluster
+from app.postgres.embedded import EmbeddedPostgres
+from app.settings import from_environment
+from app.wiring import Services
+from app.worker.worker import procrastinate_app
+from app.workspaces.workspace import Workspace
+from tests.conftest import serving, workspace_in
+from tests.fakes.standby import Standby
+
+ON_A_REPLICA = "SELECT pg_is_in_recovery()"
+
+
+@pytest.fixture(scope="module")
+def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedPostgres, str, Path]]:
+    """A server of its own, migrated, that replicas may copy: its superuser's URL, and its folder."""
+    folder = tmp_path_factory.mktemp("primary")
+    cluster = Cluster(folder / "postgres")
+    cluster.ensure()
+    cluster.write({"postgresql.auto.conf": "fsync = off\n"})
+    with EmbeddedPostgres(folder) as server:
+        url = server.start()
+        upgrade(url)
+        yield server, url, cluster.folder
+
+
+@pytest.fixture(scope="module")
+def standby(primary: tuple[EmbeddedPostgres, str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standby]:
+    """A replica of it, running."""
+    _, url, folder = primary
+    with Standby(folder, url, tmp_path_factory.mktemp("replica") / "postgres") as found:
+        yield found
+
+
+@pytest_asyncio.fixture
+async def connected(primary: tuple[EmbeddedPostgres, str, Path], standby: Standby) -> AsyncIterator[Database]:
+    """The connections of one process to both; its readers go to the replica already."""
+    server, url, _ = primary
+    database = Database(server.service_url, admin_url=url, pool_size=4, replica_urls=[standby.url()])
+    await until(database, serves=True)
+    yield database
+    await database.close()
+
+
+async def until(database: Database, *, serves: bool) -> str:
+    """Waits until the replica serves, or no longer does; returns the reason."""
+    while True:
+        await on_a_replica(database, 0)
+        (state,) = database.replicas()
+        if state.serving == serves:
+            return state.reason
+        await asyncio.sleep(0.05)
+
+
+async def on_a_replica(database: Database, workspace: Workspace | int) -> bool:
+    async with database.session(workspace, reading=True) as session:
+        return bool(await session.value(ON_A_REPLICA))
+
+
+async def until_read_there(database: Database, workspace: Workspace) -> None:
+    while not await on_a_replica(database, workspace):  # noqa: ASYNC110 - another server gets there
+        await asyncio.sleep(0.01)
+
+
+async def write(database: Database, workspace: Workspace, name: str) -> None:
+    statement = "INSERT INTO runs (workspace_id, run_id, task) VALUES (%(workspace_id)s, %(name)s, '')"
+    async with database.session(workspace) as session:
+        await session.execute(statement, {"name": name})
+
+
+async def names(database: Database, workspace: Workspace) -> set[str]:
+    async with database.session(workspace, reading=True) as session:
+        return set(await session.column("SELECT run_id FROM runs"))
+
+
+async def test_a_reader_sees_what_its_workspace_has_just_written(connected: Database) -> None:
+    here, there = [await workspace_in(connected, name) for name in ("here", "there")]
+    for number in range(50):
+        await write(connected, here, f"run {number}")
+        assert f"run {number}" in await names(connected, here)
+    await until_read_there(connected, here)
+    assert len(await names(connected, here)) == 50
+    # Row-level security holds on the replica.
+    assert not await names(connected, there)
+    assert connected.replicas()[0].reads > 0
+
+
+async def test_a_replica_that_lags_leaves_its_readers_to_the_primary(
+    connected: Database, standby: Standby, primary: tuple[EmbeddedPostgres, str, Path]
+) -> None:
+    here, there = [await workspace_in(connected, name) for name in ("lag", "untouched")]
+    other = Database(primary[0].service_url, pool_size=2, replica_urls=[standby.url()])
+    await until(other, serves=True)
+    await until_read_there(connected, here)
+    standby.call("pg_wal_replay_pause()")
+    try:
+        with seeing(seen := Seen()):
+            await write(connected, here, "late")
+        assert "late" in await names(connected, here)
+        # In another process the caller's cookie tells it; a job reads from the primary in any case.
+        with seeing(Seen(seen.written)):
+            assert "late" in await names(other, here)
+        with seeing(Seen()):
+            read_from_primary()
+            assert not await on_a_replica(other, there)
+        assert "bytes behind the primary" in await until(connected, serves=False)
+        await until(other, serves=False)
+        assert "late" in await names(other, here)
+    finally:
+        standby.call("pg_wal_replay_resume()")
+        await other.close()
+    await until(connected, serves=True)
+    assert "late" in await names(connected, here)
+
+
+async def test_a_lost_replica_is_replaced_by_the_primary_and_comes_back(connected: Database, standby: Standby) -> None:
+    here = await workspace_in(connected, "lost")
+    await write(connected, here, "kept")
+    await until(connected, serves=True)
+    async with connected.session(0, reading=True) as session:
+        assert await session.value(ON_A_REPLICA)
+        standby.kill()
+        assert not await session.value(ON_A_REPLICA)
+    assert await names(connected, here) == {"kept"}
+    assert await until(connected, serves=False)
+    standby.start()
+    await until(connected, serves=True)
+    assert await names(connected, here) == {"kept"}
+
+
+async def test_a_statement_that_a_replica_cannot_run_is_run_by_the_primary(connected: Database) -> None:
+    here = await workspace_in(connected, "mistaken")
+    await until(connected, serves=True)
+    async with connected.session(here, reading=True) as session:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await session.value("SELECT FROM nowhere")
+        assert await session.value("SELECT 1") == 1
+    assert connected.replicas()[0].serving
+
+
+async def test_a_service_tells_its_replicas_and_names_what_a_caller_has_written(
+    connected: Database, services: Services
+) -> None:
+    async with (
+        serving(replace(services, database=connected)) as address,
+        httpx.AsyncClient(base_url=address, headers={"X-Workspace": "told"}, timeout=60) as client,
+    ):
+        assert "set-cookie" not in (await client.get("/api/memories")).headers
+        made = await client.post("/api/memories", json={"kind": "note", "body": "The gate valve was replaced."})
+        assert made.headers["set-cookie"].startswith("priors_position=")
+        assert (await client.get("/api/memories")).json()["memories"][0]["body"] == "The gate valve was replaced."
+        (state,) = (await client.get("/api/status")).json()["replicas"]
+        assert (state["serving"], state["reason"]) == (True, "")
+        assert "priors_replica_serving" in (await client.get("/metrics")).text
+
+
+async def test_what_is_no_replica_of_this_primary_serves_nobody(
+    primary: tuple[EmbeddedPostgres, str, Path], database_url: str
+) -> None:
+    server, url, _ = primary
+    for other, reason in ((url, "takes writes itself"), (database_url, "no replica of this primary")):
+        database = Database(server.service_url, pool_size=2, replica_urls=[other])
+        while reason not in database.replicas()[0].reason:
+            await on_a_replica(database, 0)
+            await asyncio.sleep(0.01)
+        assert not await on_a_replica(database, 0)
+        await database.close()
+
+
+async def test_of_several_servers_the_one_that_takes_writes_is_used(
+    primary: tuple[EmbeddedPostgres, str, Path], standby: Standby
+) -> None:
+    _, _, folder = primary
+    replica = parse_qs(urlsplit(standby.url()).query)["host"][0]
+    servers = f"postgresql://priors@/priors?host={replica},{folder}&port=5432,5432&target_session_attrs="
+    for wanted, found in (("read-write", False), ("prefer-standby", True)):
+        database = Database(servers + wanted, pool_size=1)
+        async with database.session(0, transaction=False) as session:
+            assert await session.value(ON_A_REPLICA) is found
+        await database.close()
+    async with procrastinate_app(servers + "read-write").open_async() as jobs:
+        assert await jobs.job_manager.get_stalled_jobs() == []
+    upgrade(servers.replace("priors@", "postgres@") + "read-write")
+
+
+async def test_a_server_that_takes_no_writes_is_left(standby: Standby) -> None:
+    database = Database(standby.url(), pool_size=1)
+    with pytest.raises(DatabaseUnavailable, match="target_session_attrs=read-write"):
+        await workspace_in(database, "nowhere")
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "parameters"),
+    [
+        ("postgresql://me:p%40ss@one,two/db", "host=one%2Ctwo&port=%2C"),
+        ("postgres://me:p%40ss@one:1,two:2/db?a=b", "a=b&host=one%2Ctwo&port=1%2C2"),
+        ("postgresql://me:p%40ss@[::1]:1,two:2/db", "host=%3A%3A1%2Ctwo&port=1%2C2"),
+    ],
+)
+def test_a_url_of_several_servers_is_one_for_libpq(given: str, parameters: str) -> None:
+    assert libpq_url(given) == f"postgresql://me:p%40ss@/db?{parameters}"
+
+
+def test_a_replica_needs_the_url_of_its_primary() -> None:
+    with pytest.raises(ConfigurationError, match="PRIORS_DATABASE_URL"):
+        from_environment({"PRIORS_REPLICA_URL": "postgresql://host/priors"})
+    with pytest.raises(ConfigurationError, match="PRIORS_REPLICA_URL"):
+        Database("postgresql://host/priors", pool_size=1, replica_urls=["mysql://host/priors"])
