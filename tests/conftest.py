@@ -101,6 +101,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what cannot hold on a cluster."""
+    mark = item.get_closest_marker("one_server")
+    if mark is not None and POSTGRES == GIVEN_URL and is_cluster(libpq_url(os.environ[GIVEN_URL])):
+        pytest.skip(f"on a Citus cluster: {mark.args[0]}")
+
+
 def pytest_report_header() -> str:
     """Say which Postgres the tests use."""
     meaning = {
@@ -144,11 +151,18 @@ def _without_waiting_for_the_disk(url: str) -> None:
 
 @contextmanager
 def fresh_database(server_url: str, *, template: str = "template1") -> Iterator[str]:
-    """Yields the URL of a database that copies `template`, and drops it at the end."""
+    """Yields the URL of a database that copies `template`, on a cluster a distributed one; drops it at the end."""
     if is_cluster(server_url):
         with fresh_cluster_database(server_url, migrated=template != "template1") as url:
             yield url
         return
+    with copied_database(server_url, template) as url:
+        yield url
+
+
+@contextmanager
+def copied_database(server_url: str, template: str) -> Iterator[str]:
+    """Yields the URL of a database on one server that copies `template`, and drops it at the end."""
     name = f"priors_{uuid4().hex[:12]}"
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     with psycopg.connect(server_url, autocommit=True) as connection:
@@ -161,9 +175,8 @@ def fresh_database(server_url: str, *, template: str = "template1") -> Iterator[
 @pytest.fixture(scope="session")
 def migrated_template(server_url: str) -> Iterator[str]:
     """The name of a migrated database that nobody uses: a copy of it takes a fraction of the time of the migrations."""
-    with fresh_database(server_url) as url:
-        if not is_cluster(url):
-            upgrade(url)
+    with copied_database(server_url, "template1") as url:
+        upgrade(url)
         yield str(make_url(url).database)
 
 
@@ -178,6 +191,13 @@ def empty_database_url(server_url: str) -> Iterator[str]:
 def own_database_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """A migrated database for one test that needs one for itself."""
     with fresh_database(server_url, template=migrated_template) as url:
+        yield url
+
+
+@pytest.fixture
+def undistributed_database_url(server_url: str, migrated_template: str) -> Iterator[str]:
+    """A migrated database for one test, before `priors distribute`."""
+    with copied_database(server_url, migrated_template) as url:
         yield url
 
 

@@ -64,6 +64,13 @@ def test_a_cluster_takes_every_statement_that_writes_rows() -> None:
     )
 
 
+def test_a_cluster_sends_each_statement_of_a_workspace_to_one_node() -> None:
+    _none(
+        statements.asks_many_nodes(HOUSE),
+        "name the workspace as %(workspace_id)s in each sub-select, not as that of a row around it",
+    )
+
+
 def test_the_database_gives_two_kinds_of_session() -> None:
     others = sessions.kinds(HOUSE) - {sessions.SESSION, sessions.ACROSS}
     _none(others, "Database gives other connections than session(workspace) and across()")

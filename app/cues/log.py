@@ -30,7 +30,7 @@ SELECT EXISTS (SELECT FROM added)
 GET = """
 SELECT a.activation_id, a.plan, a.agent, a.run_id, a.created_at, a.settled_at,
     (SELECT coalesce(json_agg(json_build_array(h.memory_id, h.score, h.outcome) ORDER BY h.rank), '[]')
-    FROM activation_cues h WHERE h.workspace_id = a.workspace_id AND h.activation_id = a.activation_id) AS cues
+    FROM activation_cues h WHERE h.workspace_id = %(workspace_id)s AND h.activation_id = a.activation_id) AS cues
 FROM activations a WHERE a.workspace_id = %(workspace_id)s AND {condition} ORDER BY a.created_at, a.activation_id
 """
 TOUCHING = """

@@ -76,7 +76,7 @@ EVIDENCE = """(
 )"""
 DISPUTED = """CASE WHEN cardinality(c.disputed_by) = 0 THEN c.disputed_by ELSE ARRAY(
     SELECT o.memory_id FROM cues o JOIN memories n ON n.workspace_id = o.workspace_id AND n.memory_id = o.memory_id
-    WHERE o.workspace_id = c.workspace_id AND o.memory_id = ANY(c.disputed_by) AND o.state = 'active'
+    WHERE o.workspace_id = %(workspace_id)s AND o.memory_id = ANY(c.disputed_by) AND o.state = 'active'
         AND n.valid_until IS NULL
     ORDER BY o.memory_id
 ) END AS disputed_by"""
@@ -150,7 +150,7 @@ WHERE workspace_id = %(workspace_id)s AND state = 'active' AND superseded_by IS 
 UNSUPPORTED = """
 SELECT c.memory_id FROM cues c
 WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND c.origin = 'extracted'
-    AND NOT EXISTS (SELECT FROM cue_evidence e WHERE e.workspace_id = c.workspace_id AND e.memory_id = c.memory_id)
+    AND NOT EXISTS (SELECT FROM cue_evidence e WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id)
 """
 # What is not found in a session any longer; evidence that a person gave stays, and that of cues taken away already.
 DROP_STALE = """

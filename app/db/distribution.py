@@ -35,9 +35,7 @@ BIND_FUNCTION = """
 CREATE OR REPLACE FUNCTION priors_bind(workspace text, of_user text, seen text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('SET LOCAL priors.workspace_id = %L', workspace);
-    IF of_user <> '' THEN
-        EXECUTE format('SET LOCAL priors."user" = %L', of_user);
-    END IF;
+    EXECUTE format('SET LOCAL priors."user" = %L', of_user);
     IF seen <> '' THEN
         EXECUTE format('SET LOCAL priors.sees = %L', seen);
     END IF;
@@ -48,7 +46,7 @@ GRANT_BIND = (
     f"GRANT EXECUTE ON FUNCTION priors_bind(text, text, text) TO {SERVICE}",
 )
 # The nodes ask each other as the role that a session has taken.
-LOGINS = (f"ALTER ROLE {OWNER} LOGIN", f"ALTER ROLE {SERVICE} LOGIN")
+WITHOUT_LOGIN = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s::text[]) AND NOT rolcanlogin"
 SETTINGS = {
     "priors.distributed": "on",
     "citus.propagate_set_commands": "local",
@@ -163,7 +161,9 @@ def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) 
 
 def _prepare_sessions(connection: psycopg.Connection) -> None:
     """Lets sessions of the service's roles reach the nodes, with the workspace that they are bound to."""
-    for statement in (*LOGINS, BIND_FUNCTION, *GRANT_BIND):
+    for (role,) in connection.execute(WITHOUT_LOGIN, [[OWNER, SERVICE]]).fetchall():
+        connection.execute(sql.SQL("ALTER ROLE {} LOGIN").format(sql.Identifier(role)))
+    for statement in (BIND_FUNCTION, *GRANT_BIND):
         connection.execute(sql.SQL(statement))
     database = sql.Identifier(connection.info.dbname)
     for name, value in SETTINGS.items():

@@ -34,8 +34,12 @@ ORDER BY 1 LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 - constants
 
 PUT_OFF = f"""
-UPDATE items i SET expires_at = now() + i.ttl_minutes * interval '1 minute' FROM {GIVEN_KEYS}
-WHERE {LIVE} AND i.ttl_minutes IS NOT NULL AND i.namespace = given.namespace AND i.key = given.key
+WITH read AS MATERIALIZED (
+    SELECT i.namespace, i.key, now() + i.ttl_minutes * interval '1 minute' AS expires_at
+    FROM {GIVEN_KEYS} JOIN items i USING (namespace, key) WHERE {LIVE} AND i.ttl_minutes IS NOT NULL FOR UPDATE OF i
+)
+UPDATE items i SET expires_at = read.expires_at FROM read
+WHERE {OWN} AND i.namespace = read.namespace AND i.key = read.key
 """  # noqa: S608 - constants
 
 # One that has expired and is not swept yet is made anew. In one call, items are made in the given order.

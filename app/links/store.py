@@ -25,7 +25,7 @@ WHERE workspace_id = %(workspace_id)s AND relation = %(mentions)s AND to_id IN (
 ADD_TITLES = """
 INSERT INTO titles (workspace_id, memory_id, key, common)
 SELECT l.workspace_id, l.memory_id, given.key, EXISTS (
-    SELECT 1 FROM titles k WHERE k.workspace_id = l.workspace_id AND k.key = given.key AND k.common
+    SELECT 1 FROM titles k WHERE k.workspace_id = %(workspace_id)s AND k.key = given.key AND k.common
 )
 FROM unnest(%(ids)s::uuid[], %(keys)s::text[]) AS given(memory_id, key)
 JOIN lexical l ON l.workspace_id = %(workspace_id)s AND l.memory_id = given.memory_id
@@ -39,7 +39,7 @@ WITH crowded AS (
     UPDATE titles t SET common = true
     WHERE t.workspace_id = %(workspace_id)s AND NOT t.common AND t.key = ANY(%(keys)s::text[]) AND (
         SELECT count(*) FROM (
-            SELECT 1 FROM titles o WHERE o.workspace_id = t.workspace_id AND o.key = t.key LIMIT %(bearers)s + 1
+            SELECT 1 FROM titles o WHERE o.workspace_id = %(workspace_id)s AND o.key = t.key LIMIT %(bearers)s + 1
         ) AS few
     ) > %(bearers)s
     RETURNING t.workspace_id, t.memory_id
@@ -190,20 +190,22 @@ def _as_json(links: Collection[Link]) -> str:
 # Only live memories, as in a recall: a replaced memory's own links name its replacement.
 OF = """
 WITH own AS (
-    SELECT workspace_id, memory_id, source_id, ordinal FROM memories
+    SELECT memory_id, source_id, ordinal FROM memories
     WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s
 ), linked AS (
     SELECT l.relation, 'out' AS direction, l.to_id AS other, l.weight, l.created_at
-    FROM links l JOIN own o ON l.workspace_id = o.workspace_id AND l.from_id = o.memory_id
+    FROM links l JOIN own o ON l.workspace_id = %(workspace_id)s AND l.from_id = o.memory_id
     UNION ALL
     SELECT l.relation, 'in', l.from_id, l.weight, l.created_at
-    FROM links l JOIN own o ON l.workspace_id = o.workspace_id AND l.to_id = o.memory_id
+    FROM links l JOIN own o ON l.workspace_id = %(workspace_id)s AND l.to_id = o.memory_id
     UNION ALL
-    (SELECT %(next)s, 'out', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (workspace_id, source_id)
-    WHERE m.ordinal > o.ordinal AND m.valid_until IS NULL ORDER BY m.ordinal, m.memory_id LIMIT 1)
+    (SELECT %(next)s, 'out', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (source_id)
+    WHERE m.workspace_id = %(workspace_id)s AND m.ordinal > o.ordinal AND m.valid_until IS NULL
+    ORDER BY m.ordinal, m.memory_id LIMIT 1)
     UNION ALL
-    (SELECT %(next)s, 'in', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (workspace_id, source_id)
-    WHERE m.ordinal < o.ordinal AND m.valid_until IS NULL ORDER BY m.ordinal DESC, m.memory_id LIMIT 1)
+    (SELECT %(next)s, 'in', m.memory_id, 1, m.created_at FROM memories m JOIN own o USING (source_id)
+    WHERE m.workspace_id = %(workspace_id)s AND m.ordinal < o.ordinal AND m.valid_until IS NULL
+    ORDER BY m.ordinal DESC, m.memory_id LIMIT 1)
 )
 SELECT t.relation, t.direction, m.memory_id, m.title, m.kind, t.weight
 FROM linked t JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = t.other

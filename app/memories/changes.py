@@ -51,7 +51,7 @@ REWORD = f"""
 UPDATE memories m SET title = %(title)s, body = %(body)s, tokens = %(tokens)s, content_hash = %(content_hash)s,
     findings = %(findings)s::jsonb, released = false
 WHERE {THIS} AND NOT EXISTS (
-    SELECT FROM memories o WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.kind = m.kind
+    SELECT FROM memories o WHERE o.workspace_id = %(workspace_id)s AND o.valid_until IS NULL AND o.kind = m.kind
         AND o.memory_id <> m.memory_id AND o.content_hash = %(content_hash)s AND o.user_id = m.user_id
         AND o.source_id IS NOT DISTINCT FROM m.source_id AND o.ordinal IS NOT DISTINCT FROM m.ordinal
 )
@@ -109,7 +109,7 @@ UPDATE memories m SET valid_until = NULL, retired_as = NULL, released = m.releas
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id IN (SELECT memory_id FROM wanted)
     AND NOT EXISTS (
         SELECT 1 FROM memories o
-        WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
+        WHERE o.workspace_id = %(workspace_id)s AND o.valid_until IS NULL AND o.content_hash = m.content_hash
             AND o.kind = m.kind AND o.source_id IS NOT DISTINCT FROM m.source_id
             AND o.ordinal IS NOT DISTINCT FROM m.ordinal AND o.user_id = m.user_id
     )
@@ -119,7 +119,7 @@ RETURNING m.memory_id
 REPLACED = f"""
 SELECT m.memory_id FROM memories m WHERE {THESE} AND EXISTS (
     SELECT FROM links l JOIN memories n ON n.workspace_id = l.workspace_id AND n.memory_id = l.from_id
-    WHERE l.workspace_id = m.workspace_id AND l.to_id = m.memory_id AND l.relation = %(supersedes)s
+    WHERE l.workspace_id = %(workspace_id)s AND l.to_id = m.memory_id AND l.relation = %(supersedes)s
         AND n.valid_until IS NULL
 )
 """  # noqa: S608 - constants

@@ -21,7 +21,7 @@ LIST_LIMIT = 64
 TEXTS = ("source", "session", "tags", "task_types", "verdicts")
 
 OBSERVED = """EXISTS (
-    SELECT 1 FROM observations seen WHERE seen.workspace_id = m.workspace_id AND seen.memory_id = m.memory_id
+    SELECT 1 FROM observations seen WHERE seen.workspace_id = %(workspace_id)s AND seen.memory_id = m.memory_id
         AND seen.{column} = ANY(%({column}s)s::text[])
 )"""
 CLAUSES = {
@@ -34,7 +34,7 @@ CLAUSES = {
     "task_types": OBSERVED.format(column="task_type"),
     "verdicts": OBSERVED.format(column="verdict"),
     "tiers": """coalesce((
-        SELECT t.tier FROM tiers t WHERE t.workspace_id = m.workspace_id AND t.memory_id = m.memory_id
+        SELECT t.tier FROM tiers t WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = m.memory_id
     ), 'long_term') = ANY(%(tiers)s::text[])""",
     "min_quality": "m.quality >= %(min_quality)s::int",
     "max_quality": "m.quality <= %(max_quality)s::int",
@@ -96,9 +96,8 @@ SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, plac
 
 NEIGHBOURS = f"""
 SELECT c.memory_id AS center, {SHOWN_COLUMNS}
-FROM {SHOWN} JOIN memories c ON c.workspace_id = m.workspace_id AND c.source_id = m.source_id
-WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = ANY(%(ids)s::uuid[]) AND m.memory_id <> c.memory_id
-    AND m.valid_until IS NULL
+FROM {SHOWN} JOIN memories c ON c.workspace_id = %(workspace_id)s AND c.source_id = m.source_id
+WHERE {LIVE} AND c.memory_id = ANY(%(ids)s::uuid[]) AND m.memory_id <> c.memory_id
     AND m.ordinal BETWEEN c.ordinal::bigint - %(distance)s AND c.ordinal::bigint + %(distance)s
 ORDER BY m.ordinal, m.memory_id LIMIT %(limit)s
 """  # noqa: S608 - constants

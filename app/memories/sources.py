@@ -25,7 +25,7 @@ OF_KIND = "AND s.kind = %(kind)s"
 BEFORE = "AND (s.created_at, s.source_id) < (%(created_at)s, %(source_id)s)"
 PAGE = """
 SELECT s.source_id, s.kind, s.uri, s.title, s.created_at, s.updated_at, s.retired_at, (
-    SELECT count(*) FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
     AND m.valid_until IS NULL
 ) AS memories
 FROM sources s WHERE s.workspace_id = %(workspace_id)s {kind} {before}
@@ -61,7 +61,7 @@ RETIRE = f"UPDATE sources SET retired_at = now() WHERE {THIS} AND retired_at IS 
 
 FORGET_EMPTY = """
 DELETE FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.source_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
-    SELECT FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+    SELECT FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
 ) RETURNING title
 """
 

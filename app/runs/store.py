@@ -57,8 +57,8 @@ ISSUES = "unnest(ARRAY(SELECT jsonb_array_elements_text(c.request -> 'issues')) 
 # An observation that was requested for an output keeps its judgement when the run replaces that output: the run's next
 # judgement is of the next output. The run may return to the earlier output.
 MOVE_ON = f"""
-UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
-    SELECT jsonb_build_object(
+WITH judged AS MATERIALIZED (
+    SELECT c.observation_id, CASE WHEN r.run_id IS NULL THEN '{{{{}}}}' ELSE jsonb_build_object(
         'final_score', coalesce(to_jsonb(r.final_score), c.request -> 'final_score'),
         'verdict', coalesce(nullif(r.verdict, ''), c.request ->> 'verdict', ''),
         'issues', coalesce((
@@ -68,16 +68,15 @@ UPDATE compressions c SET moved_on = true, request = c.request || coalesce((
                 GROUP BY issue
             ) AS once
         ), '[]')
-    ) FROM runs r WHERE r.workspace_id = c.workspace_id AND r.run_id = c.run_id
-), '{{{{}}}}')
-WHERE c.workspace_id = %(workspace_id)s AND NOT c.moved_on AND {{condition}}
+    ) END AS fields
+    FROM compressions c LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id
+    WHERE c.workspace_id = %(workspace_id)s AND NOT c.moved_on AND {{condition}}
+)
+UPDATE compressions c SET moved_on = true, request = c.request || judged.fields
+FROM judged WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = judged.observation_id
 """  # noqa: S608 - constants
 REPLACED = MOVE_ON.format(
-    condition="""
-    c.run_id = %(run_id)s AND c.request ->> 'output' <> %(output)s AND c.request ->> 'output' = (
-        SELECT output FROM runs r WHERE r.workspace_id = c.workspace_id AND r.run_id = c.run_id
-    )
-"""
+    condition="c.run_id = %(run_id)s AND c.request ->> 'output' <> %(output)s AND c.request ->> 'output' = r.output"
 )
 ASKED_ANEW = MOVE_ON.format(condition="c.observation_id = %(observation_id)s")
 COME_BACK = """
@@ -95,7 +94,7 @@ WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND memory_id IS N
 
 # A run that returned to an earlier output counts once, with its present judgement.
 SPEAKS = """c.outcome IN ('stored', 'joined') AND NOT (c.earlier AND EXISTS (
-    SELECT 1 FROM compressions l WHERE l.workspace_id = c.workspace_id AND l.memory_id = c.memory_id
+    SELECT 1 FROM compressions l WHERE l.workspace_id = %(workspace_id)s AND l.memory_id = c.memory_id
         AND l.run_id = c.run_id AND l.outcome IN ('stored', 'joined') AND l.finished_at > c.finished_at
         AND l.request ->> 'task' = c.request ->> 'task'
 ))"""
@@ -120,7 +119,7 @@ FROM memories m JOIN observations o USING (workspace_id, memory_id)
 LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.kind = 'observation'
     AND NOT EXISTS (
-        SELECT 1 FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
+        SELECT 1 FROM compressions c WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = m.memory_id
             AND (c.observation_id = m.memory_id OR c.run_id = m.run_id)
     )
 """  # noqa: S608 - constants

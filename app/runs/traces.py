@@ -34,7 +34,7 @@ CROSS JOIN LATERAL (VALUES
 ) AS by_run(observation_id, run_id, outcome, request)
 WHERE NOT EXISTS (
     SELECT 1 FROM compressions k
-    WHERE k.workspace_id = m.workspace_id AND k.memory_id = m.memory_id AND k.run_id = by_run.run_id
+    WHERE k.workspace_id = %(workspace_id)s AND k.memory_id = m.memory_id AND k.run_id = by_run.run_id
         AND (by_run.outcome = 'stored' OR k.request ->> 'output' <> '')
 )
 ORDER BY by_run.run_id, by_run.request ->> 'task', said.memory_id

@@ -23,7 +23,6 @@ from app.cues.tending.starter import starter_cues
 from app.db.migrations import head, upgrade
 from app.postgres.embedded import EmbeddedPostgres
 from tests.cli import forked
-from tests.cluster import is_cluster
 from tests.conftest import data_folder
 
 PRIORS = Path(sys.executable).with_name("priors")
@@ -392,10 +391,8 @@ def test_migrations_are_told_and_applied(tmp_path: Path, empty_database_url: str
     )
 
 
-def test_a_postgres_without_citus_is_not_distributed(tmp_path: Path, own_database_url: str) -> None:
-    if is_cluster(own_database_url):
-        pytest.skip("the tests run on a Citus cluster")
-    refused = call(tmp_path, "distribute", DATABASE_URL=own_database_url)
+def test_a_postgres_without_citus_is_not_distributed(tmp_path: Path, undistributed_database_url: str) -> None:
+    refused = call(tmp_path, "distribute", DATABASE_URL=undistributed_database_url)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "this database has no Citus: set PRIORS_DATABASE_URL to the coordinator of a Citus cluster" in refused.stderr
 

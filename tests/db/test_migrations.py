@@ -127,38 +127,38 @@ async def remedy(url: str) -> str:
     return found.mend
 
 
-def test_the_migrations_make_what_the_tables_say(own_database_url: str) -> None:
-    with connected(own_database_url) as connection:
+def test_the_migrations_make_what_the_tables_say(undistributed_database_url: str) -> None:
+    with connected(undistributed_database_url) as connection:
         assert differences(connection) == []
 
 
-def test_down_to_nothing_and_up_again(own_database_url: str) -> None:
-    config = configuration(own_database_url)
+def test_down_to_nothing_and_up_again(undistributed_database_url: str) -> None:
+    config = configuration(undistributed_database_url)
     command.downgrade(config, "base")
-    with connected(own_database_url) as connection:
+    with connected(undistributed_database_url) as connection:
         assert inspect(connection).get_table_names() == ["alembic_version"]
         functions = "SELECT count(*) FROM pg_proc WHERE proname ~ '^(priors|procrastinate)_'"
         assert connection.execute(text(functions)).scalar_one() == 0
     command.upgrade(config, "head")
-    with connected(own_database_url) as connection:
+    with connected(undistributed_database_url) as connection:
         assert differences(connection) == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS[1:])
 def test_each_migration_goes_down_and_up_with_rows_in_place(
-    own_database_url: str, counter: TokenCounter, revision: str
+    undistributed_database_url: str, counter: TokenCounter, revision: str
 ) -> None:
-    asyncio.run(fill(own_database_url, counter, "kept"))
-    asyncio.run(use(own_database_url, counter))
-    config = configuration(own_database_url)
+    asyncio.run(fill(undistributed_database_url, counter, "kept"))
+    asyncio.run(use(undistributed_database_url, counter))
+    config = configuration(undistributed_database_url)
     command.downgrade(config, REVISIONS[REVISIONS.index(revision) - 1])
     command.upgrade(config, "head")
-    assert asyncio.run(bodies(own_database_url)) == ["observed", "kept"]
+    assert asyncio.run(bodies(undistributed_database_url)) == ["observed", "kept"]
     kept = [[6.0], ["Tea in China"], [1]] if revision > LEARNING else [[], [], []]
-    assert asyncio.run(used(own_database_url)) == [[1], *kept]
+    assert asyncio.run(used(undistributed_database_url)) == [[1], *kept]
 
 
-def test_reports_whose_judgements_a_downgrade_drops_are_read_again(own_database_url: str) -> None:
+def test_reports_whose_judgements_a_downgrade_drops_are_read_again(undistributed_database_url: str) -> None:
     statements = """
         INSERT INTO workspaces (name, language, languages) VALUES ('w', 'english', '{english}');
         INSERT INTO sources (workspace_id, source_id, kind, uri, title, content_hash)
@@ -169,24 +169,26 @@ def test_reports_whose_judgements_a_downgrade_drops_are_read_again(own_database_
         SELECT workspace_id, source_id, source_id, '', 'c', 'c', '', '', '', '', 'judged', '', false
         FROM sources WHERE uri = 'a.md'
     """
-    with connected(own_database_url) as connection:
+    with connected(undistributed_database_url) as connection:
         for statement in statements.split(";"):
             connection.execute(text(statement))
         connection.commit()
-    command.downgrade(configuration(own_database_url), "0017")
-    command.upgrade(configuration(own_database_url), "head")
-    with connected(own_database_url) as connection:
+    command.downgrade(configuration(undistributed_database_url), "0017")
+    command.upgrade(configuration(undistributed_database_url), "head")
+    with connected(undistributed_database_url) as connection:
         unread = "SELECT uri FROM sources WHERE content_hash <> 'read'"
         assert list(connection.execute(text(unread)).scalars()) == ["a.md"]
 
 
-def test_texts_without_blanks_between_words_are_indexed_again(own_database_url: str, counter: TokenCounter) -> None:
-    asyncio.run(fill(own_database_url, counter, "内存泄漏", "tea"))
+def test_texts_without_blanks_between_words_are_indexed_again(
+    undistributed_database_url: str, counter: TokenCounter
+) -> None:
+    asyncio.run(fill(undistributed_database_url, counter, "内存泄漏", "tea"))
     words = "SELECT word FROM lexical, unnest(tsvector_to_array(terms)) AS word WHERE word NOT LIKE 'workspace:%'"
     found = []
     for move, revision in ((command.downgrade, REVISIONS[REVISIONS.index("0035") - 1]), (command.upgrade, "head")):
-        move(configuration(own_database_url), revision)
-        with connected(own_database_url) as connection:
+        move(configuration(undistributed_database_url), revision)
+        with connected(undistributed_database_url) as connection:
             found.append(set(connection.execute(text(words)).scalars()))
     assert found == [{"内存泄漏", "tea"}, {"内存", "存泄", "泄漏", "tea"}]
 
@@ -199,11 +201,11 @@ async def test_the_state_is_told(empty_database_url: str) -> None:
     await database.close()
 
 
-async def test_the_state_is_told_before_the_roles_own_anything(own_database_url: str) -> None:
-    await asyncio.to_thread(command.downgrade, configuration(own_database_url), "0015")
-    database = Database(own_database_url, pool_size=1)
+async def test_the_state_is_told_before_the_roles_own_anything(undistributed_database_url: str) -> None:
+    await asyncio.to_thread(command.downgrade, configuration(undistributed_database_url), "0015")
+    database = Database(undistributed_database_url, pool_size=1)
     assert await current(database) == "0015"
-    await asyncio.to_thread(upgrade, own_database_url)
+    await asyncio.to_thread(upgrade, undistributed_database_url)
     assert await current(database) == head()
     await database.close()
 
@@ -220,29 +222,31 @@ def _in_a_process(url: str) -> None:
     subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)
 
 
-def test_indexes_that_a_failure_left_half_built_are_built_again(own_database_url: str, counter: TokenCounter) -> None:
-    asyncio.run(fill(own_database_url, counter, "one", "two"))
-    command.downgrade(configuration(own_database_url), "0003")
-    with connected(own_database_url) as connection:
+def test_indexes_that_a_failure_left_half_built_are_built_again(
+    undistributed_database_url: str, counter: TokenCounter
+) -> None:
+    asyncio.run(fill(undistributed_database_url, counter, "one", "two"))
+    command.downgrade(configuration(undistributed_database_url), "0003")
+    with connected(undistributed_database_url) as connection:
         plain = connection.execution_options(isolation_level="AUTOCOMMIT")
         # Two rows of one workspace: the build fails at its end, and leaves an index that is not valid.
         with pytest.raises(IntegrityError):
             plain.execute(text("CREATE UNIQUE INDEX CONCURRENTLY memories_low_ix ON memories (workspace_id)"))
         plain.execute(text("CREATE INDEX memories_deleted_ix ON memories (workspace_id)"))
-    upgrade(own_database_url)
-    with connected(own_database_url) as connection:
+    upgrade(undistributed_database_url)
+    with connected(undistributed_database_url) as connection:
         assert differences(connection) == []
         invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
         assert connection.execute(text(invalid)).scalar_one() == 0
 
 
-def test_going_down_forgets_what_runs_said_earlier_and_no_more(own_database_url: str) -> None:
+def test_going_down_forgets_what_runs_said_earlier_and_no_more(undistributed_database_url: str) -> None:
     row = (
         "INSERT INTO compressions (workspace_id, observation_id, run_id, request, earlier)"
         """ SELECT workspace_id, gen_random_uuid(), 'r', '{"task": "t"}', :earlier FROM workspaces"""
     )
-    config = configuration(own_database_url)
-    with connected(own_database_url) as connection:
+    config = configuration(undistributed_database_url)
+    with connected(undistributed_database_url) as connection:
         connection.execute(
             text("INSERT INTO workspaces (name, language, languages) VALUES ('w', 'english', '{english}')")
         )
@@ -251,7 +255,7 @@ def test_going_down_forgets_what_runs_said_earlier_and_no_more(own_database_url:
         connection.commit()
     command.downgrade(config, "0013")
     command.upgrade(config, "head")
-    with connected(own_database_url) as connection:
+    with connected(undistributed_database_url) as connection:
         assert connection.execute(text("SELECT array_agg(earlier) FROM compressions")).scalar_one() == [False]
         with pytest.raises(IntegrityError):
             connection.execute(text(row), {"earlier": False})
@@ -286,11 +290,11 @@ def without_roles(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("options", [[], ["--no-owner", "--no-privileges"], ["--no-policies"]])
 def test_a_dump_that_was_restored_on_a_server_without_the_roles_is_secured_again(
-    own_database_url: str, counter: TokenCounter, tmp_path: Path, options: list[str]
+    undistributed_database_url: str, counter: TokenCounter, tmp_path: Path, options: list[str]
 ) -> None:
-    asyncio.run(fill(own_database_url, counter, "kept"))
+    asyncio.run(fill(undistributed_database_url, counter, "kept"))
     file = str(tmp_path / "dump.sql")
-    subprocess.run([binary("pg_dump"), *options, "--file", file, libpq_url(own_database_url)], check=True)
+    subprocess.run([binary("pg_dump"), *options, "--file", file, libpq_url(undistributed_database_url)], check=True)
     with without_roles(tmp_path / "data") as url:
         subprocess.run([binary("psql"), "--quiet", "--file", file, url], check=True, capture_output=True)
         assert "priors migrate" in asyncio.run(remedy(url))
@@ -309,8 +313,8 @@ UNION ALL SELECT 'pg_proc', oid, xmin::text FROM pg_proc WHERE pronamespace = 'p
 """Lists every table, index, policy and function with the transaction that wrote it last."""
 
 
-def test_a_database_that_lacks_nothing_is_left_alone(own_database_url: str) -> None:
-    with psycopg.connect(own_database_url, autocommit=True) as reader:
+def test_a_database_that_lacks_nothing_is_left_alone(undistributed_database_url: str) -> None:
+    with psycopg.connect(undistributed_database_url, autocommit=True) as reader:
         before = reader.execute(CATALOGUE).fetchall()
-        upgrade(own_database_url)
+        upgrade(undistributed_database_url)
         assert reader.execute(CATALOGUE).fetchall() == before

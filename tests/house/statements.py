@@ -22,6 +22,8 @@ WRITE = re.compile(
 STATEMENT = re.compile(
     r"\b(?:SELECT\s|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s.*?\bSET\s|COPY\s+\S+\s)", re.DOTALL
 )
+SUB_SELECT = re.compile(r"\(\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b")
+SAME_WORKSPACE = re.compile(r"\b(\w+)\.workspace_id = (\w+)\.workspace_id\b")
 NAMED, POSITIONAL = re.compile(r"(?<![:\w]):[a-z_]\w*"), re.compile(r"%(?:\(\w+\))?s")
 EVERY_TABLE = "app/db/whole.py"
 """It loads and destroys whole workspaces, whatever tables there are."""
@@ -94,6 +96,35 @@ def refused_by_citus(house: House) -> list[str]:
         if (re.search(r"\bSELECT\b", insert) and not re.search(r"\bON CONFLICT\b|\bRETURNING\b", insert))
         or "now()" in insert.partition("DO UPDATE")[2]
     ]
+
+
+def asks_many_nodes(house: House) -> list[str]:
+    """Returns the places of sub-selects that take their workspace from a row of the statement around them.
+
+    Citus sends a statement to one node if each part of it names the workspace as a parameter. Statements across
+    workspaces, which have no such parameter, ask all nodes anyway.
+    """
+    return [
+        f"{module.path}:{literal.line}"
+        for module in house.files
+        for literal in literals(module)
+        if "%(workspace_id)s" in literal.text
+        for match in SAME_WORKSPACE.finditer(literal.text)
+        for part in [_sub_select(literal.text, match.start())]
+        if not all(re.search(rf"(?<!\.)\b{alias}\b(?!\.)", part) for alias in match.groups())
+    ]
+
+
+def _sub_select(text: str, place: int) -> str:
+    """Returns the innermost sub-select around a place, or the whole text."""
+    opened: list[int] = []
+    found = ""
+    for bracket in re.finditer(r"[()]", text):
+        if bracket[0] == "(":
+            opened.append(bracket.start())
+        elif opened and (start := opened.pop()) < place < bracket.start() and SUB_SELECT.match(text, start):
+            found = found or text[start : bracket.start()]
+    return found or text
 
 
 def parameter_styles(house: House) -> set[str]:

@@ -37,6 +37,7 @@ WITH asked AS (
 INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
 SELECT workspace_id, recall_id, rank, memory_id, 1, '{}'
 FROM asked, unnest(%(ids)s::uuid[]) WITH ORDINALITY AS hit(memory_id, rank)
+RETURNING rank
 """
 DESTROY = "DELETE FROM memories WHERE workspace_id = %(workspace_id)s AND memory_id = %(memory_id)s"
 
@@ -158,15 +159,17 @@ async def tiers_of(store: Store, *ids: UUID) -> list[str]:
 async def age(store: Store, *ids: UUID, days: float) -> None:
     """Makes memories and their accesses older, and lets them be looked at."""
     earlier = """
-        WITH aged AS (
-            UPDATE memories SET created_at = created_at - make_interval(days => %(days)s)
+        WITH aged AS MATERIALIZED (
+            SELECT memory_id, {column} - make_interval(days => %(days)s) AS moment FROM {table}
             WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
         )
-        UPDATE tiers SET accessed_at = accessed_at - make_interval(days => %(days)s), due_at = now()
-        WHERE workspace_id = %(workspace_id)s AND memory_id = ANY(%(ids)s::uuid[])
+        UPDATE {table} t SET {column} = moment{rest} FROM aged
+        WHERE t.workspace_id = %(workspace_id)s AND t.memory_id = aged.memory_id
     """
     async with store.database.session(store.workspace) as session:
-        await session.execute(earlier, {"ids": list(ids), "days": int(days)})
+        for table, column, rest in (("memories", "created_at", ""), ("tiers", "accessed_at", ", due_at = now()")):
+            statement = earlier.format(table=table, column=column, rest=rest)
+            await session.execute(statement, {"ids": list(ids), "days": int(days)})
 
 
 async def test_what_is_new_is_short_term_and_what_is_old_or_undated_long_term(store: Store) -> None:

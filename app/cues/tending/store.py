@@ -29,7 +29,7 @@ ORDER BY c.memory_id DESC LIMIT %(limit)s
 PAIRS = """
 SELECT l.from_id, l.to_id, l.weight FROM links l
 WHERE l.workspace_id = %(workspace_id)s AND l.relation = %(similar)s AND EXISTS (
-    SELECT FROM cues c WHERE c.workspace_id = l.workspace_id AND c.memory_id IN (l.from_id, l.to_id)
+    SELECT FROM cues c WHERE c.workspace_id = %(workspace_id)s AND c.memory_id IN (l.from_id, l.to_id)
 )
 """
 NOTES = """
@@ -72,15 +72,14 @@ SELECT {COLUMNS} FROM cue_proposals
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s FOR UPDATE
 """  # noqa: S608 - constants
 DECIDE = """
-UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0,
-    decided_at = CASE WHEN %(state)s <> 'open' THEN now() END
+UPDATE cue_proposals SET state = %(state)s, before = %(before)s::jsonb -> 0, decided_at = {decided_at}
 WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s
 """
 FORGET = "DELETE FROM cue_proposals WHERE workspace_id = %(workspace_id)s AND proposal_id = %(proposal_id)s"
 SNAPSHOT = """
 SELECT c.confidence, c.consequence, c.fired, c.heeded, c.ignored, c.seen_on, c.files, (
     SELECT coalesce(max(place), 0) FROM cue_evidence e
-    WHERE e.workspace_id = c.workspace_id AND e.memory_id = c.memory_id
+    WHERE e.workspace_id = %(workspace_id)s AND e.memory_id = c.memory_id
 ) AS last
 FROM cues c WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = %(memory_id)s
 """
@@ -180,7 +179,8 @@ async def locked(session: Session, proposal_id: UUID) -> StoredProposal | None:
 
 async def decide(session: Session, proposal_id: UUID, state: str, before: Mapping[str, Any]) -> None:
     """Notes the decision on a proposal, with what an undo needs."""
-    await session.execute(DECIDE, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
+    statement = DECIDE.format(decided_at="NULL" if state == "open" else "now()")
+    await session.execute(statement, {"proposal_id": proposal_id, "state": state, "before": as_json([before])})
 
 
 async def forget(session: Session, proposal_id: UUID) -> None:

@@ -18,7 +18,7 @@ TITLE_CHARACTERS = 120
 """Characters of a text that stand for a missing title."""
 FORGET_SHOWN = """
 DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
-    SELECT FROM graph_points p WHERE p.workspace_id = l.workspace_id AND p.kind = l.kind
+    SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
         AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
 )
 """
@@ -178,7 +178,7 @@ DELETE FROM graph_layouts WHERE workspace_id = %(workspace_id)s AND (kind, node_
 
 FORGET_OF = """
 DELETE FROM graph_layouts l WHERE l.workspace_id = %(workspace_id)s AND EXISTS (
-    SELECT FROM graph_points p WHERE p.workspace_id = l.workspace_id AND p.kind = l.kind
+    SELECT FROM graph_points p WHERE p.workspace_id = %(workspace_id)s AND p.kind = l.kind
         AND p.node_limit = l.node_limit AND p.memory_id = ANY(%(ids)s::uuid[])
 )
 """

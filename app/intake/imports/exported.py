@@ -32,7 +32,7 @@ WHERE m.workspace_id = %(workspace_id)s AND m.kind = 'observation' AND m.source_
     AND m.content_hash = ANY(%(hashes)s::bytea[])
     AND NOT EXISTS (
         SELECT FROM memories o
-        WHERE o.workspace_id = m.workspace_id AND o.valid_until IS NULL AND o.content_hash = m.content_hash
+        WHERE o.workspace_id = %(workspace_id)s AND o.valid_until IS NULL AND o.content_hash = m.content_hash
             AND o.kind = m.kind AND o.source_id IS NULL AND o.ordinal IS NULL
     )
 """

@@ -33,16 +33,17 @@ WHERE workspace_id = %(workspace_id)s AND source_id = ANY(%(ids)s::uuid[])
 KNOWN_VECTORS = """
 SELECT m.content_hash, e.embedding::text AS vector, e.starts, e.ends
 FROM (
-    SELECT DISTINCT ON (content_hash) workspace_id, memory_id, content_hash
+    SELECT DISTINCT ON (content_hash) memory_id, content_hash
     FROM memories JOIN {partition} USING (workspace_id, memory_id)
     WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL AND content_hash = ANY(%(hashes)s::bytea[])
         AND NOT EXISTS (
             SELECT FROM pending_embeddings p
-            WHERE p.workspace_id = memories.workspace_id AND p.memory_id = memories.memory_id
+            WHERE p.workspace_id = %(workspace_id)s AND p.memory_id = memories.memory_id
         )
     ORDER BY content_hash, memory_id
 ) AS m
-JOIN {partition} e USING (workspace_id, memory_id) ORDER BY m.content_hash, e.passage
+JOIN {partition} e ON e.workspace_id = %(workspace_id)s AND e.memory_id = m.memory_id
+ORDER BY m.content_hash, e.passage
 """
 """All vectors of a memory with each of these texts; of one that lacks a part of them, none."""
 

@@ -79,7 +79,7 @@ WHERE t.workspace_id = %(workspace_id)s AND t.renamed_to <> ''
 """
 FORGET_UNTOUCHED = """
 DELETE FROM artifacts a WHERE a.workspace_id = %(workspace_id)s AND NOT EXISTS (
-    SELECT FROM artifact_touches t WHERE t.workspace_id = a.workspace_id AND t.artifact_id = a.artifact_id
+    SELECT FROM artifact_touches t WHERE t.workspace_id = %(workspace_id)s AND t.artifact_id = a.artifact_id
 )
 """
 PATHS = """
@@ -93,7 +93,7 @@ COLUMNS = """
 """
 MOMENT = "coalesce(x.started_at, s.created_at)"
 LIVE_TURNS = """
-SELECT count(*) FROM memories m WHERE m.workspace_id = s.workspace_id AND m.source_id = s.source_id
+SELECT count(*) FROM memories m WHERE m.workspace_id = %(workspace_id)s AND m.source_id = s.source_id
     AND m.kind = 'message' AND m.valid_until IS NULL
 """
 HAS_TURNS = LIVE_TURNS.replace("SELECT count(*)", "SELECT", 1)
@@ -109,7 +109,7 @@ CONDITIONS = {
     "path": """EXISTS (
         SELECT FROM artifacts a JOIN artifact_touches t USING (workspace_id, artifact_id)
         JOIN memories m USING (workspace_id, memory_id)
-        WHERE a.workspace_id = s.workspace_id AND m.source_id = s.source_id AND m.valid_until IS NULL
+        WHERE a.workspace_id = %(workspace_id)s AND m.source_id = s.source_id AND m.valid_until IS NULL
             AND EXISTS (SELECT FROM unnest(%(path)s::text[]) AS given
                 WHERE a.path = given OR right(a.path, length(given) + 1) = '/' || given)
     )""",
@@ -134,7 +134,7 @@ SCENES = f"""
 SELECT s.uri, m.ordinal, concat_ws(E'\\n', right((
     SELECT coalesce(y.spoken, b.body) FROM memories b
     JOIN messages y ON y.workspace_id = b.workspace_id AND y.memory_id = b.memory_id AND y.role = 'assistant'
-    WHERE b.workspace_id = m.workspace_id AND b.source_id = m.source_id AND b.ordinal < m.ordinal
+    WHERE b.workspace_id = %(workspace_id)s AND b.source_id = m.source_id AND b.ordinal < m.ordinal
         AND b.kind = 'message' AND b.valid_until IS NULL
     ORDER BY b.ordinal DESC LIMIT 1
 ), {SCENE_CHARACTERS}), left(coalesce(x.spoken, m.body), {SCENE_CHARACTERS})) AS scene

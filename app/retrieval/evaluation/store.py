@@ -30,11 +30,11 @@ PRAISED = """
 SELECT r.query, array_agg(DISTINCT h.memory_id) AS memories,
     min(coalesce(m.source_id, m.memory_id)::text) AS source
 FROM (
-    SELECT workspace_id, recall_id, query FROM recalls
+    SELECT recall_id, query FROM recalls
     WHERE workspace_id = %(workspace_id)s AND purpose <> 'import' ORDER BY recall_id DESC LIMIT 5000
 ) AS r
-JOIN recall_hits h USING (workspace_id, recall_id)
-JOIN memories m USING (workspace_id, memory_id)
+JOIN recall_hits h ON h.workspace_id = %(workspace_id)s AND h.recall_id = r.recall_id
+JOIN memories m ON m.workspace_id = %(workspace_id)s AND m.memory_id = h.memory_id
 WHERE m.valid_until IS NULL AND (h.used OR m.quality > 0)
 GROUP BY r.query ORDER BY r.query LIMIT 500
 """

@@ -110,14 +110,14 @@ FROM memories m JOIN observations o USING (workspace_id, memory_id)
 LEFT JOIN runs r ON r.workspace_id = m.workspace_id AND r.run_id = m.run_id
 LEFT JOIN LATERAL (
     SELECT request FROM compressions c
-    WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND c.outcome IN ('stored', 'joined')
+    WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = m.memory_id AND c.outcome IN ('stored', 'joined')
     ORDER BY coalesce(c.observation_id = m.memory_id OR c.run_id = m.run_id, false) DESC, c.created_at LIMIT 1
 ) AS c ON true
 {join}
 WHERE m.workspace_id = %(workspace_id)s AND EXISTS (
-    SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id
+    SELECT 1 FROM feedback f WHERE f.workspace_id = %(workspace_id)s AND f.memory_id = m.memory_id
         AND f.rating IS NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
+        AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = %(workspace_id)s AND u.undoes = f.feedback_id)
 )
 ORDER BY m.memory_id DESC LIMIT %(limit)s
 """
@@ -127,7 +127,7 @@ SELECT f.position, f.feedback_id, f.memory_id, m.kind, m.title, m.body, f.rating
     m.quality, m.final_score
 FROM feedback f JOIN memories m USING (workspace_id, memory_id)
 WHERE f.workspace_id = %(workspace_id)s AND f.rating IS NOT NULL AND f.position > %(after)s
-    AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = f.workspace_id AND u.undoes = f.feedback_id)
+    AND NOT EXISTS (SELECT 1 FROM feedback u WHERE u.workspace_id = %(workspace_id)s AND u.undoes = f.feedback_id)
 ORDER BY f.position LIMIT %(limit)s
 """
 

@@ -36,7 +36,7 @@ WHERE workspace_id = %(workspace_id)s AND case_name = ANY(%(cases)s::text[]) AND
 """
 EMPTIED = """
 DELETE FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = ANY(%(cases)s::text[])
-    AND NOT EXISTS (SELECT 1 FROM judgements j WHERE j.workspace_id = i.workspace_id AND j.case_name = i.case_name)
+    AND NOT EXISTS (SELECT 1 FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND j.case_name = i.case_name)
 """
 ADD = """
 INSERT INTO judgements (workspace_id, judgement_id, source_id, run_id, pointer, case_name, case_title, version,
@@ -96,7 +96,7 @@ ORDER BY ordinal, valid_until IS NOT NULL, created_at DESC
 IDLE = """
 SELECT source_id FROM sources s WHERE s.workspace_id = %(workspace_id)s AND s.kind = 'other' AND s.uri LIKE 'case:%%'
     AND NOT EXISTS (
-        SELECT FROM judgements j WHERE j.workspace_id = s.workspace_id AND 'case:' || j.case_name = s.uri
+        SELECT FROM judgements j WHERE j.workspace_id = %(workspace_id)s AND 'case:' || j.case_name = s.uri
     )
 """
 IDLE_NOTES = f"""
@@ -109,15 +109,15 @@ SELECT count(DISTINCT named.version) FROM judgements v CROSS JOIN LATERAL (
         THEN coalesce(v.run_id, (v.judged_at AT TIME ZONE 'UTC')::date::text, 'undated') END
     UNION ALL
     SELECT jsonb_array_elements_text(issue -> 'versions') FROM jsonb_array_elements(v.issues) AS issue
-) AS named(version) WHERE v.workspace_id = j.workspace_id AND v.case_name = j.case_name
+) AS named(version) WHERE v.workspace_id = %(workspace_id)s AND v.case_name = j.case_name
 """
 """The number of versions that `cases.versions_of` tells apart."""
 CASES = f"""
 SELECT j.case_name, ({VERSIONS}) AS versions, count(*) AS judgements, max(j.judged_at) AS judged_at,
     (array_agg(j.case_title ORDER BY j.case_title = lower(j.case_title), j.judgement_id))[1] AS title,
-    (SELECT count(*) FROM issues i WHERE i.workspace_id = j.workspace_id AND i.case_name = j.case_name
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
         AND i.status = 'open') AS open_issues,
-    (SELECT count(*) FROM issues i WHERE i.workspace_id = j.workspace_id AND i.case_name = j.case_name
+    (SELECT count(*) FROM issues i WHERE i.workspace_id = %(workspace_id)s AND i.case_name = j.case_name
         AND cardinality(i.versions) > 1) AS recurring_issues
 FROM judgements j WHERE j.workspace_id = %(workspace_id)s
 GROUP BY j.workspace_id, j.case_name ORDER BY max(j.judged_at) DESC NULLS LAST, j.case_name LIMIT %(limit)s

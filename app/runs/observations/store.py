@@ -72,13 +72,13 @@ JOIN compressions e ON e.workspace_id = c.workspace_id AND e.run_id = c.run_id A
 JOIN memories m ON m.workspace_id = e.workspace_id AND m.memory_id = e.memory_id AND m.valid_until IS NULL
 JOIN observations o ON o.workspace_id = m.workspace_id AND o.memory_id = m.memory_id AND o.compressor <> 'given'
 WHERE c.workspace_id = %(workspace_id)s AND c.observation_id = %(observation_id)s
-    AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id)
+    AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = %(workspace_id)s AND f.memory_id = m.memory_id)
     AND NOT EXISTS (
-        SELECT 1 FROM compressions s WHERE s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id
+        SELECT 1 FROM compressions s WHERE s.workspace_id = %(workspace_id)s AND s.memory_id = m.memory_id
             AND NOT s.earlier
     )
     AND EXISTS (
-        SELECT 1 FROM compressions s WHERE s.workspace_id = m.workspace_id AND s.memory_id = m.memory_id
+        SELECT 1 FROM compressions s WHERE s.workspace_id = %(workspace_id)s AND s.memory_id = m.memory_id
             AND s.run_id = m.run_id
     )
 ORDER BY m.memory_id
@@ -120,7 +120,7 @@ ORDER BY c.created_at LIMIT 1000
 
 SAME_TASK = """
 SELECT m.memory_id, concat(m.title, E'\n', m.body) AS text, m.final_score,
-    EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = m.workspace_id AND f.memory_id = m.memory_id) AS rated
+    EXISTS (SELECT 1 FROM feedback f WHERE f.workspace_id = %(workspace_id)s AND f.memory_id = m.memory_id) AS rated
 FROM priors_of_task(%(task)s) AS same(memory_id) JOIN memories m USING (memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
 ORDER BY m.created_at DESC LIMIT %(limit)s
@@ -130,7 +130,7 @@ HOLDING = """
 SELECT m.memory_id FROM memories m JOIN observations o USING (workspace_id, memory_id)
 WHERE m.workspace_id = %(workspace_id)s AND m.memory_id = ANY(%(ids)s::uuid[]) AND m.valid_until IS NULL
     AND o.compressor <> 'given' AND EXISTS (
-        SELECT 1 FROM compressions c WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id
+        SELECT 1 FROM compressions c WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = m.memory_id
             AND c.outcome IN ('stored', 'joined')
     )
 ORDER BY m.memory_id FOR UPDATE OF m
@@ -143,7 +143,7 @@ SELECT {SHOWN_COLUMNS}, o.facts, ARRAY(
         SELECT c.created_at, c.observation_id, i.place, i.issue FROM compressions c
         LEFT JOIN runs r ON r.workspace_id = c.workspace_id AND r.run_id = c.run_id AND NOT c.moved_on
         CROSS JOIN {runs.ISSUES} AS i(issue, place)
-        WHERE c.workspace_id = m.workspace_id AND c.memory_id = m.memory_id AND {runs.SPEAKS}
+        WHERE c.workspace_id = %(workspace_id)s AND c.memory_id = m.memory_id AND {runs.SPEAKS}
     ) AS said ORDER BY said.created_at, said.observation_id, said.place
 ) AS issues
 FROM {SHOWN}
