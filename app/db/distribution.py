@@ -30,6 +30,15 @@ WHERE attidentity <> '' AND attrelid::regclass::text = ANY(%s::text[]) ORDER BY 
 """
 # Citus takes one change of a table after the other where foreign keys lead to tables that all nodes have.
 IN_ORDER = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+# Citus makes the policies of shards without AS RESTRICTIVE, so that each row that one policy admits is seen. Both
+# policies of such a table therefore state the conditions of both.
+POLICIES_OF_USERS = """
+SELECT w.polrelid::regclass::text, pg_get_expr(w.polqual, w.polrelid), pg_get_expr(u.polqual, u.polrelid)
+FROM pg_policy w JOIN pg_policy u ON u.polrelid = w.polrelid AND u.polname = 'own_user'
+WHERE w.polname = 'own_workspace' AND pg_get_expr(w.polqual, w.polrelid) <> pg_get_expr(u.polqual, u.polrelid)
+    AND w.polrelid::regclass::text = ANY(%s::text[]) ORDER BY 1
+"""
+STATE_BOTH = "ALTER POLICY {policy} ON {table} USING ({workspace} AND {user}) WITH CHECK ({workspace} AND {user})"
 # SET LOCAL goes to the nodes that a transaction reaches, which set_config() does not.
 BIND_FUNCTION = """
 CREATE OR REPLACE FUNCTION priors_bind(workspace text, of_user text, seen text) RETURNS void LANGUAGE plpgsql AS $$
@@ -87,8 +96,9 @@ def _distributed(connection: psycopg.Connection, shards: int) -> Distribution:
     everywhere = [name for name in ON_ALL_NODES if name not in done]
     by_workspace = [name for name in tables_of_workspaces() if name not in done]
     tables = [*everywhere, *by_workspace]
+    connection.execute(IN_ORDER)
+    _unite_policies(connection)
     if tables:
-        connection.execute(IN_ORDER)
         connection.execute("SELECT set_config('citus.shard_count', %s, true)", [str(shards)])
         keys = _without_foreign_keys(connection, tables)
         _number_by_sequences(connection, tables)
@@ -134,6 +144,14 @@ def _without_foreign_keys(connection: psycopg.Connection, tables: Sequence[str])
         connection.execute(sql.SQL("ALTER TABLE {table} DROP CONSTRAINT {name}").format(**of))
         again.append(sql.SQL("ALTER TABLE {table} ADD CONSTRAINT {name} {definition}").format(**of))
     return again
+
+
+def _unite_policies(connection: psycopg.Connection) -> None:
+    """Lets each policy of the tables with users admit only what all of them admit."""
+    for table, workspace, user in connection.execute(POLICIES_OF_USERS, [tables_of_workspaces()]).fetchall():
+        conditions = {"table": sql.Identifier(table), "workspace": sql.SQL(workspace), "user": sql.SQL(user)}
+        for policy in ("own_workspace", "own_user"):
+            connection.execute(sql.SQL(STATE_BOTH).format(policy=sql.Identifier(policy), **conditions))
 
 
 def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) -> None:
