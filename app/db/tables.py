@@ -129,7 +129,7 @@ _table(
     index("memories_occurred_ix", "occurred_at", where="occurred_at IS NOT NULL"),
     sa.Index("memories_tags_ix", "tags", postgresql_using="gin"),
     index("memories_kind_ix", "kind", "memory_id", where="valid_until IS NULL"),
-    index("memories_deleted_ix", "valid_until", where="retired_as IN ('deleted', 'quarantined')"),
+    index("memories_retired_ix", "retired_as", "valid_until", where="retired_as IS NOT NULL"),
     index(
         "memories_suspect_ix",
         "created_at",

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -13,9 +13,11 @@ import structlog
 
 from app.db.session import INDEX, Session
 from app.db.wire import HALFVEC_TYPE, ids_of, vectors_of
+from app.errors import StorageFull
 from app.index.indexing import LACKING, VECTORS, PendingText, leave_queue, leave_queue_unless_live, queue_for_links
 from app.index.models import StoredModel, active_model, is_served, lock
 from app.models.protocols import Matrix, Vector
+from app.workspaces import store as workspaces
 
 INDEXED_FROM = 20_000
 """A workspace with at least so many vectors gets an HNSW index: an exact scan of this many takes 5 ms."""
@@ -26,6 +28,20 @@ INDEXES = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = %(partition)s::regclass AND i.indisvalid AND c.relname LIKE %(pattern)s
 """
+# A quarter of the machine, by its own setting: Postgres is told to expect half of its memory to hold the database.
+MAKE_ROOM = """
+SELECT set_config('maintenance_work_mem', greatest(
+    pg_size_bytes(current_setting('maintenance_work_mem')),
+    least(
+        {bytes} * (SELECT count(*) FROM {partition} WHERE workspace_id = %(workspace)s),
+        pg_size_bytes(current_setting('effective_cache_size')) / 2
+    )
+) / 1024 || 'kB', false)
+"""
+LINK_BYTES, NUMBER_BYTES = 720, 2
+"""Memory that the build of an index takes for the links of a vector, and for each of its numbers: 11,315 vectors of 384
+numbers fill 16 MB. What finds no room is added one by one, which takes three times as long (docs/scaling.md)."""
+REACHES = "SELECT EXISTS (SELECT FROM {partition} WHERE workspace_id = %(workspace)s OFFSET %(before)s)"
 HAS_PASSAGES = "SELECT EXISTS (SELECT 1 FROM {partition} WHERE workspace_id = %(workspace_id)s AND passage > 0)"
 BYTES = "SELECT pg_table_size(%(partition)s::regclass)"
 UNCHANGED = """
@@ -184,11 +200,19 @@ def unless_dropped() -> Iterator[None]:
 
 
 async def crowded_workspaces(session: Session, model: StoredModel) -> list[int]:
-    """Returns the workspaces that are too large for the exact scan and have no vector index yet."""
-    statement = f"SELECT workspace_id FROM {model.partition} GROUP BY 1 HAVING count(*) >= {INDEXED_FROM}"  # noqa: S608 - numbers
-    crowded = await session.column(statement)
+    """Returns the workspaces that are too large for the exact scan and have no vector index yet.
+
+    It counts no workspace further than it must, and none that has its index: jobs ask every few seconds, and three
+    million vectors take seconds to count.
+    """
     indexed = await indexed_workspaces(session, model)
-    return [workspace_id for workspace_id in crowded if workspace_id not in indexed]
+    unindexed = [workspace_id for workspace_id in await workspaces.ids_of_all(session) if workspace_id not in indexed]
+    reaches = REACHES.format(partition=model.partition)
+    return [
+        workspace_id
+        for workspace_id in unindexed
+        if await session.value(reaches, {"workspace": workspace_id, "before": INDEXED_FROM - 1})
+    ]
 
 
 async def indexed_workspaces(session: Session, model: StoredModel) -> frozenset[int]:
@@ -212,12 +236,32 @@ async def _build_index(session: Session, model: StoredModel, workspace_id: int) 
     async with lock(session, BUILD, of=name) as mine:
         if not mine or workspace_id in await indexed_workspaces(session, model):
             return False
-        await session.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        await session.execute(
-            f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
-            f" WHERE workspace_id = {workspace_id:d}"
-        )
+        try:
+            await session.execute(_room(model), {"workspace": workspace_id})
+            await _create_index(session, model, workspace_id)
+        except (StorageFull, psycopg.errors.OutOfMemory):
+            logger.warning("the server has no room to build an index in memory", index=name)
+            await session.execute("RESET maintenance_work_mem")
+            await _create_index(session, model, workspace_id)
+        finally:
+            # Postgres forgets the setting of a lost connection.
+            with suppress(psycopg.Error):
+                await session.execute("RESET maintenance_work_mem")
     return True
+
+
+def _room(model: StoredModel) -> str:
+    """Returns the statement that lets the build of a workspace's index keep all its vectors in memory."""
+    return MAKE_ROOM.format(partition=model.partition, bytes=LINK_BYTES + NUMBER_BYTES * model.dimension)
+
+
+async def _create_index(session: Session, model: StoredModel, workspace_id: int) -> None:
+    name = model.index_name(workspace_id)
+    await session.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+    await session.execute(
+        f"CREATE INDEX CONCURRENTLY {name} ON {model.partition} USING {HNSW.format(dimension=model.dimension)}"
+        f" WHERE workspace_id = {workspace_id:d}"
+    )
 
 
 def as_literals(vectors: Matrix) -> list[str]:

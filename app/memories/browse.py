@@ -177,7 +177,7 @@ MOST_VALUES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """The values of live memories to filter by, each with its count, the most frequent first."""
+    """The values of the newest 100,000 live memories to filter by, each with its count, the most frequent first."""
 
     kinds: Counts = ()
     task_types: Counts = ()

@@ -76,10 +76,12 @@ enough."""
 # Row-level security keeps the index of tags from the statement of a session: this function reads it.
 TAGGED = "SELECT priors_tagged(%(tags)s::text[], %(most)s)"
 
-FACETS = """
+FACETS_OF = 100_000
+"""The newest memories, whose facets are counted: 100,000 take 0.2 s, three million 10 s."""
+FACETS = f"""
 WITH live AS MATERIALIZED (
     SELECT m.workspace_id, m.memory_id, m.kind, m.tags FROM memories m
-    WHERE m.workspace_id = %(workspace_id)s AND m.valid_until IS NULL
+    WHERE {LIVE} ORDER BY m.created_at DESC, m.memory_id DESC LIMIT {FACETS_OF}
 ), seen AS MATERIALIZED (
     SELECT o.task_type, o.verdict FROM observations o JOIN live USING (workspace_id, memory_id)
     WHERE o.workspace_id = %(workspace_id)s
@@ -92,7 +94,7 @@ WITH live AS MATERIALIZED (
     SELECT facet, value, n, row_number() OVER (PARTITION BY facet ORDER BY n DESC, value) AS place FROM counted
 )
 SELECT facet, value, n FROM ranked WHERE place <= %(limit)s ORDER BY facet, place
-"""
+"""  # noqa: S608 - constants
 
 NEIGHBOURS = f"""
 SELECT c.memory_id AS center, {SHOWN_COLUMNS}
@@ -275,7 +277,7 @@ async def count(session: Session, met: Conditions) -> int:
 
 
 async def facets(session: Session, *, limit: int) -> dict[str, list[tuple[str, int]]]:
-    """Returns the values of each facet of live memories and their counts, the most frequent first."""
+    """Returns the values of each facet of the newest FACETS_OF live memories; the most frequent come first."""
     found: dict[str, list[tuple[str, int]]] = {}
     for row in await session.rows(FACETS, {"limit": limit}):
         found.setdefault(row.facet, []).append((row.value, row.n))

@@ -50,6 +50,8 @@ FROM procrastinate_jobs WHERE status = 'todo' AND coalesce(scheduled_at <= now()
 ALIVE_SECONDS = 13.0
 """Time since its last heartbeat after which a worker counts as ended; it gives one every three seconds."""
 
+COUNTED_EXACTLY = 100_000
+"""Live memories that the state of a workspace counts, in 10 ms; the number of more is that of the last statistics."""
 COMMON_COUNTS = f"""
     (SELECT count(*) FROM pending_embeddings WHERE workspace_id = %(workspace_id)s) AS waiting,
     ({indexing.PENDING_LINKS.format(condition=indexing.OWN)}) AS pending_links,
@@ -61,7 +63,12 @@ COMMON_COUNTS = f"""
 """  # noqa: S608 - constants
 COUNTS_OF_ONE = f"""
 SELECT
-    (SELECT count(*) FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL) AS live,
+    (SELECT CASE WHEN count(*) <= {COUNTED_EXACTLY} THEN count(*) ELSE greatest(count(*), (
+        SELECT document_count FROM workspaces WHERE workspace_id = %(workspace_id)s
+    )) END FROM (
+        SELECT FROM memories WHERE workspace_id = %(workspace_id)s AND valid_until IS NULL
+        LIMIT {COUNTED_EXACTLY} + 1
+    ) AS few) AS live,
     {COMMON_COUNTS},
     (SELECT coalesce(json_object_agg(retired_as, n), '{{}}') FROM (
         SELECT retired_as, count(*) AS n FROM memories
@@ -104,6 +111,7 @@ class Status:
     pgvector: str
     revision: str | None
     live: int
+    """Live memories; above 100,000, their number at the last statistics."""
     waiting: int
     """Live memories without a vector."""
     pending_links: int

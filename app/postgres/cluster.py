@@ -288,7 +288,7 @@ def _machine_settings(memory: int, *, stored: int) -> dict[str, str]:
     Recalls read at random places, so their data should stay in the shared buffers: 112 MB of the vector index and
     400 MB of tables for each 100,000 memories. A gigabyte of buffers takes 25 MB before anything is read, so only a
     large store gets more. At 100,000 memories building the index takes 32 s within maintenance_work_mem, and 88 s at
-    the default of 64 MB.
+    the default of 64 MB. The build of a vector index takes up to half of effective_cache_size (app/index/vectors.py).
     """
     maintenance = _clamped(memory // 16, 256, 4096)
     return {
@@ -297,7 +297,7 @@ def _machine_settings(memory: int, *, stored: int) -> dict[str, str]:
         "maintenance_work_mem": f"{maintenance}MB",
         "autovacuum_work_mem": f"{min(maintenance, 1024)}MB",
         "recovery_init_sync_method": SYNC_METHOD,
-        "dynamic_shared_memory_type": "mmap" if _shared_memory() < 2 * maintenance * MIB else "posix",
+        "dynamic_shared_memory_type": "mmap" if _shared_memory() < max(2 * maintenance * MIB, memory // 4) else "posix",
     }
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.memories import filters
+
 SOURCE = {"kind": "run", "uri": "runs/1"}
 
 
@@ -127,6 +129,14 @@ async def test_facets_count_what_lives(client: httpx.AsyncClient, given: list[di
     assert facets["task_types"] == [{"value": "market", "count": 2}, {"value": "scouting", "count": 1}]
     assert {item["value"] for item in facets["verdicts"]} == {"accept", "reject", "revise"}
     assert facets["tags"][0] == {"value": "all", "count": 3}
+
+
+async def test_facets_are_of_the_newest(
+    client: httpx.AsyncClient, given: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await send(client, given)
+    monkeypatch.setattr(filters, "FACETS", filters.FACETS.replace(str(filters.FACETS_OF), "1"))
+    assert (await client.get("/api/memories/facets")).json()["kinds"] == [{"value": "note", "count": 1}]
 
 
 async def test_neighbours_are_two_places_away_at_most(client: httpx.AsyncClient, given: list[dict[str, Any]]) -> None:

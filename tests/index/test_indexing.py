@@ -3,15 +3,27 @@
 import asyncio
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from app.db.database import Database
-from app.index import backfill
+from app.db.session import Session
+from app.errors import StorageFull
+from app.index import backfill, indexing, models
 from app.index import vectors as store
-from app.index.backfill import build_indexes, pending_counts, pouring, serving_model, vector_bytes
-from app.index.indexing import OUTGROWN, inform_planner
+from app.index.backfill import (
+    build_indexes,
+    lacks_an_index,
+    pending_counts,
+    pouring,
+    refresh_all_statistics,
+    serving_model,
+    vector_bytes,
+)
+from app.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
+from app.index.models import StoredModel
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import Door, remember
@@ -89,6 +101,61 @@ async def test_two_that_build_at_once_build_it_once(
     assert len(await indexes(database)) == 1
     found = await search(database, provider, workspace=workspace, query=Query(text="a note", k=5))
     assert [hit.memory.memory_id for hit in found.hits] == [hit.memory.memory_id for hit in exact.hits]
+    await database.close()
+
+
+async def test_an_index_is_built_in_memory_if_there_is_enough(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    monkeypatch.setattr(store, "LINK_BYTES", 100_000)
+    seen = list[str]()
+    create = store._create_index
+
+    async def noting(session: Session, model: StoredModel, workspace_id: int) -> None:
+        seen.append(await session.value("SHOW maintenance_work_mem"))
+        if len(seen) == 1:
+            raise StorageFull("no shared memory")
+        await create(session, model, workspace_id)
+
+    monkeypatch.setattr(store, "_create_index", noting)
+    database = Database(own_database_url, pool_size=1)
+    await remember_with_vectors(database, counter, provider)
+    async with database.across(transaction=False) as session:
+        usual = await session.value("SHOW maintenance_work_mem")
+        await session.execute("SET maintenance_work_mem = '64kB'")
+        model = await models.active_model(session)
+        assert model is not None
+        assert await store.build_indexes(session, model) == 1
+        assert await session.value("SHOW maintenance_work_mem") == usual
+    assert seen == [f"{FEW * (100_000 + 2 * provider.dimension) // 1024}kB", usual]
+    await database.close()
+
+
+async def test_a_workspace_that_has_its_index_is_not_counted(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INDEXED_FROM", FEW)
+    database = Database(own_database_url, pool_size=2)
+    await remember_with_vectors(database, counter, provider)
+    assert await lacks_an_index(database.across)
+    assert await build_indexes(database.across) == 1
+    monkeypatch.setattr(store, "REACHES", "SELECT 1 / 0")
+    assert not await lacks_an_index(database.across)
+    await database.close()
+
+
+async def test_a_large_workspace_is_not_counted_at_each_write(
+    own_database_url: str, provider: EmbeddingProvider, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(own_database_url, pool_size=2)
+    counted = partial(refresh_all_statistics, database, across=database.across)
+    await remember_with_vectors(database, counter, provider)
+    assert await counted(stale=STALE_AT_WRITES) == 1
+    await remember_with_vectors(database, counter, provider, FEW)
+    monkeypatch.setattr(indexing, "COUNTED_AT_WRITES", FEW - 1)
+    assert await counted(stale=STALE_AT_WRITES) == 0
+    assert await counted() == 1
     await database.close()
 
 

@@ -9,11 +9,13 @@ import pytest
 
 from app.db.database import Database
 from app.index import indexing
+from app.index.backfill import refresh_workspace_statistics
 from app.links.linking import link_pending
+from app.operations import status
 from app.operations.status import readiness, store_statistics
 from app.wiring import Services
 from tests.api.calls import post
-from tests.conftest import serving
+from tests.conftest import serving, workspace_in
 
 
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient) -> None:
@@ -58,6 +60,19 @@ async def test_what_waits_for_links_is_told(
     monkeypatch.setattr(indexing, "MOST_COUNTED", 2)
     counted = [(await client.get(path)).json()["pending_links"] for path in ("/api/status", "/ready")]
     assert counted == [2, 2]
+
+
+async def test_what_lives_is_counted_up_to_a_bound(
+    client: httpx.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await post(client, "/api/memories", {"kind": "note", "body": f"The gate valve number {number} was replaced."})
+    bound = str(status.COUNTED_EXACTLY)
+    monkeypatch.setattr(status, "COUNTS_OF_ONE", status.COUNTS_OF_ONE.replace(bound, "1"))
+    assert (await client.get("/api/status")).json()["live"] == 2
+    workspace = await workspace_in(database, client.headers["X-Workspace"])
+    await refresh_workspace_statistics(database, workspace.workspace_id, across=database.across)
+    assert (await client.get("/api/status")).json()["live"] == 3
 
 
 async def test_jobs_and_workers_are_in_the_metrics(own_services: Services) -> None:
