@@ -54,8 +54,13 @@ GRANT_BIND = (
     f"ALTER FUNCTION priors_bind(text, text, text) OWNER TO {OWNER}",
     f"GRANT EXECUTE ON FUNCTION priors_bind(text, text, text) TO {SERVICE}",
 )
-# The nodes ask each other as the role that a session has taken.
-WITHOUT_LOGIN = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s::text[]) AND NOT rolcanlogin"
+# The nodes ask each other as the role that a session has taken. A shard that moves is filled as the owner, whose rows
+# must not be under policies then; those of the owner let all rows pass anyway.
+POWERS = {OWNER: "LOGIN BYPASSRLS", SERVICE: "LOGIN"}
+LACK_POWERS = f"""
+SELECT rolname FROM pg_roles
+WHERE rolname = ANY(%s::text[]) AND NOT (rolcanlogin AND (rolbypassrls OR rolname <> '{OWNER}'))
+"""  # noqa: S608 - a constant
 SETTINGS = {
     "priors.distributed": "on",
     "citus.propagate_set_commands": "local",
@@ -179,8 +184,8 @@ def _number_by_sequences(connection: psycopg.Connection, tables: Sequence[str]) 
 
 def _prepare_sessions(connection: psycopg.Connection) -> None:
     """Lets sessions of the service's roles reach the nodes, with the workspace that they are bound to."""
-    for (role,) in connection.execute(WITHOUT_LOGIN, [[OWNER, SERVICE]]).fetchall():
-        connection.execute(sql.SQL("ALTER ROLE {} LOGIN").format(sql.Identifier(role)))
+    for (role,) in connection.execute(LACK_POWERS, [list(POWERS)]).fetchall():
+        connection.execute(sql.SQL("ALTER ROLE {} {}").format(sql.Identifier(role), sql.SQL(POWERS[role])))
     for statement in (BIND_FUNCTION, *GRANT_BIND):
         connection.execute(sql.SQL(statement))
     database = sql.Identifier(connection.info.dbname)

@@ -33,8 +33,8 @@ SESSION_SETTINGS = {
     # What is shown is the date that is indexed.
     "TimeZone": "UTC",
 }
-GOING_DOWN = frozenset({"57P01", "57P02", "57P03"})
-"""SQLSTATEs of a server that stops, was killed, or is starting."""
+GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
+"""SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"

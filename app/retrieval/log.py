@@ -30,23 +30,26 @@ from app.retrieval.recall import (
 from app.tracing import span
 from app.workspaces.workspace import UNMADE, Workspace
 
-# A crash of the server may lose the last half second of the log; so no answer waits for a disk.
-RECALL = """recall AS (
-    INSERT INTO recalls (workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens,
-        took_ms, hits)
-    SELECT %(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
-        %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb)
-    {source}
-    RETURNING workspace_id, recall_id
+COLUMNS = """workspace_id, recall_id, purpose, query, agent, run_id, parameters, mode, degraded, tokens, took_ms,
+        hits"""
+ROW = """%(workspace_id)s, %(recall_id)s, %(purpose)s, %(query)s, %(agent)s, %(run_id)s, %(parameters)s::jsonb,
+        %(mode)s, %(degraded)s::jsonb, %(tokens)s, %(took_ms)s, jsonb_array_length(%(hits)s::jsonb)"""
+HITS = """INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
+    SELECT {key}, rank, memory_id, score, explain
+    FROM {source}jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
+    RETURNING rank"""
+# A crash of the server may lose the last half second of the log; so no answer waits for a disk. Nothing is read from
+# `recall`: the rows would go to all nodes of a cluster, and no recall would be answered while one of them is away.
+LOG = f"""
+WITH recall AS (
+    INSERT INTO recalls ({COLUMNS})
+    VALUES ({ROW})
+    RETURNING recall_id
 ), hit AS (
-    INSERT INTO recall_hits (workspace_id, recall_id, rank, memory_id, score, explain)
-    SELECT workspace_id, recall_id, rank, memory_id, score, explain
-    FROM recall, jsonb_to_recordset(%(hits)s::jsonb) AS hit(rank smallint, memory_id uuid, score real, explain jsonb)
-    RETURNING rank
+    {HITS.format(key="%(workspace_id)s, %(recall_id)s", source="")}
 )
-SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
-"""
-LOG = f"WITH {RECALL.format(source='')}"
+SELECT set_config('synchronous_commit', 'off', true)
+"""  # noqa: S608 - constants
 IMPORTED = "import"
 """The purpose of a recall that an earlier harness made."""
 HAS_IMPORTED = """
@@ -64,7 +67,16 @@ WITH section AS (
     SET recall_id = EXCLUDED.recall_id, blocks = EXCLUDED.blocks, updated_at = EXCLUDED.updated_at
     WHERE s.recall_id = %(continues)s
     RETURNING workspace_id
-), {RECALL.format(source="FROM section")}"""  # noqa: S608 - constants
+), recall AS (
+    INSERT INTO recalls ({COLUMNS})
+    SELECT {ROW}
+    FROM section
+    RETURNING workspace_id, recall_id
+), hit AS (
+    {HITS.format(key="workspace_id, recall_id", source="recall, ")}
+)
+SELECT count(*), set_config('synchronous_commit', 'off', true) FROM recall
+"""  # noqa: S608 - constants
 
 LATEST_SECTION = """
 SELECT recall_id, blocks FROM run_sections WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s

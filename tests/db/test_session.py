@@ -410,3 +410,14 @@ async def test_a_deadlock_is_tried_again(sessions: Database) -> None:
             return attempts
 
     assert await again_after_deadlock(attempt) == 3
+
+
+async def test_a_node_that_is_away_is_a_database_that_does_not_answer(sessions: Database) -> None:
+    """As Citus tells it, of a node that it cannot reach; the connection itself is well."""
+    away = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
+    for transaction in (True, False):
+        with pytest.raises(DatabaseUnavailable, match="the database does not answer: connection to the remote node"):
+            async with sessions.session(0, transaction=transaction) as session:
+                await session.execute(away)
+        async with sessions.session(0) as session:
+            assert await session.value("SELECT 1") == 1
