@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,4 +116,6 @@ def _tell(console: Console, outcome: Outcome) -> None:
 
 
 if __name__ == "__main__":
+    # An ended harness takes its processes, its disk and its namespace away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main(sys.argv[1:]))

@@ -14,6 +14,7 @@ from app.postgres.embedded import EmbeddedPostgres
 NAME = f"chaos-{os.getpid()}"
 SUBNET = f"10.{192 + os.getpid() // 256 % 64}.{os.getpid() % 256}"
 HERE, THERE = f"{SUBNET}.1", f"{SUBNET}.2"
+NOBODY = "02:00:00:00:00:01"
 ACCESS_FILE = "chaos_hba.conf"
 ACCESS = f"local all all trust\nhost all all {SUBNET}.0/30 trust\n"
 
@@ -44,15 +45,14 @@ class Link:
         Cluster(self._data / "postgres").write({ACCESS_FILE: ACCESS})
 
     def cut(self) -> None:
-        """Drops every packet from now on, and tells neither side.
-
-        The far end goes down: without the near one, packets would take the default route.
-        """
-        _ip("-netns", NAME, "link", "set", "eth0", "down")
+        """Drops every packet from now on, and tells neither side: both send to an address that nobody has."""
+        _ip("neigh", "replace", THERE, "lladdr", NOBODY, "nud", "permanent", "dev", NAME)
+        _ip("-netns", NAME, "neigh", "replace", HERE, "lladdr", NOBODY, "nud", "permanent", "dev", "eth0")
 
     def mend(self) -> None:
         """Lets packets through again."""
-        _ip("-netns", NAME, "link", "set", "eth0", "up")
+        _ip("neigh", "del", THERE, "dev", NAME)
+        _ip("-netns", NAME, "neigh", "del", HERE, "dev", "eth0")
 
 
 def can_be_made() -> bool:

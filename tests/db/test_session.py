@@ -11,12 +11,13 @@ import numpy as np
 import psycopg
 import pytest
 import pytest_asyncio
+from sqlalchemy import make_url
 
 from app.db import pool as pool_module
 from app.db import wire as wire_module
 from app.db.database import Database, again_after_deadlock
 from app.db.migrations import upgrade
-from app.db.pool import libpq_url
+from app.db.pool import SILENCE, libpq_url
 from app.db.session import Session
 from app.db.wire import HALFVEC_TYPE, Ids, compiled, ids_of, vectors_of
 from app.errors import ConfigurationError, DatabaseUnavailable
@@ -421,3 +422,10 @@ async def test_a_node_that_is_away_is_a_database_that_does_not_answer(sessions: 
                 await session.execute(away)
         async with sessions.session(0) as session:
             assert await session.value("SELECT 1") == 1
+
+
+def test_a_silent_server_is_given_up_after_the_time_that_the_url_says() -> None:
+    with_defaults = dict(make_url(libpq_url("postgresql://priors@db.example/priors")).query)
+    assert with_defaults == SILENCE
+    own = make_url(libpq_url("postgresql://priors@db.example/priors?tcp_user_timeout=9000")).query
+    assert own == {**SILENCE, "tcp_user_timeout": "9000"}
