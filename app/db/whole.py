@@ -22,11 +22,14 @@ LEFT_OUT = frozenset({"workspaces", "audit"})
 """Tables that are no part of a dump: the header has the workspace, and the log tells of this server."""
 PAGE_ROWS = 100
 """Rows that are read at once; a run's output may take megabytes."""
+# A number of the server's is left out; on a cluster it comes from a sequence, not from an identity.
 COLUMNS = """
 SELECT c.relname AS table_name, array_agg(a.attname::text ORDER BY a.attnum) AS names
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0
     AND NOT a.attisdropped AND a.attidentity = '' AND a.attgenerated = '' AND a.attname <> 'workspace_id'
+    AND coalesce(pg_get_expr(d.adbin, d.adrelid), '') NOT LIKE 'nextval(%%'
 GROUP BY c.relname
 """
 HEADER = "SELECT to_json(w) FROM workspaces w WHERE workspace_id = %(workspace_id)s"

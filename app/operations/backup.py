@@ -19,7 +19,7 @@ import msgspec
 from app.db.database import Database
 from app.db.migrations import current, upgrade
 from app.db.pool import libpq_url
-from app.db.roles import OWNER
+from app.db.roles import DISTRIBUTED, OWNER
 from app.errors import ConfigurationError, DatabaseUnavailable, InvalidInput, StorageFull
 from app.postgres.cluster import SYNC_METHOD, binary, environment, reason
 from app.settings import VERSION, Settings
@@ -84,6 +84,7 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
 
     Raises:
         InvalidInput: the folder holds something already.
+        ConfigurationError: the store is distributed.
         DatabaseUnavailable: the backup could not be written, or is not sound; nothing is left of it.
     """
     _check_free(folder)
@@ -91,11 +92,22 @@ async def back_up(settings: Settings, folder: Path) -> Backup:
         database = Database(address.url, admin_url=address.admin_url, pool_size=1)
         try:
             revision = await current(database)
+            await _check_undistributed(database)
             await _note(database)
         finally:
             await database.close()
         begun = Backup(kind=_kind(settings), version=VERSION, revision=revision, began_at=datetime.now(UTC))
         return await asyncio.to_thread(_write, begun, libpq_url(address.admin_url), folder)
+
+
+async def _check_undistributed(database: Database) -> None:
+    """Refuses a distributed store: pg_dump reads each table at another moment there, so that rows lack their others."""
+    async with database.across() as session:
+        if await session.value(f"SELECT {DISTRIBUTED}"):
+            raise ConfigurationError(
+                "the store is distributed over the nodes of a cluster: copy each node by pg_basebackup, or each"
+                " workspace by `priors dump` (docs/scaling.md)"
+            )
 
 
 async def _note(database: Database) -> None:

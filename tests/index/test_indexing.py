@@ -64,6 +64,7 @@ async def indexes(database: Database) -> list[str]:
         return await session.column(names)
 
 
+@pytest.mark.one_server("each node counts the rows of its shards itself")
 async def test_the_planner_learns_of_every_table_that_has_grown(database: Database, workspace: Workspace) -> None:
     filled = """
     INSERT INTO context_templates (workspace_id, name, content, label, mode, priority)

@@ -302,6 +302,7 @@ async def test_no_search_has_to_read_through_pending_words(
         assert await session.value(merge) == 0
 
 
+@pytest.mark.one_server("each node counts the rows of its shards itself")
 async def test_the_planner_learns_of_tables_that_have_grown(own_database_url: str, counter: TokenCounter) -> None:
     database = Database(own_database_url, pool_size=2)
     known = "SELECT reltuples FROM pg_class WHERE relname IN ('memories', 'memories_kind_ix')"

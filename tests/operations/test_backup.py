@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from app.db.database import Database
 from app.db.migrations import upgrade
@@ -111,6 +112,7 @@ async def test_the_embedded_store_is_restored_up_to_a_moment(services: Services,
     assert not (tmp_path / "none" / CLUSTER).exists()
 
 
+@pytest.mark.one_server("a distributed store is not dumped whole")
 async def test_a_database_is_dumped_and_restored_into_an_empty_one(
     own_services: Services, empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -130,6 +132,16 @@ async def test_a_database_is_dumped_and_restored_into_an_empty_one(
         await restore(there, folder)
     with pytest.raises(InvalidInput, match="no backup"):
         await restore(there, tmp_path)
+
+
+def test_a_distributed_store_is_not_dumped(undistributed_database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(undistributed_database_url, autocommit=True) as superuser:
+        superuser.execute(
+            sql.SQL("ALTER DATABASE {} SET priors.distributed = 'on'").format(sql.Identifier(superuser.info.dbname))
+        )
+    with pytest.raises(ConfigurationError, match="priors dump"):
+        asyncio.run(back_up(Settings(database_url=undistributed_database_url), tmp_path / "backup"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_backup_that_fails(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ async def test_a_filled_database_keeps_its_rows_and_its_answers(
             if table != "embeddings":
                 await session.execute(f"INSERT INTO {table} {rest}", {"w": workspace.workspace_id, "a": A, "b": B})
     workspace = await named(database, "w")
-    before, wanted = await contents(database, workspace), await hits(single, workspace, mode="lexical")
+    wanted = await hits(single, workspace, mode="lexical")
+    before = await contents(database, workspace)
     assert all(before.values())
     await database.close()
 

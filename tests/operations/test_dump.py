@@ -218,6 +218,7 @@ async def test_an_erased_workspace_leaves_no_row(services: Services, filled: Wor
         await erase_workspace(database, workspace=await named(database, filled.name))
 
 
+@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 async def test_what_is_written_while_a_workspace_is_erased_goes_with_it(services: Services, filled: Workspace) -> None:
     database = services.database
     async with database.session(filled) as session:

@@ -54,6 +54,7 @@ async def until(database: Database, workspace: Workspace, condition: str, **valu
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 @pytest.mark.parametrize("run_id", ["r", None])
 async def test_what_is_asked_for_in_the_moment_it_is_made_stays_made(
     services: Services, database: Database, workspace: Workspace, run_id: str | None

@@ -475,6 +475,7 @@ async def _until_it_waits_for_a_lock(tree: Tree) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.one_server("a node does not tell the coordinator that a statement waits for a lock")
 async def test_a_cancelled_ingestion_ends_the_write_under_way_and_begins_nothing(tree: Tree) -> None:
     tree.write("case/r000.md", REPORT)
     await tree.ingest()
