@@ -10,7 +10,8 @@ from app.index.indexing import THESE
 from app.memories.heat import LONG_TERM, Placed, moved
 
 # Visits fade as heat does, by the factor e for each `fading` seconds; the exponent is limited where the result is 0.
-FADED = "exp(greatest(-50, -extract(epoch FROM {span}) / %(fading)s))"
+# Citus takes no parameter in the DO UPDATE of an INSERT … SELECT.
+FADED = "exp(greatest(-50, -extract(epoch FROM {span}) / {{fading}}::float8))"
 # A memory that is destroyed meanwhile is left out; one that is kept cannot be destroyed before the transaction ends.
 ADD_ACCESSES = f"""
 WITH kept AS MATERIALIZED (
@@ -88,8 +89,8 @@ async def add_accesses(session: Session, accesses: Sequence[Access], *, fading: 
     if accesses:
         lists = ([item.memory_id for item in accesses], [item.count for item in accesses])
         latest = [item.latest for item in accesses]
-        values = {"ids": lists[0], "counts": lists[1], "latest": latest, "fading": fading}
-        await session.execute(ADD_ACCESSES, values)
+        values = {"ids": lists[0], "counts": lists[1], "latest": latest}
+        await session.execute(ADD_ACCESSES.format(fading=float(fading)), values)
 
 
 async def move_due(session: Session, *, fading: float) -> int:
