@@ -5,20 +5,22 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.db.session import Session
+from app.index.backfill import refresh_all_statistics, serving_model
 from app.index.vectors import as_literal
 from app.retrieval import arms
 from app.retrieval.arms import Shape
 from app.retrieval.candidates import Question, shape_of, values_of
 from app.wiring import Services
 from app.workspaces.workspace import Workspace
-from benchmarks.corpus import Corpus, fill
+from benchmarks.bulk import Bulk, build_word_index, copy_texts, copy_vectors, copy_words, sizes
+from benchmarks.corpus import Corpus, fill, until_indexed, vacuum
 from benchmarks.figures import Figure, percentile, report
 from benchmarks.history import Client, question
 from benchmarks.stage import service, stage, workspace_of
@@ -50,7 +52,7 @@ class Found(NamedTuple):
     milliseconds: float
 
 
-async def measure(size: int, rounds: int, kept: Path | None = None) -> list[Figure]:
+async def measure(size: int, rounds: int, kept: Path | None = None, *, copied: bool = False) -> list[Figure]:
     """Fill a store, then ask it; one that is `kept`, and was filled, is only asked, the same as any time before.
 
     The server is started anew in between, because what memory it takes follows the size of the store.
@@ -60,19 +62,45 @@ async def measure(size: int, rounds: int, kept: Path | None = None) -> list[Figu
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="priors-benchmark-") as folder:
         mark = Path(folder) / f"filled-with-{size}"
         if not mark.exists():
-            figures.append(await _filled(Path(folder), corpus, size))
+            figures += await (_copied if copied else _filled)(Path(folder), corpus, size)
             mark.touch()
         async with stage(Path(folder)) as services:
             workspace = await workspace_of(services, WORKSPACE)
             return [*figures, *await asked(services, workspace, corpus, size, rounds)]
 
 
-async def _filled(folder: Path, corpus: Corpus, size: int) -> Figure:
+async def _filled(folder: Path, corpus: Corpus, size: int) -> list[Figure]:
     async with stage(folder) as services:
         started = time.perf_counter()
         await fill(services, corpus, await workspace_of(services, WORKSPACE), size)
         rate = size / (time.perf_counter() - started)
-    return Figure(name="stored, indexed and vacuumed", value=rate, unit="memories/s")
+    return [Figure(name="stored, indexed and vacuumed", value=rate, unit="memories/s")]
+
+
+async def _copied(folder: Path, corpus: Corpus, size: int) -> list[Figure]:
+    """Fill the tables by COPY, then build the indexes; the seconds of each step, and what it takes on disk."""
+    async with stage(folder) as services:
+        workspace = await workspace_of(services, WORKSPACE)
+        model = await serving_model(services.database, services.provider)
+        assert model is not None, "the bundled model is on"  # noqa: S101
+        into = Bulk(services.settings.database_url, workspace.workspace_id, model, size)
+        steps: dict[str, Callable[[], Awaitable[object]]] = {
+            "texts by COPY": lambda: asyncio.to_thread(copy_texts, into, corpus),
+            "vectors by COPY": lambda: asyncio.to_thread(copy_vectors, into, corpus),
+            "words": lambda: asyncio.to_thread(copy_words, into),
+            "index of words": lambda: asyncio.to_thread(build_word_index, into),
+            "statistics": lambda: refresh_all_statistics(services.database, across=services.database.across),
+            "index of vectors": lambda: until_indexed(services.database),
+            "vacuum": lambda: vacuum(services),
+        }
+        figures = [Figure(name=name, value=await _seconds(step), unit="s") for name, step in steps.items()]
+        return [*figures, *(Figure(name=name, value=megabytes, unit="MB") for name, megabytes in sizes(into))]
+
+
+async def _seconds(step: Callable[[], Awaitable[object]]) -> float:
+    started = time.perf_counter()
+    await step()
+    return time.perf_counter() - started
 
 
 async def asked(services: Services, workspace: Workspace, corpus: Corpus, size: int, rounds: int) -> list[Figure]:
@@ -181,11 +209,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--copy", action="store_true", help="fill the tables by COPY, not by the service's intake")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the store stays, to be asked again")
     given = parser.parse_args(arguments)
     if given.keep and given.keep.exists() and not (given.keep / f"filled-with-{given.size}").exists():
         parser.error(f"{given.keep} was not filled with {given.size:,} memories; name a folder that does not exist yet")
-    figures = asyncio.run(measure(given.size, given.rounds, given.keep))
+    figures = asyncio.run(measure(given.size, given.rounds, given.keep, copied=given.copy))
     report("million", figures)
     return figures
 

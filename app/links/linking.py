@@ -196,7 +196,7 @@ async def _write(
 
 async def _link_by_vectors(database: Database, workspace_id: int) -> None:
     """Links a batch by its vectors. If another model is served by then, its vectors queue the memories again."""
-    async with database.session(workspace_id, transaction=False) as session:
+    async with database.session(workspace_id) as session:
         asked = await lookup.pending_vectors(session, VECTOR_BATCH)
         model = await models.active_model(session)
         found = [] if model is None else await lookup.nearest(

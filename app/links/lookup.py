@@ -13,6 +13,10 @@ from app.links.relations import SIMILAR, TASKS_COMPARED, Task, Text
 
 OTHERS_AT_MOST = 64
 """Most memories that are read for a phrase. A phrase that more memories have links nothing."""
+EF_SEARCH = 100
+"""Vectors that the index keeps in view while it looks for the nearest of a memory. Among 250,000, 100 find 0.978 of the
+nearest 6 in 2.3 ms of processor time, and the 200 of recalls find 0.994 in 4.4 ms: for a million memories, half an hour
+more."""
 READ_CHARACTERS = 10_000
 """Characters of a text that are read: later names belong to another subject. Chunks have at most 1,500."""
 
@@ -220,8 +224,9 @@ async def nearest(
 ) -> list[tuple[UUID, UUID, float]]:
     """Returns each memory's `count` nearest others of at least this cosine similarity: (memory, other, similarity).
 
-    Of two long memories the nearest passages count.
+    Of two long memories the nearest passages count. The rest of the transaction searches as closely as this.
     """
+    await session.execute(f"SET LOCAL hnsw.ef_search = {EF_SEARCH}")
     distance = f"o.embedding::halfvec({model.dimension:d}) <=> e.embedding::halfvec({model.dimension:d})"
     # Each workspace has its own index, so the text contains the workspace's id; `+ 0` keeps the planner from the index.
     order = distance if indexed else f"({distance}) + 0"

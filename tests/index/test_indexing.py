@@ -24,6 +24,7 @@ from app.index.backfill import (
 )
 from app.index.indexing import OUTGROWN, STALE_AT_WRITES, inform_planner
 from app.index.models import StoredModel
+from app.links import lookup
 from app.links.linking import link_pending, many_pending
 from app.memories.memory import GivenVector, NewMemory
 from app.memories.remember import Door, remember
@@ -176,6 +177,14 @@ async def test_what_is_near_is_found_once_there_is_an_index(
     await build_indexes(database.across)
     await link_pending(database, across=database.across)
     assert await waiting() == []
+    async with database.session(await workspace_in(database, "w")) as session:
+        model = await models.active_model(session)
+        assert model is not None
+        await lookup.nearest(session, model, [], count=1, least=0.5, indexed=True)
+        closeness = [await session.value("SHOW hnsw.ef_search")]
+    async with database.session(await workspace_in(database, "w")) as session:
+        closeness.append(await session.value("SHOW hnsw.ef_search"))
+    assert closeness == ["100", "200"]
     await database.close()
 
 
