@@ -72,7 +72,7 @@ ORDER BY memory_id DESC
 # A phrase of only frequent words is not searched for: the index would read all memories with any of them.
 HAVING = """
 WITH asked AS MATERIALIZED (
-    SELECT given.place, phraseto_tsquery(language::regconfig, priors_spaced(given.phrase)) AS phrase
+    SELECT given.place, priors_phrase(language::regconfig, given.phrase) AS phrase
     FROM unnest(%(phrases)s::text[], %(rare)s::integer[]) WITH ORDINALITY AS given(phrase, rare, place)
     CROSS JOIN (SELECT unnest(languages) AS language FROM workspaces WHERE workspace_id = %(workspace_id)s) AS spoken
     WHERE (

@@ -1,8 +1,9 @@
 """Recall by language: a hundred memories each in English, Russian, German, Spanish and Chinese, one question a memory.
 
-Each language is a store of its own. It is asked in its language by words, by vectors and by both, and once more in
-English. The vectors are the bundled model's, which knows English alone; with `PRIORS_EMBEDDING_MODEL` and its folder or
-endpoint in the environment, as the service reads them, they are that model's.
+Each language is a store of its own. It is asked in its language by words, by vectors and by both, once more in
+English, and once more as a store whose language was left at English. The vectors are the bundled model's, which knows
+English alone; with `PRIORS_EMBEDDING_MODEL` and its folder or endpoint in the environment, as the service reads them,
+they are that model's.
 """
 
 import argparse
@@ -70,8 +71,9 @@ async def measure(settings: Settings, languages: Sequence[str], most: int | None
     with known_presets([VECTORS]):
         async with stage(settings=settings) as services:
             for language in languages:
-                store = await _stored(services, language, items(language, most))
-                own = [item.question for item in items(language, most)]
+                given = items(language, most)
+                store = await _stored(services, language, given, language)
+                own = [item.question for item in given]
                 found[language, "words"] = await _asked(services, store, own, NoopProvider())
                 found[language, "vectors"] = await _asked(services, store, own, preset=VECTORS.name)
                 found[language, "both"] = await _asked(services, store, own)
@@ -80,18 +82,21 @@ async def measure(settings: Settings, languages: Sequence[str], most: int | None
                         services, store, english, preset=VECTORS.name
                     )
                     found[language, "both, asked in English"] = await _asked(services, store, english)
+                    left = await _stored(services, f"{language}-left", given, "en")
+                    found[language, "words, left at English"] = await _asked(services, left, own, NoopProvider())
+                    found[language, "both, left at English"] = await _asked(services, left, own)
     return found
 
 
-async def _stored(services: Services, language: str, given: Sequence[Item]) -> Store:
-    workspace = await set_language(services.database, await workspace_of(services, language), language)
+async def _stored(services: Services, name: str, given: Sequence[Item], language: str) -> Store:
+    workspace = await set_language(services.database, await workspace_of(services, name), language)
     memories = [NewMemory(kind=item.kind, title=item.title, body=item.body) for item in given]
     result = await remember(Door(services.database, services.counter, workspace), memories)
     if result.rejected:
         raise RuntimeError(result.rejected)
     await embed_pending(services.database, services.provider, workspace=workspace)
     await refresh_all_statistics(services.database, across=services.database.across)
-    return Store(await workspace_of(services, language), result.ids)
+    return Store(await workspace_of(services, name), result.ids)
 
 
 async def _asked(

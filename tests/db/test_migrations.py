@@ -193,6 +193,18 @@ def test_texts_without_blanks_between_words_are_indexed_again(
     assert found == [{"内存泄漏", "tea"}, {"内存", "存泄", "泄漏", "tea"}]
 
 
+def test_words_of_other_scripts_are_indexed_again(own_database_url: str, counter: TokenCounter) -> None:
+    asyncio.run(fill(own_database_url, counter, "the reports of отчётов", "tea"))
+    words = "SELECT unnest(terms)::text FROM lexical"
+    found = []
+    for move, revision in ((command.downgrade, REVISIONS[REVISIONS.index("0043") - 1]), (command.upgrade, "head")):
+        move(configuration(own_database_url), revision)
+        with connected(own_database_url) as connection:
+            found.append({word for word in connection.execute(text(words)).scalars() if "workspace" not in word})
+    # Each word keeps its place in the text.
+    assert found == [{word, "(report,{2},{D})", "(tea,{1},{D})"} for word in ("(отчетов,{4},{D})", "(отчет,{4},{D})")]
+
+
 async def test_the_state_is_told(empty_database_url: str) -> None:
     database = Database(empty_database_url, pool_size=1)
     assert await current(database) is None

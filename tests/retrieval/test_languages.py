@@ -4,6 +4,7 @@ import pytest
 
 from app.db.database import Database
 from app.index.backfill import embed_pending
+from app.links.linking import link_pending
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -28,6 +29,15 @@ QUESTIONS = {
     "กระดาษติด": "thai",
     "отчет насосы": "russian",
 }
+INFLECTED = {
+    "снижение оценки отчётов": "Оценку отчёта снизили. The scored reports were returned.",
+    "αναφορά": "Οι αναφορές επιστράφηκαν.",
+    "الكتاب": "كتاب جديد",
+    "քաղաք": "Նոր քաղաքները",
+    "लड़की": "लड़कियाँ",
+    "புத்தகம்": "புத்தகங்கள்",
+    "score of a report": "Scoring one reported failure.",
+}
 
 
 @pytest.fixture
@@ -46,6 +56,33 @@ async def test_words_of_scripts_without_blanks_are_found(
         recall = await search(database, NoopProvider(), workspace=workspace, query=Query(text=question, k=1))
         found[question] = [stored[hit.memory.body] for hit in recall.hits]
     assert found == {question: [name] for question, name in QUESTIONS.items()}
+
+
+async def test_words_are_stemmed_as_their_script_is_written(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    """English words are stemmed as before, in an English text and in others."""
+    bodies = {body: question for question, body in INFLECTED.items()}
+    memories = [NewMemory(kind="note", body=body) for body in bodies]
+    assert (await remember(Door(database, counter, workspace), memories)).rejected == ()
+    for body, question in bodies.items():
+        recall = await search(database, NoopProvider(), workspace=workspace, query=Query(text=question, k=1))
+        assert [hit.memory.body for hit in recall.hits] == [body]
+
+
+async def test_a_text_mentions_a_title_of_another_script(
+    database: Database, counter: TokenCounter, workspace: Workspace
+) -> None:
+    """The older text is found by the words of the title, which are stemmed in both."""
+    door = Door(database, counter, workspace)
+    await remember(door, [NewMemory(kind="note", body="Смотри «Отчёты по Тепловым насосам», они полные.")])
+    await link_pending(database, across=database.across)
+    await remember(door, [NewMemory(kind="note", title="Отчёты по тепловым насосам", body="Цены выросли.")])
+    await link_pending(database, across=database.across)
+    async with database.session(workspace) as session:
+        assert await session.column("SELECT relation FROM links WHERE workspace_id = %(workspace_id)s", {}) == [
+            "mentions"
+        ]
 
 
 @pytest.mark.usefixtures("stored")

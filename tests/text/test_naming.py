@@ -1,8 +1,8 @@
-"""Tests of queries that name a memory's title."""
+"""Tests of queries that name a memory's title, and of their script."""
 
 import pytest
 
-from app.text.words import named
+from app.text.words import READ, is_latin, named
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ def test_every_content_word_of_the_title_is_asked_for(query: str, title: str, *,
 
 def test_each_title_is_told_by_itself() -> None:
     assert named("Ann met Bob", ["Ann", "Eve", "Ann", ""]) == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "latin"),
+    [
+        ("2024 — 5 %", True),
+        ("naïve cafés", True),
+        ("отчёт TAM", False),
+        ("内存 RAM", True),
+        ("внимание " + "x" * READ, True),
+        ("x" * READ + "ж" * READ * 2, True),
+    ],
+)
+def test_the_script_is_that_of_most_letters_at_the_beginning(text: str, *, latin: bool) -> None:
+    assert is_latin(text) is latin
