@@ -378,12 +378,12 @@ def _table(hits: "Sequence[HitView]") -> None:
 
 
 def _passage(hit: "HitView") -> str:
-    """Returns the number of the hit's nearest passage with its beginning."""
+    """Returns the number of the hit's nearest passage with its beginning; a title may be a passage of its own."""
     number, passages, starts, ends = (
         int(value) if isinstance(value := hit.explain.get(name), int | float) else 0
         for name in ("passage", "passages", "passage_starts", "passage_ends")
     )
-    said = shorten(hit.body[starts:ends][: 2 * EXCERPT], EXCERPT, placeholder=" …")
+    said = shorten((hit.body[starts:ends] or hit.title)[: 2 * EXCERPT], EXCERPT, placeholder=" …")
     return f"passage {number} of {passages}: {said}"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.calls import get, post
 from tests.cli import forked
-from tests.index.test_passages import FACT, LONG
+from tests.index.test_passages import FACT, FILLING, LONG, ON_BEES
 from tests.mcp.agent import agent, told
 
 TITLE, QUERY = "Minutes of November", "bees turn nectar into honey"
@@ -43,6 +43,19 @@ async def test_every_door_tells_the_nearest_passage(
     async with agent(server, workspace_name) as one:
         listed = await told(one, "recall", query=QUERY)
     assert f" · passage {number} of {passages} · {TITLE} — {said[:30]}" in listed
+
+
+async def test_a_title_that_is_a_passage_of_its_own_is_shown(
+    client: httpx.AsyncClient, server: str, workspace_name: str
+) -> None:
+    title = f"{FACT} {ON_BEES} {ON_BEES}".strip()
+    await post(client, "/api/memories?wait=embedded", {"kind": "note", "title": title, "body": FILLING * 30})
+    (hit,) = (await post(client, "/api/search", {"query": QUERY}))["hits"]
+    assert (hit["explain"]["passage"], hit["explain"]["passage_ends"]) == (1, 0)
+    environment = {**os.environ, "COLUMNS": "140", "PRIORS_WORKSPACE": workspace_name}
+    with forked.shell() as shell:
+        table = (await asyncio.to_thread(shell.run, ["--url", server, "search", QUERY], environment)).stdout
+    assert f"passage 1 of {hit['explain']['passages']:g}: {title[:30]}" in table, table
 
 
 @pytest.mark.usefixtures("noted")

@@ -136,16 +136,17 @@ function Moved({ hit, rank, other: { name, hits } }: { readonly hit: Hit; readon
   );
 }
 
-/** The passage of a long memory that is nearest to the query. */
-function Passage({ hit: { body, explain } }: { readonly hit: Hit }) {
+/** The passage of a long memory that is nearest to the query; a long title is one of its own. */
+function Passage({ hit: { title, body, explain } }: { readonly hit: Hit }) {
   const number = component(explain, "passage");
   if (number === null) return null;
   const starts = component(explain, "passage_starts") ?? 0;
+  const text = component(explain, "passage_ends") === 0 ? title : body;
   const beyond = component(explain, "without_vector");
   return (
     <p className="boost">
       Passage {number} of {component(explain, "passages")}:{" "}
-      <OneLine text={[...body].slice(starts, starts + SHOWN).join("")} />
+      <OneLine text={[...text].slice(starts, starts + SHOWN).join("")} />
       {beyond !== null && ` (${beyond.toLocaleString()} characters at the end have no vector)`}
     </p>
   );
