@@ -15,6 +15,8 @@ from benchmarks.peers.quality import Values
 from benchmarks.peers.run import Outcome
 from benchmarks.peers.speed import CLIENTS, WORKSPACES
 
+DEVELOPMENT_SETS = Path(__file__).parents[1] / "development_sets.md"
+"""The section of RESULTS.md that is written by hand: what other benchmarks measure."""
 RRF = "classic-rrf"
 ONE_CLIENT = "1 clients, p50 ms"
 LARGE = 100_000
@@ -130,7 +132,8 @@ def as_figures(outcomes: Sequence[Outcome]) -> list[Figure]:
 def document(outcomes: Sequence[Outcome]) -> str:
     """RESULTS.md."""
     measured = _by_place(outcomes)
-    parts = [_head(outcomes), _targets(measured), _systems(), _quality(measured), _speed(measured), _notes(outcomes)]
+    found = [_quality(measured), DEVELOPMENT_SETS.read_text().strip(), _speed(measured)]
+    parts = [_head(outcomes), _targets(measured), _systems(), *found, _notes(outcomes)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

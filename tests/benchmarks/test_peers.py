@@ -108,3 +108,4 @@ def test_targets_are_ratios_of_what_was_measured() -> None:
     written = document(outcomes)
     assert "| LoCoMo @10 ÷ classic | 1.5 | at least 1.55 | **missed** |" in written
     assert "- locomo-mem0: it was not there" in written
+    assert "## On the development sets" in written
