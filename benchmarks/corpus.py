@@ -114,16 +114,20 @@ async def store(
     services: Services, workspace: Workspace, memories: Sequence[NewMemory], made: NDArray[np.float32]
 ) -> Sequence[UUID | None]:
     """Store memories whose vectors are ready, and count words as often as a worker would; their ids."""
-    model = services.provider.model_id
     done = await remember(
         Door(services.database, services.counter, workspace),
-        [
-            replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
-            for memory, vector in zip(memories, made.astype("<f4"), strict=True)
-        ],
+        with_vectors(services.provider.model_id, memories, made),
     )
     await refresh_all_statistics(services.database, across=services.database.across, stale=STALE_AT_WRITES)
     return done.ids
+
+
+def with_vectors(model: str, memories: Sequence[NewMemory], made: NDArray[np.float32]) -> list[NewMemory]:
+    """Returns the memories, each with its ready vector."""
+    return [
+        replace(memory, embedding=GivenVector(model=model, numbers=vector.tobytes()))
+        for memory, vector in zip(memories, made.astype("<f4"), strict=True)
+    ]
 
 
 async def until_indexed(database: Database) -> None:

@@ -41,18 +41,25 @@ async def stage(kept: Path | None = None, settings: Settings | None = None) -> A
         with EmbeddedPostgres(data) as server:
             settings = replace(settings or Settings(), data_dir=data, database_url=server.start(), log_level="error")
             await asyncio.to_thread(upgrade, settings.database_url)
-            provider = provider_from(settings)
-            await provider.start()
-            database = Database(settings.database_url, pool_size=8)
-            await serving_model(database, provider)
-            _compile_no_maps_ahead(data / LAYOUT_CACHE / versions())
-            layouts = LayoutWorker(data / LAYOUT_CACHE)
-            yield Services(
-                settings=settings, database=database, provider=provider, counter=BundledTokenCounter(), layouts=layouts
-            )
-            await layouts.close()
-            await provider.close()
-            await database.close()
+            async with opened(settings) as services:
+                yield services
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Services]:
+    """Opens services over a migrated store, with the model loaded."""
+    provider = provider_from(settings)
+    await provider.start()
+    database = Database(settings.database_url, pool_size=8)
+    await serving_model(database, provider)
+    _compile_no_maps_ahead(settings.data_dir / LAYOUT_CACHE / versions())
+    layouts = LayoutWorker(settings.data_dir / LAYOUT_CACHE)
+    yield Services(
+        settings=settings, database=database, provider=provider, counter=BundledTokenCounter(), layouts=layouts
+    )
+    await layouts.close()
+    await provider.close()
+    await database.close()
 
 
 def _compile_no_maps_ahead(folder: Path) -> None:

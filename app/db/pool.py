@@ -38,6 +38,8 @@ SESSION_SETTINGS = {
 }
 GOING_DOWN = frozenset({"57P01", "57P02", "57P03", "08001", "08006"})
 """SQLSTATEs of a server that stops, was killed, or is starting; and of one whose cluster misses a node."""
+NODE_LOST = "failure on connection"
+"""The words of Citus about a node that was lost in a transaction, with the SQLSTATE of any internal error."""
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
@@ -182,6 +184,10 @@ def _lost_connections(wire: Wire) -> Iterator[None]:
         raise DatabaseUnavailable(f"{message}, with target_session_attrs=read-write") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         if wire.broken or error.sqlstate in GOING_DOWN:
+            raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
+        raise
+    except psycopg.errors.InternalError_ as error:
+        if NODE_LOST in str(error):
             raise DatabaseUnavailable(f"the database does not answer: {_first_line(error)}") from error
         raise
 

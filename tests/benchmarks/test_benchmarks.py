@@ -19,6 +19,7 @@ from benchmarks import (
     abstention,
     compression,
     context,
+    costs,
     evidence,
     fit,
     graph,
@@ -349,3 +350,10 @@ def test_million(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["vector recall@12 against exact"] == 1.0
     assert figures["lexical overlap@12 with true BM25"] > 0.9
     assert figures["search over HTTP, p50"] > 0
+
+
+@pytest.mark.usefixtures("prepared")
+def test_costs() -> None:
+    figures = by_name(costs.main(["--size", "60", "--rounds", "4"]))
+    assert all(value > 0 for value in figures.values())
+    assert figures["60 memories: cores of service for 1,000 recalls a second"] < 1_000

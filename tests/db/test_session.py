@@ -413,11 +413,17 @@ async def test_a_deadlock_is_tried_again(sessions: Database) -> None:
     assert await again_after_deadlock(attempt) == 3
 
 
-async def test_a_node_that_is_away_is_a_database_that_does_not_answer(sessions: Database) -> None:
+@pytest.mark.parametrize(
+    ("message", "state"),
+    [("connection to the remote node failed", "08006"), ("failure on connection marked as essential", "XX000")],
+)
+async def test_a_node_that_is_away_is_a_database_that_does_not_answer(
+    sessions: Database, message: str, state: str
+) -> None:
     """As Citus tells it, of a node that it cannot reach; the connection itself is well."""
-    away = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
+    away = f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{state}'; END $$"
     for transaction in (True, False):
-        with pytest.raises(DatabaseUnavailable, match="the database does not answer: connection to the remote node"):
+        with pytest.raises(DatabaseUnavailable, match=f"the database does not answer: {message}"):
             async with sessions.session(0, transaction=transaction) as session:
                 await session.execute(away)
         async with sessions.session(0) as session:
