@@ -26,6 +26,7 @@ from app.settings import Settings
 from app.wiring import LAYOUT_CACHE, Services
 from app.workspaces.resolve import made, resolve
 from app.workspaces.workspace import Workspace
+from tests.fakes.standby import Standby
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -79,23 +80,47 @@ def service(settings: Settings) -> Iterator[tuple[str, int]]:
     listening = bound_socket(Settings(port=0))
     port = listening.getsockname()[1]
     listening.close()
+    address = f"http://127.0.0.1:{port}"
+    with _process("serve", settings, PRIORS_PORT=str(port)) as process:
+        _await_ready(address, process)
+        yield address, process.pid
+
+
+@contextmanager
+def worker(settings: Settings) -> Iterator[int]:
+    """Runs a worker process on that store; yields its process id."""
+    with _process("worker", settings) as process:
+        yield process.pid
+
+
+@contextmanager
+def replica(settings: Settings) -> Iterator[Standby]:
+    """Runs a streaming replica of that store."""
+    with (
+        tempfile.TemporaryDirectory(prefix="priors-replica-") as folder,
+        Standby(settings.data_dir / "postgres", settings.database_url, Path(folder) / "postgres") as standby,
+    ):
+        yield standby
+
+
+@contextmanager
+def _process(command: str, settings: Settings, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PRIORS_")},
         "PRIORS_DATABASE_URL": settings.database_url,
+        "PRIORS_REPLICA_URL": settings.replica_url,
         "PRIORS_DATA_DIR": str(settings.data_dir),
-        "PRIORS_PORT": str(port),
         "PRIORS_LOG_LEVEL": "error",
         "PRIORS_EMBEDDED_WORKER": str(settings.embedded_worker).lower(),
+        **more,
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", "from app.cli import main; main()", "serve"],
+        [sys.executable, "-c", "from app.cli import main; main()", command],
         env=environment,
         stdout=subprocess.DEVNULL,
     )
-    address = f"http://127.0.0.1:{port}"
     try:
-        _await_ready(address, process)
-        yield address, process.pid
+        yield process
     finally:
         process.terminate()
         process.wait()
