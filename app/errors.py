@@ -9,6 +9,7 @@
     ├── Unavailable           a part that is needed does not answer
     │   ├── DatabaseUnavailable
     │   ├── StorageFull
+    │   ├── QuotaReached      the workspace has as much as it may have; says what to do
     │   ├── EmbeddingUnavailable
     │   ├── RerankerUnavailable
     │   ├── LLMUnavailable
@@ -87,6 +88,23 @@ class DatabaseUnavailable(Unavailable):
 
 class StorageFull(Unavailable):
     """The disk of the database is full: nothing can be written; what is stored is still found."""
+
+
+class QuotaReached(Unavailable):
+    """A workspace has as much as it may have. Jobs wait until there is room; `quota` names what is used up."""
+
+    def __init__(self, quota: str, message: str, *, used: int, most: int) -> None:
+        super().__init__(message)
+        self.quota = quota
+        self.details = ({"quota": quota, "used": used, "limit": most},)
+
+    reason = "quota"
+    """The short name that an answer has."""
+
+    @property
+    def passes(self) -> bool:
+        """True if waiting helps: jobs end by themselves."""
+        return self.quota == "jobs"
 
 
 class EmbeddingUnavailable(Unavailable):

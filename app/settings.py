@@ -15,7 +15,9 @@ COMPRESS_MODEL = "COMPRESS_MODEL"
 """The name, without a prefix, under which existing pipelines set the model."""
 LONGEST_HEAT_DAYS = 36_500
 """Days: a century, in which nothing cools."""
-COUNTS = ("trash_days", "audit_days", "key_requests", "key_bytes")
+COUNTS = (
+    "trash_days", "audit_days", "key_requests", "key_bytes", "quota_memories", "quota_bytes", "quota_jobs",
+)  # fmt: skip
 """Settings that may be 0, and not less."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -27,6 +29,21 @@ READERS: Mapping[Any, Callable[[str], object]] = {
     Path: lambda text: Path(text).expanduser(),
 }
 """The functions that read a value's text; the constructors of other types read it themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """The most that a workspace may have; 0 stands for no limit."""
+
+    memories: int = 0
+    """Live memories."""
+    bytes: int = 0
+    """Bytes of the titles and texts of live memories."""
+    jobs: int = 0
+    """Unfinished jobs that somebody asked for: compressions of runs, and cues of sessions and decision records."""
+
+
+UNLIMITED = Quota()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,12 @@ class Settings:
     """Requests a minute of each key or token, in each process; 0: no limit."""
     key_bytes: int = 0
     """Bytes a minute of each key or token, sent and received, in each process; 0: no limit."""
+    quota_memories: int = 0
+    """Most live memories of a workspace that has no quota of its own; 0: no limit."""
+    quota_bytes: int = 0
+    """Most bytes of the titles and texts of a workspace's live memories; 0: no limit."""
+    quota_jobs: int = 0
+    """Most unfinished jobs of a workspace; 0: no limit."""
     read_timeout: float = 30.0
     """Longest wait for the next piece of a request, in seconds."""
     workspace: str = "default"
@@ -120,6 +143,11 @@ class Settings:
     """True if the API process runs one background worker itself."""
     examples: bool = True
     """True if `priors run` stores the example reports and runs in an empty store."""
+
+    @property
+    def quota(self) -> Quota:
+        """The quota of a workspace that has none of its own."""
+        return Quota(memories=self.quota_memories, bytes=self.quota_bytes, jobs=self.quota_jobs)
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Settings:

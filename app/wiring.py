@@ -146,6 +146,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             pool_size=settings.pool_size,
             replica_urls=settings.replica_url.split(),
         )
+        database.quota = settings.quota
         yield Services(
             settings=settings,
             database=_closed(stack, database),

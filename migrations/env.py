@@ -13,7 +13,7 @@ from app.db.tables import metadata
 from app.settings import from_environment
 
 ATTEMPT_SECONDS = 0.1
-SECURITY, USERS, KEYS, AUDIT = "0016", "0029", "0032", "0038"
+SECURITY, USERS, KEYS, AUDIT, LIMITS = "0016", "0029", "0032", "0038", "0044"
 """The revisions that make the roles with their objects, policies and grants, and those that narrow them."""
 LOCK_TIMEOUT = "10s"
 """A migration that waits longer for a lock gives up: what queues behind it would wait too."""
@@ -64,23 +64,21 @@ def _tell_oldest_served(connection: Connection) -> None:
 
 
 def _secure_again(connection: Connection) -> None:
-    """Repeats what SECURITY, USERS, KEYS and AUDIT did, where a dump was restored on a server without the roles.
+    """Repeats what these revisions did, where a dump was restored on a server without the roles.
 
     All that named them is lost.
     """
     script = context.script.get_revision(SECURITY)
     at_head = context.get_context().get_current_revision() == context.get_head_revision()
     if script is not None and at_head and connection.execute(text(IS_UNSECURED)).scalar_one():
-        users, keys, audit = (context.script.get_revision(revision) for revision in (USERS, KEYS, AUDIT))
+        later = [context.script.get_revision(revision) for revision in (KEYS, AUDIT, LIMITS)]
+        users = context.script.get_revision(USERS)
         assert users is not None, "it stands before the head"  # noqa: S101
-        assert keys is not None, "it stands before the head, too"  # noqa: S101
-        assert audit is not None, "so does this one"  # noqa: S101
         of_users = [name for name, table in metadata.tables.items() if "user_id" in table.columns]
         for statement in (
             *script.module.repeated([*metadata.tables, "alembic_version"]),
             *users.module.secured(of_users),
-            *keys.module.secured(),
-            *audit.module.secured(),
+            *(statement for each in later if each is not None for statement in each.module.secured()),
         ):
             connection.execute(text(statement))
     connection.commit()

@@ -43,7 +43,7 @@ JUDGEMENTS = frozenset(
 )
 DOTS_OF_A_TOKEN = 2
 """Dots in a JSON Web Token; a secret of this service has none."""
-KEYS, AUDIT = "/api/keys", "/api/audit"
+KEYS, AUDIT, QUOTA = "/api/keys", "/api/audit", "/api/quota"
 END_OF_A_USER = ("DELETE", "/api/users/{user}")
 """It destroys for good what no trash keeps."""
 LOOPBACK = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?", re.IGNORECASE)
@@ -172,7 +172,7 @@ def scope_of(method: str, route: str) -> str | None:
 
     None stands for a route of MIXED.
     """
-    if route.startswith((KEYS, AUDIT)) or (method, route) == END_OF_A_USER:
+    if route.startswith((KEYS, AUDIT, QUOTA)) or (method, route) == END_OF_A_USER:
         return ADMIN
     if route in MIXED:
         return None

@@ -78,6 +78,12 @@ class Metrics:
         self.waiting = Gauge("priors_embeddings_waiting", "Memories that wait for a vector", registry=registry)
         self.pending_links = Gauge("priors_links_pending", "Memories that wait for links", registry=registry)
         self.jobs = Gauge("priors_jobs", "Background jobs: due now, or failed for good", ["state"], registry=registry)
+        self.nearly_full = Gauge(
+            "priors_quotas_nearly_used",
+            "Workspaces that have used 90 % of a quota or more",
+            ["quota"],
+            registry=registry,
+        )
         self.workers = Gauge("priors_workers", "Workers that are running", registry=registry)
         self.replicas = Gauge(
             "priors_replica_serving", "1 if readers go to the replica", ["replica"], registry=registry
@@ -99,6 +105,8 @@ class Metrics:
         self.jobs.labels("due").set(found.jobs.due)
         self.jobs.labels("failed").set(found.jobs.failed)
         self.workers.set(found.jobs.workers)
+        for quota, count in found.nearly_full.items():
+            self.nearly_full.labels(quota).set(count)
         for reason, count in found.refused.items():
             self.refusals.labels(reason).set(count)
         for replica in found.replicas:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
-from litestar import Controller, delete, get, post
+from litestar import Controller, delete, get, post, put
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.params import FromPath, JSONBody
@@ -16,10 +16,20 @@ from app.api.context import ThisCall, key_of
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.errors import Forbidden
-from app.keys.key import EVERYTHING, LONGEST_NAME, MOST_WORKSPACES, MadeKey, NewKey, StoredKey
-from app.operations.keys import LONGEST_OVERLAP, list_keys, make_key, revoke_key, rotate_key
+from app.keys.key import (
+    EVERYTHING,
+    HIGHEST_LIMIT,
+    LONGEST_NAME,
+    MOST_WORKSPACES,
+    KeyLimits,
+    MadeKey,
+    NewKey,
+    StoredKey,
+)
+from app.operations.keys import LONGEST_OVERLAP, limit_key, list_keys, make_key, revoke_key, rotate_key
 
 Scopes = Annotated[list[str], Meta(min_length=1, max_length=10, description="read, write, rate, admin")]
+Limit = Annotated[int, Meta(ge=0, le=HIGHEST_LIMIT)] | None
 WorkspaceNames = Annotated[list[str], Meta(min_length=1, max_length=MOST_WORKSPACES)]
 
 
@@ -44,6 +54,19 @@ class KeyInput(Struct, forbid_unknown_fields=True):
     """The workspaces that it serves; null for all."""
     expires_at: datetime | None = None
     """The end of its life; null for none."""
+    requests_per_minute: Limit = None
+    """Requests a minute; null for the setting's, 0 for no limit."""
+    bytes_per_minute: Limit = None
+    """Bytes a minute, sent and received; null for the setting's, 0 for no limit."""
+
+
+class KeyLimitsInput(Struct, forbid_unknown_fields=True):
+    """The limits of a key's use."""
+
+    requests_per_minute: Limit
+    """Requests a minute; null for the setting's, 0 for no limit."""
+    bytes_per_minute: Limit
+    """Bytes a minute, sent and received; null for the setting's, 0 for no limit."""
 
 
 class RotationInput(Struct, forbid_unknown_fields=True):
@@ -74,10 +97,21 @@ class KeysController(Controller):
     async def make(self, call: ThisCall, data: JSONBody[KeyInput]) -> MadeKeyView:
         """Make a key. The answer has its secret, which is shown this once."""
         names = None if data.workspaces is None else tuple(data.workspaces)
-        wanted = NewKey(name=data.name, scopes=tuple(data.scopes), workspaces=names, expires_at=data.expires_at)
+        limits = KeyLimits(requests_per_minute=data.requests_per_minute, bytes_per_minute=data.bytes_per_minute)
+        wanted = NewKey(
+            name=data.name, scopes=tuple(data.scopes), workspaces=names, expires_at=data.expires_at, limits=limits
+        )
         made = await make_key(call.database, wanted=wanted, by=call.key)
         call.context.keys.forget()
         return _made_view(made)
+
+    @put("/{key_id:uuid}/limits", responses=PROBLEMS)
+    async def limit(self, key_id: FromPath[UUID], call: ThisCall, data: JSONBody[KeyLimitsInput]) -> KeyView:
+        """Limit the use of a key. Only a key of all workspaces may do it."""
+        limits = KeyLimits(requests_per_minute=data.requests_per_minute, bytes_per_minute=data.bytes_per_minute)
+        limited = await limit_key(call.database, key_id=key_id, limits=limits, by=call.key)
+        call.context.keys.forget()
+        return converted(limited, KeyView)
 
     @delete("/{key_id:uuid}", status_code=200, responses=PROBLEMS)
     async def revoke(self, key_id: FromPath[UUID], call: ThisCall) -> KeyView:

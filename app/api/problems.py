@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
-from app.errors import Forbidden, InvalidInput, NotFound, Refused, StorageFull, Unavailable
+from app.errors import Forbidden, InvalidInput, NotFound, QuotaReached, Refused, StorageFull, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "5"
@@ -60,13 +60,15 @@ def _documented(status: int, meaning: str) -> dict[int, ResponseSpec]:
 PROBLEMS: dict[int, ResponseSpec] = {
     **_documented(400, "the request cannot be taken; `errors` names the fields"),
     **_documented(401, "the API key is missing or wrong"),
-    **_documented(403, "a person must do this: in the panel, on the command line, or with the admin key"),
+    **_documented(403, "a person must do this: in the panel, on the command line, or with the admin key; or no room"),
     **_documented(404, "there is no such thing in this workspace"),
     **_documented(405, "the route does not take this method"),
     **_documented(408, "the rest of the request did not come in time"),
     **_documented(413, "the body is too large"),
     **_documented(422, "it could be taken, but would not be worth or safe to keep; `reason` says why"),
-    **_documented(429, "the key has used up its requests or bytes; `Retry-After` says for how long"),
+    **_documented(
+        429, "the key has used up its requests or bytes, or the workspace its jobs; `Retry-After` says for how long"
+    ),
     **_documented(503, "the database, or a part that this needs, does not answer"),
     **_documented(507, "the disk of the database is full: nothing can be written"),
 }
@@ -80,6 +82,8 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         reason = {"reason": detail} if isinstance(error, Unavailable) else {"exc_info": error}
         logger.error("request failed", path=request.url.path, **reason)
+    if isinstance(error, QuotaReached) and error.passes:
+        headers = {"Retry-After": RETRY_AFTER_SECONDS}
     if isinstance(error, HTTPException) and error.headers:
         headers |= dict(error.headers)
     problem = Problem(
@@ -89,8 +93,8 @@ def problem_response(request: Request[Any, Any, Any], error: Exception) -> Respo
         instance=request.url.path,
         request_id=str(structlog.contextvars.get_contextvars().get("request_id", "")),
         errors=errors,
-        reason=error.reason if isinstance(error, Refused) else "",
-        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused) else (),
+        reason=error.reason if isinstance(error, Refused | QuotaReached) else "",
+        findings=tuple(dict(item) for item in error.details) if isinstance(error, Refused | QuotaReached) else (),
     )
     return Response(problem, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
@@ -110,13 +114,19 @@ def _described(error: Exception) -> tuple[int, str, tuple[FieldError, ...]]:
         case NotFound() | Forbidden():
             return HTTPStatus.NOT_FOUND if isinstance(error, NotFound) else HTTPStatus.FORBIDDEN, str(error), ()
         case Unavailable():
-            full = isinstance(error, StorageFull)
-            return HTTPStatus.INSUFFICIENT_STORAGE if full else HTTPStatus.SERVICE_UNAVAILABLE, str(error), ()
+            return _status_of(error), str(error), ()
         case UnicodeDecodeError() | RecursionError():
             return HTTPStatus.BAD_REQUEST, "the body is not UTF-8, or nested too deep", ()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
             return error.status_code, error.detail, _validation_errors(error)
     return HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; the log has it under this request_id", ()
+
+
+def _status_of(error: Unavailable) -> HTTPStatus:
+    """Returns the status of what is not there. Of a full workspace it is the caller's affair, and no fault here."""
+    if isinstance(error, QuotaReached):
+        return HTTPStatus.TOO_MANY_REQUESTS if error.passes else HTTPStatus.FORBIDDEN
+    return HTTPStatus.INSUFFICIENT_STORAGE if isinstance(error, StorageFull) else HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _validation_errors(error: HTTPException) -> tuple[FieldError, ...]:

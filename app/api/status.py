@@ -5,21 +5,25 @@ from contextlib import suppress
 from typing import Annotated, Literal
 from uuid import UUID
 
-from litestar import Controller, Response, get
+from litestar import Controller, Response, get, put
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import QueryParameter
-from msgspec import Struct
+from litestar.params import JSONBody, QueryParameter
+from msgspec import Meta, Struct
 
 from app.api.context import METRICS_TYPE, Call, ThisCall
 from app.api.problems import PROBLEMS
 from app.api.schemas import converted, view_of
 from app.db.replicas import ReplicaState
-from app.errors import DatabaseUnavailable
+from app.errors import DatabaseUnavailable, Forbidden
 from app.insight.map.worker import Stage
 from app.intake.reports.outcome import LARGEST_PAGE, FileOutcome, LoggedIngestion, list_ingestions
 from app.operations.status import Latency, Tenant, gauges, list_workspaces, readiness, workspace_status
 from app.settings import VERSION
+from app.workspaces.quotas import HIGHEST, set_quota
+from app.workspaces.usage import OwnQuota, Use
+
+Most = Annotated[int, Meta(ge=0, le=HIGHEST)] | None
 
 
 class HealthView(Struct, frozen=True):
@@ -49,6 +53,11 @@ class LatencyView(Struct):
 @view_of(ReplicaState)
 class ReplicaView(Struct):
     """The state of a read replica, as the process that answers sees it."""
+
+
+@view_of(Use)
+class UseView(Struct):
+    """What a workspace has of one quota."""
 
 
 class StatusView(Struct, frozen=True):
@@ -85,8 +94,27 @@ class StatusView(Struct, frozen=True):
     """The latest 1,000 recalls, by purpose."""
     replicas: Sequence[ReplicaView]
     """The read replicas; a reader that none of them can serve goes to the primary."""
+    quotas: Sequence[UseView]
+    """What the workspace has of each quota, where there is one."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
+
+
+class QuotasView(Struct, frozen=True):
+    """What a workspace has of each quota that it has."""
+
+    quotas: Sequence[UseView]
+
+
+class QuotaInput(Struct, forbid_unknown_fields=True):
+    """The quota of a workspace: null for the setting's, 0 for no limit."""
+
+    memories: Most
+    """Live memories."""
+    bytes: Most
+    """Bytes of the titles and texts of live memories."""
+    jobs: Most
+    """Unfinished jobs."""
 
 
 @view_of(FileOutcome, without=["tokens"])
@@ -149,6 +177,15 @@ class StatusController(Controller):
         found = await workspace_status(call.database, call.services.provider, workspace=target, model_loaded=loaded)
         given = {"evaluator": call.settings.evaluator, "trash_days": call.settings.trash_days}
         return converted(found, StatusView, version=VERSION, maps=call.services.layouts.stage, **given)
+
+    @put("/quota", responses=PROBLEMS)
+    async def set_quota(self, call: ThisCall, data: JSONBody[QuotaInput]) -> QuotasView:
+        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
+        if call.key.workspaces is not None:
+            raise Forbidden("only a key of all workspaces sets quotas: they protect the service that all share")
+        quota = OwnQuota(memories=data.memories, bytes=data.bytes, jobs=data.jobs)
+        uses = await set_quota(call.database, workspace=await call.tenant(), quota=quota)
+        return QuotasView(quotas=converted(uses, list[UseView]))
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[TenantView]:

@@ -1,4 +1,4 @@
-"""The commands `migrate`, `distribute`, `doctor`, `stats`, `language` and `examples`."""
+"""The commands `migrate`, `distribute`, `doctor`, `stats`, `language`, `quota` and `examples`."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ from app.settings import from_environment
 if TYPE_CHECKING:
     from app.operations.status import WorkspaceStatistics
     from app.wiring import Services
+    from app.workspaces.usage import Use
     from app.workspaces.workspace import Workspace
 
 commands = typer.Typer()
@@ -166,6 +167,46 @@ def set_workspace_language(
 
 
 @commands.command()
+def quota(
+    *,
+    memories: Annotated[int | None, typer.Option("--memories", help="Live memories; 0: no limit.")] = None,
+    text_bytes: Annotated[
+        int | None, typer.Option("--bytes", help="Bytes of titles and texts of live memories; 0: no limit.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Unfinished jobs; 0: no limit.")] = None,
+    default: Annotated[bool, typer.Option("--default", help="Take those of the settings that are not named.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the quota of a workspace, or set it: what it has beyond it stays, and it takes nothing more.
+
+    Changes: the named limits of the workspace; without an option, nothing.
+    """
+
+    async def work(services: "Services", target: "Workspace") -> "tuple[Use, ...]":
+        # SQLAlchemy: see `app.cli`.
+        from app.workspaces.quotas import quota_of, set_quota  # noqa: PLC0415
+        from app.workspaces.usage import OwnQuota  # noqa: PLC0415
+
+        own, uses = await quota_of(services.database, target)
+        named = {
+            name: value
+            for name, value in {"memories": memories, "bytes": text_bytes, "jobs": jobs}.items()
+            if value is not None
+        }
+        if not (named or default):
+            return uses
+        wanted = (OwnQuota() if default else own)._replace(**named)
+        return await set_quota(services.database, workspace=target, quota=wanted)
+
+    uses = in_workspace(workspace, work)
+    typer.echo("\n".join(map(_use_told, uses)) or "no limit")
+
+
+def _use_told(use: "Use") -> str:
+    return f"{use.quota}: {use.used:,} of {use.most:,}"
+
+
+@commands.command()
 def stats(*, as_json: JsonOption = False) -> None:
     """Count what is stored, by workspace.
 
@@ -191,11 +232,12 @@ def _told(item: "WorkspaceStatistics") -> str:
     """Returns a workspace's figures in three lines."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(item.kinds.items())) or "none"
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(item.refused.items())) or "none"
+    quotas = "".join(f", {_use_told(use)}" for use in item.quotas)
     return (
         f"{item.name} ({item.language}): {item.live} memories ({kinds})\n"
         f"  sources {item.sources}, runs {item.runs}, recalls {item.recalls},"
         f" pending for a vector {item.waiting}, for links {item.pending_links}\n"
-        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}"
+        f"  retired {item.retired}, quarantined {item.quarantined}, refused: {refused}{quotas}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`key create`, `list`, `revoke`, `rotate`."""
+"""`key create`, `list`, `limit`, `revoke`, `rotate`."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -17,11 +17,21 @@ if TYPE_CHECKING:
     from app.wiring import Services
 
 key_commands = typer.Typer(
-    help="Make, list, revoke and rotate API keys.\n\nChanges: the API keys of the store.",
+    help="Make, list, limit, revoke and rotate API keys.\n\nChanges: the API keys of the store.",
     no_args_is_help=True,
 )
 SPAN = re.compile(r"(\d{1,6})([mhdw])")
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+RequestsOption = Annotated[
+    int | None,
+    typer.Option("--requests-per-minute", help="Requests a minute; 0: no limit. Default: PRIORS_KEY_REQUESTS."),
+]
+BytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--bytes-per-minute", help="Bytes a minute, sent and received; 0: no limit. Default: PRIORS_KEY_BYTES."
+    ),
+]
 KeyArgument = Annotated[UUID, typer.Argument(metavar="ID", help="The id of a key, as `priors key list` shows it.")]
 
 
@@ -40,6 +50,8 @@ def create(
         str | None,
         typer.Option("--expires", help="A date (2027-01-31) or a span (30d, 12h). Default: never."),
     ] = None,
+    requests_per_minute: RequestsOption = None,
+    bytes_per_minute: BytesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make an API key and print its secret, which is shown this once. From the first key on, each request needs one.
@@ -49,11 +61,14 @@ def create(
     expires_at = None if expires is None else _moment(expires)
 
     async def work(services: "Services") -> "MadeKey":
-        from app.keys.key import NewKey  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.keys.key import KeyLimits, NewKey  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
         from app.operations.keys import make_key  # noqa: PLC0415 - the same
 
         workspaces = None if workspace is None else tuple(workspace)
-        wanted = NewKey(name=name, scopes=tuple(scope or ["read"]), workspaces=workspaces, expires_at=expires_at)
+        limits = KeyLimits(requests_per_minute=requests_per_minute, bytes_per_minute=bytes_per_minute)
+        wanted = NewKey(
+            name=name, scopes=tuple(scope or ["read"]), workspaces=workspaces, expires_at=expires_at, limits=limits
+        )
         return await make_key(services.database, wanted=wanted)
 
     _print_made(with_services(work), as_json=as_json)
@@ -81,6 +96,25 @@ def list_all(*, as_json: JsonOption = False) -> None:
         typer.echo(_line(key))
     if not found:
         typer.echo("There is no API key in the store: make one with `priors key create`.", err=True)
+
+
+@key_commands.command("limit")
+def limit(
+    key_id: KeyArgument, *, requests_per_minute: RequestsOption = None, bytes_per_minute: BytesOption = None
+) -> None:
+    """Limit the use of an API key. A limit that is not given is that of the settings, from now on.
+
+    Changes: the API keys of the store.
+    """
+
+    async def work(services: "Services") -> "StoredKey":
+        from app.keys.key import KeyLimits  # noqa: PLC0415 - SQLAlchemy: see `app.cli`
+        from app.operations.keys import limit_key  # noqa: PLC0415 - the same
+
+        limits = KeyLimits(requests_per_minute=requests_per_minute, bytes_per_minute=bytes_per_minute)
+        return await limit_key(services.database, key_id=key_id, limits=limits)
+
+    typer.echo(_line(with_services(work)))
 
 
 @key_commands.command("revoke")
@@ -140,6 +174,11 @@ def _line(key: "StoredKey") -> str:
     elif key.expires_at is not None:
         word = "expires" if key.expires_at > datetime.now(UTC) else "expired"
         told.append(f"{word} {key.expires_at:%Y-%m-%d %H:%M}")
+    told += [
+        f"{value:,} {name} a minute" if value else f"no limit of {name}"
+        for name, value in (("requests", key.requests_per_minute), ("bytes", key.bytes_per_minute))
+        if value is not None
+    ]
     told.append("never used" if key.last_used_at is None else f"last used {key.last_used_at:%Y-%m-%d %H:%M}")
     return "  ".join(told)
 

@@ -35,6 +35,7 @@ from app.memories.write import write
 from app.models.protocols import Matrix
 from app.safety.secrets import masked_values
 from app.workspaces import store as workspaces
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
@@ -87,11 +88,13 @@ async def add_cues(door: Door, cues: Sequence[NewCue]) -> Kept:
     Raises:
         InvalidInput: there are too many cues.
         DatabaseUnavailable: nothing was stored.
+        QuotaReached: nothing was stored; the workspace has no room for the cues.
     """
     if not 1 <= len(cues) <= MOST_AT_ONCE:
         raise InvalidInput("", f"1 to {MOST_AT_ONCE:,} cues are taken at once")
     checked = await asyncio.to_thread(_checked, door, cues)
     ready = [item for item in checked if isinstance(item, _Ready)]
+    await check_room(door.database, door.workspace)
     vectors, known = await _embedded(door, ready)
     types = await types_of(door.database, door.provider, workspace=door.workspace)
     named = await asyncio.to_thread(_typed, ready, vectors, known, types)

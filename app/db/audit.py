@@ -53,6 +53,7 @@ AUDITED: Mapping[str, Audited] = MappingProxyType(
             "workspace", "mean_length", "document_count", "has_users", "languages", workspace_id="bigint"
         ),
         "api_keys": _audited("key", key_id="uuid"),
+        "quotas": _audited("quota", "used_memories", "used_bytes", "counted_at", workspace_id="bigint"),
         "memories": _audited("memory", "uses", memory_id="uuid"),
         "observations": _audited("observation", memory_id="uuid"),
         "sources": _audited("source", source_id="uuid"),

@@ -13,6 +13,7 @@ from app.db.roles import OWNER, SERVICE
 from app.db.session import EVERYONE, Scope, Session, Workspace
 from app.db.wire import Command, Wire
 from app.errors import InvalidInput, StorageFull
+from app.settings import UNLIMITED, Quota
 
 DEADLOCK_RETRIES = 2
 TRY_TO_WRITE = (
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 class Database:
     """One pool of connections to one database. Each connection runs as the service's role, which owns nothing."""
+
+    quota: Quota = UNLIMITED
+    """The quota of a workspace that has none of its own."""
 
     def __init__(
         self,
@@ -53,7 +57,8 @@ class Database:
         Raises:
             DatabaseUnavailable: no connection can be had, or it was lost.
         """
-        scope = _scope_of(workspace, transaction=transaction and not reading)._replace(snapshot=snapshot)
+        scope = _scope_of(workspace, transaction=transaction and not reading)
+        scope = scope._replace(snapshot=snapshot, quota=self.quota)
         if reading and self._replicas:
             async with self._replicas.session(scope) as session:
                 yield session

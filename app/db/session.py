@@ -20,6 +20,7 @@ from app import tracing
 from app.db.audit import ChangeLog, Place, Write, fingerprint, insertions, key_values, keys_in, written_by
 from app.db.roles import OWNER
 from app.db.wire import Command, Values, Wire, compiled
+from app.settings import UNLIMITED, Quota
 
 Row: TypeAlias = Any
 """A named tuple of the statement's columns."""
@@ -105,6 +106,8 @@ class Scope(NamedTuple):
     sees: str = EVERYONE
     snapshot: bool = False
     """True if all statements of the transaction see the state at the first one."""
+    quota: Quota = UNLIMITED
+    """The quota of a workspace that has none of its own."""
 
 
 class Session:
@@ -141,6 +144,11 @@ class Session:
     def user(self) -> str:
         """The user for whom the session writes; "" for nobody."""
         return self._scope.user
+
+    @property
+    def quota(self) -> Quota:
+        """The quota of a workspace that has none of its own."""
+        return self._scope.quota
 
     @property
     def users(self) -> tuple[str, ...] | None:

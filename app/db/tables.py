@@ -66,12 +66,25 @@ _table(
     *optional(workspaces=ARRAY(sa.Text)),
     *moments("created_at", now=True),
     *moments("expires_at", "revoked_at", "last_used_at", nullable=True),
-    *optional(replaces=Id),
+    *optional(replaces=Id, requests_per_minute=sa.BigInteger, bytes_per_minute=sa.BigInteger),
     sa.PrimaryKeyConstraint("key_id"),
     sa.UniqueConstraint("digest"),
     sa.CheckConstraint("octet_length(digest) = 32", name="digest"),
     sa.CheckConstraint("scopes <> '{}' AND scopes <@ ARRAY['read', 'write', 'rate', 'admin']", name="scopes"),
     sa.CheckConstraint("workspaces <> '{}'", name="workspaces"),
+    sa.CheckConstraint("requests_per_minute >= 0", name="requests_per_minute"),
+    sa.CheckConstraint("bytes_per_minute >= 0", name="bytes_per_minute"),
+)
+
+# A limit that is NULL is that of the settings, one of 0 is none. What is used grows with each write; only a new count,
+# which is taken where a limit is reached, makes it smaller.
+_table(
+    "quotas",
+    *of_workspace(),
+    *optional(memories=sa.BigInteger, bytes=sa.BigInteger, jobs=sa.BigInteger),
+    *default("0", used_memories=sa.BigInteger, used_bytes=sa.BigInteger),
+    *moments("counted_at", nullable=True),
+    sa.CheckConstraint("least(memories, bytes, jobs) >= 0", name="limits"),
 )
 
 _table(

@@ -18,8 +18,8 @@ from app.db.session import Session
 from app.db.tables import metadata
 from app.errors import InvalidInput
 
-LEFT_OUT = frozenset({"workspaces", "audit"})
-"""Tables that are no part of a dump: the header has the workspace, and the log tells of this server."""
+LEFT_OUT = frozenset({"workspaces", "audit", "quotas"})
+"""Tables that are no part of a dump: the header has the workspace, and the log and the quotas are this server's."""
 PAGE_ROWS = 100
 """Rows that are read at once; a run's output may take megabytes."""
 # A number of the server's is left out; on a cluster it comes from a sequence, not from an identity.

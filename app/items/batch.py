@@ -27,6 +27,7 @@ from app.retrieval.recall import LARGEST_K, Query, Recall
 from app.retrieval.search import find
 from app.safety.secrets import masked_values
 from app.workspaces import store as workspaces
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made, resolve_id
 
 PURPOSE = "items"
@@ -59,10 +60,13 @@ async def run_batch(
     Raises:
         InvalidInput: an operation cannot be carried out; nothing was done.
         DatabaseUnavailable: nothing was written.
+        QuotaReached: nothing was written; the workspace has no room for the items' texts.
     """
     check(list(islice(reasons(batch), 1)))
     ready, refused = await asyncio.to_thread(_prepared, door, batch.put) if batch.put else ({}, ())
     recalls = [await _recalled(door, asked, provider, reranker) for asked in batch.search]
+    if any(one.memory is not None for one in ready.values()):
+        await check_room(door.database, door.workspace)
     if ready:
         door = door._replace(workspace=await made(door.database, door.workspace))
 

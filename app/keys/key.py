@@ -7,11 +7,11 @@ hash.
 import hashlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from app.errors import Forbidden, check
+from app.errors import Forbidden, InvalidInput, check
 from app.workspaces.workspace import NAME as WORKSPACE_NAME
 
 READ, WRITE, RATE, ADMIN = "read", "write", "rate", "admin"
@@ -24,6 +24,20 @@ SECRET_BYTES = 32
 LONGEST_NAME = 100
 LONGEST_LIFE = timedelta(days=3_660)
 MOST_WORKSPACES = 1_000
+HIGHEST_LIMIT = 10**12
+"""The highest limit of a key's use, in requests or bytes a minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """The use of a key in a minute that is admitted: None for the setting's, 0 for no limit."""
+
+    requests_per_minute: int | None = None
+    bytes_per_minute: int | None = None
+
+
+SETTINGS_LIMITS = KeyLimits()
+"""The limits of a key that has none of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +54,7 @@ class Key:
     """True if only people have it, so that it may do what a person must do."""
     kind: str = KEY
     """KEY, or TOKEN for a token of an issuer: it may have the name of a key."""
+    limits: KeyLimits = SETTINGS_LIMITS
 
     @property
     def who(self) -> str:
@@ -82,6 +97,7 @@ class NewKey:
     workspaces: tuple[str, ...] | None = None
     """The workspaces that it serves; None for all."""
     expires_at: datetime | None = None
+    limits: KeyLimits = SETTINGS_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +115,15 @@ class StoredKey:
     """Exact to a minute."""
     replaces: UUID | None
     """The key that this one was made to replace."""
+    requests_per_minute: int | None
+    """Requests a minute; None for the setting's, 0 for no limit."""
+    bytes_per_minute: int | None
+    """Bytes a minute, sent and received; None for the setting's, 0 for no limit."""
+
+    @property
+    def limits(self) -> KeyLimits:
+        """The limits of its use."""
+        return KeyLimits(requests_per_minute=self.requests_per_minute, bytes_per_minute=self.bytes_per_minute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +151,19 @@ def checked(wanted: NewKey, *, now: datetime | None = None) -> NewKey:
         InvalidInput: the name, a scope, a workspace or the date of expiry is not valid.
     """
     check(_objections(wanted, now or datetime.now(UTC)))
-    return wanted
+    return replace(wanted, limits=checked_limits(wanted.limits))
+
+
+def checked_limits(limits: KeyLimits) -> KeyLimits:
+    """Returns `limits` if a key can have them.
+
+    Raises:
+        InvalidInput: one is below 0 or above HIGHEST_LIMIT.
+    """
+    for name, value in asdict(limits).items():
+        if value is not None and not 0 <= value <= HIGHEST_LIMIT:
+            raise InvalidInput(name, f"must be from 0, which stands for no limit, to {HIGHEST_LIMIT:,}")
+    return limits
 
 
 def _objections(wanted: NewKey, now: datetime) -> Iterator[str]:

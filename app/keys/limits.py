@@ -2,13 +2,21 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 from uuid import UUID
 
-from app.keys.key import EVERYTHING, Key
+from app.keys.key import EVERYTHING, Key, KeyLimits
 
 MINUTE = 60.0
 MOST_COUNTED = 10_000
 """Callers that a process counts at once; beyond them, the one that was counted first begins anew."""
+
+
+class _Most(NamedTuple):
+    """The requests and bytes of a minute; 0 for no limit."""
+
+    requests: int
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -29,17 +37,18 @@ class Limits:
     """
 
     def __init__(self, *, requests: int, bytes_: int) -> None:
-        self._requests, self._bytes = requests, bytes_
+        self._default = _Most(requests, bytes_)
         self._callers: dict[tuple[UUID | None, str], _Left] = {}
 
     def wait(self, key: Key, now: float) -> int:
         """Takes one request of a key; returns the whole seconds after which to try again, 0 if it is admitted."""
-        if key is EVERYTHING or not (self._requests or self._bytes):
+        most = self._most(key.limits)
+        if key is EVERYTHING or not any(most):
             return 0
-        left = self._left(key, now)
+        left = self._left(key, most, now)
         missing = max(
-            (1 - left.requests) / self._requests if self._requests else 0.0,
-            -left.bytes / self._bytes if self._bytes else 0.0,
+            (1 - left.requests) / most.requests if most.requests else 0.0,
+            -left.bytes / most.bytes if most.bytes else 0.0,
         )
         if missing > 0:
             return max(1, ceil(missing * MINUTE))
@@ -48,18 +57,25 @@ class Limits:
 
     def charge(self, key: Key, size: int) -> None:
         """Takes the bytes of a piece of a body."""
-        if self._bytes and (left := self._callers.get((key.key_id, key.who))) is not None:
+        if (left := self._callers.get((key.key_id, key.who))) is not None:
             left.bytes -= size
 
-    def _left(self, key: Key, now: float) -> _Left:
+    def _most(self, limits: KeyLimits) -> _Most:
+        """Returns a key's own limits, and the settings' where it has none."""
+        requests, bytes_ = limits.requests_per_minute, limits.bytes_per_minute
+        return _Most(
+            self._default.requests if requests is None else requests, self._default.bytes if bytes_ is None else bytes_
+        )
+
+    def _left(self, key: Key, most: _Most, now: float) -> _Left:
         caller = (key.key_id, key.who)
         left = self._callers.get(caller)
         if left is None:
             while len(self._callers) >= MOST_COUNTED:
                 del self._callers[next(iter(self._callers))]
-            left = self._callers[caller] = _Left(float(self._requests), float(self._bytes), now)
+            left = self._callers[caller] = _Left(float(most.requests), float(most.bytes), now)
         share = max(0.0, now - left.at) / MINUTE
-        left.requests = min(self._requests, left.requests + share * self._requests)
-        left.bytes = min(self._bytes, left.bytes + share * self._bytes)
+        left.requests = min(most.requests, left.requests + share * most.requests)
+        left.bytes = min(most.bytes, left.bytes + share * most.bytes)
         left.at = now
         return left

@@ -1,25 +1,36 @@
 """The SQL of API keys. They belong to no workspace: the service's role finds one by its digest and cannot list them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
 from app.db.session import Row, Session
-from app.keys.key import ADMIN, Key, NewKey, StoredKey
+from app.keys.key import ADMIN, Key, KeyLimits, NewKey, StoredKey
 
-COLUMNS = "key_id, name, scopes, workspaces, created_at, expires_at, revoked_at, last_used_at, replaces"
-FIND = "SELECT key_id, name, scopes, workspaces FROM priors_key(%(digest)s::bytea)"
+COLUMNS = """
+    key_id, name, scopes, workspaces, created_at, expires_at, revoked_at, last_used_at, replaces,
+    requests_per_minute, bytes_per_minute
+"""
+FIND = """
+SELECT key_id, name, scopes, workspaces, requests_per_minute, bytes_per_minute FROM priors_key(%(digest)s::bytea)
+"""
 EXIST = "SELECT priors_keys_exist()"
 ADD = f"""
-INSERT INTO api_keys (key_id, digest, name, scopes, workspaces, expires_at, replaces)
+INSERT INTO api_keys (key_id, digest, name, scopes, workspaces, expires_at, replaces, requests_per_minute,
+    bytes_per_minute)
 VALUES (%(key_id)s, %(digest)s::bytea, %(name)s, %(scopes)s::text[], %(workspaces)s::text[], %(expires_at)s,
-    %(replaces)s)
+    %(replaces)s, %(requests_per_minute)s, %(bytes_per_minute)s)
 RETURNING {COLUMNS}
 """  # noqa: S608 - constants
 ALL = f"SELECT {COLUMNS} FROM api_keys ORDER BY created_at DESC, key_id DESC"  # noqa: S608 - constants
 LOCK = f"SELECT {COLUMNS} FROM api_keys WHERE key_id = %(key_id)s FOR UPDATE"  # noqa: S608 - constants
 REVOKE = f"""
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = %(key_id)s RETURNING {COLUMNS}
+"""  # noqa: S608 - constants
+LIMIT = f"""
+UPDATE api_keys SET requests_per_minute = %(requests_per_minute)s, bytes_per_minute = %(bytes_per_minute)s
+WHERE key_id = %(key_id)s RETURNING {COLUMNS}
 """  # noqa: S608 - constants
 END = "UPDATE api_keys SET expires_at = least(expires_at, %(at)s) WHERE key_id = %(key_id)s"
 
@@ -30,7 +41,14 @@ async def find(session: Session, digest: bytes) -> Key | None:
     if row is None:
         return None
     scopes = frozenset(row.scopes)
-    return Key(key_id=row.key_id, name=row.name, scopes=scopes, workspaces=_names(row), personal=ADMIN in scopes)
+    return Key(
+        key_id=row.key_id,
+        name=row.name,
+        scopes=scopes,
+        workspaces=_names(row),
+        personal=ADMIN in scopes,
+        limits=KeyLimits(requests_per_minute=row.requests_per_minute, bytes_per_minute=row.bytes_per_minute),
+    )
 
 
 async def exist(session: Session) -> bool:
@@ -48,6 +66,7 @@ async def add(session: Session, key_id: UUID, digest: bytes, wanted: NewKey, *, 
         "workspaces": None if wanted.workspaces is None else sorted(set(wanted.workspaces)),
         "expires_at": wanted.expires_at,
         "replaces": replaces,
+        **asdict(wanted.limits),
     }
     return _stored(await session.one(ADD, given))
 
@@ -66,6 +85,11 @@ async def locked(session: Session, key_id: UUID) -> StoredKey | None:
 async def revoke(session: Session, key_id: UUID) -> StoredKey:
     """Revokes a key; one that is revoked keeps the moment of it."""
     return _stored(await session.one(REVOKE, {"key_id": key_id}))
+
+
+async def limit(session: Session, key_id: UUID, limits: KeyLimits) -> StoredKey:
+    """Gives a key these limits of its use."""
+    return _stored(await session.one(LIMIT, {"key_id": key_id, **asdict(limits)}))
 
 
 async def end(session: Session, key_id: UUID, at: datetime) -> None:

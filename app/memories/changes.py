@@ -14,6 +14,7 @@ from app.links.relations import SUPERSEDES
 from app.memories.gate import TAGS_LIMIT
 from app.memories.memory import DELETED, QUARANTINED, Given, Memory
 from app.memories.store import SUSPECT, as_json, lock, retire
+from app.workspaces import usage
 
 JUDGE = """
 WITH judged AS MATERIALIZED (
@@ -92,7 +93,7 @@ BLOCKED = """coalesce(findings @> '[{"severity": "block"}]', false)"""
 IS_SUSPECT = f"valid_until IS NULL AND {SUSPECT}"
 LOCK_TO_RESTORE = f"""
 SELECT memory_id, retired_as = 'deleted' AND NOT released AND {BLOCKED} AS was_quarantined, {IS_SUSPECT} AS is_suspect,
-    retired_as
+    retired_as, octet_length(title) + octet_length(body) AS size
 FROM memories m
 WHERE {THESE} AND body <> '' AND (retired_as IN ('deleted', 'quarantined', 'superseded') OR {IS_SUSPECT})
 ORDER BY memory_id FOR UPDATE
@@ -189,6 +190,7 @@ async def has_twin(session: Session, content_hash: bytes) -> bool:
 async def extend(session: Session, memory: Memory, *, content_hash: bytes, facts: Sequence[str]) -> None:
     """Gives an observation this body and these facts; the caller indexes it afterwards."""
     values = {"body": memory.body, "tokens": memory.tokens, "content_hash": content_hash, "facts": list(facts)}
+    await usage.note(session, len(memory.body.encode()))
     await session.execute(EXTEND, {**values, "memory_id": memory.memory_id})
 
 
@@ -198,6 +200,7 @@ async def reword(
     """Gives a memory this title and body; the caller indexes it afterwards. Returns False if another one says it."""
     values = {"title": memory.title, "body": memory.body, "tokens": memory.tokens, "content_hash": content_hash}
     found = as_json(findings) if findings else None
+    await usage.note(session, len(memory.body.encode()))
     return bool(await session.execute(REWORD, {**values, "findings": found, "memory_id": memory.memory_id}))
 
 
@@ -258,6 +261,7 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
     Raises:
         TwinLive: another transaction has restored the same text, so this transaction cannot go on.
         Forbidden: one is in quarantine or suspect, and the caller may not `release` it.
+        QuotaReached: they do not fit into the workspace's quota.
     """
     rows = await session.rows(LOCK_TO_RESTORE, {"ids": list(ids)})
     if not release and any(row.is_suspect or row.retired_as == QUARANTINED for row in rows):
@@ -268,6 +272,8 @@ async def restore(session: Session, ids: Sequence[UUID], *, release: bool) -> tu
     caught = [memory_id for memory_id, was_quarantined in retired.items() if was_quarantined]
     await retire(session, caught, reason=QUARANTINED, over=(DELETED,))
     wanted = [memory_id for memory_id in retired if memory_id not in caught]
+    sizes = [row.size for row in rows if row.memory_id in wanted]
+    await usage.take(session, usage.More(len(sizes), sum(sizes)))
     try:
         return await session.column(RESTORE, {"ids": wanted}), [*caught, *suspects]
     except psycopg.errors.UniqueViolation as error:

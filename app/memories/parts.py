@@ -11,6 +11,7 @@ from app.links import store as links
 from app.links.relations import SUPERSEDES, Link
 from app.memories import sources, store
 from app.memories.memory import GONE, QUARANTINED, MemoryRow
+from app.workspaces import usage
 
 WRITTEN_AT_ONCE = 2_000
 """Most parts of a statement: the rows are sent as one document, and memory holds several copies of it."""
@@ -116,6 +117,7 @@ async def carry_out(session: Session, matching: Matching) -> list[MemoryRow]:
     pairs = [(part, row) for part, row in matching.kept if part.released or not row.quarantined]
     kept = [replace(row, memory_id=part.memory_id) for part, row in pairs]
     revived = [row for (part, _), row in zip(pairs, kept, strict=True) if not part.live]
+    await usage.take(session, store.more_of(revived))
     moving = [part.memory_id for part, row in pairs if part.ordinal != row.memory.ordinal]
     await sources.park_chunks(session, moving)
     for some in _batches(kept):

@@ -23,6 +23,7 @@ from app.memories.write import NUMBER, RunTraces, write
 from app.models.protocols import EmbeddingProvider, TokenCounter
 from app.tracing import span
 from app.workspaces import store as workspaces
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, configuration
 
@@ -66,6 +67,7 @@ async def remember(door: Door, memories: Sequence[NewMemory]) -> Remembered:
 
     Raises:
         DatabaseUnavailable: earlier batches are stored, but no memory of the batch in progress.
+        QuotaReached: the same; the workspace has no room for the batch.
     """
     outcomes, counts = list[Outcome](), Counter[str]()
     async for part, counted in _stored_batches(door, _batches(memories)):
@@ -86,7 +88,7 @@ async def remember_batches(door: Door, batches: AsyncIterator[Sequence[NewMemory
 
 async def remember_batch(door: Door, memories: Sequence[NewMemory]) -> Remembered:
     """Stores one batch, as `remember` does: at most BATCH memories and BATCH_CHARACTERS."""
-    return _remembered(*await _stored_batch(door, await asyncio.to_thread(_screened, door, memories)))
+    return _remembered(*await _stored_batch(door, await _screened_if_room(door, memories)))
 
 
 def batch_sizes() -> Iterator[int]:
@@ -122,7 +124,12 @@ async def _screened_batches(
     door: Door, batches: AsyncIterator[Sequence[NewMemory]]
 ) -> AsyncIterator[Sequence[Screened]]:
     async for batch in batches:
-        yield await asyncio.to_thread(_screened, door, batch)
+        yield await _screened_if_room(door, batch)
+
+
+async def _screened_if_room(door: Door, batch: Sequence[NewMemory]) -> Sequence[Screened]:
+    await check_room(door.database, door.workspace)
+    return await asyncio.to_thread(_screened, door, batch)
 
 
 async def _ahead(items: AsyncIterator[T]) -> AsyncGenerator[T]:

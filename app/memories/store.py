@@ -15,6 +15,7 @@ from app.links import store as links
 from app.memories.memory import GONE, Identity, Memory, MemoryRow, StoredObservation
 from app.memories.tiers import RUN_OF
 from app.workspaces import store as workspaces
+from app.workspaces import usage
 
 SUSPECT = """jsonb_path_exists(m.findings, '$[*].severity ? (@ == "suspect")') AND NOT m.released"""
 """The condition of a memory that stands in no history until a person releases it."""
@@ -168,13 +169,23 @@ async def insert(session: Session, rows: Sequence[MemoryRow]) -> set[UUID]:
     """Writes new memories; returns the ids of the inserted ones, without known ones.
 
     They are written in the order of their identity, so that two writers of the same memories do not deadlock.
+
+    Raises:
+        QuotaReached: they do not fit into the workspace's quota.
     """
     if not rows:
         return set()
+    await usage.take(session, more_of(rows))
     if session.user:
         await workspaces.note_users(session)
     ordered = sorted(rows, key=lambda row: [str(part) for part in row.identity])
     return set(await session.column(INSERT, {"rows": as_json([row.json for row in ordered])}))
+
+
+def more_of(rows: Sequence[MemoryRow]) -> usage.More:
+    """Returns how much these rows add to what a workspace has."""
+    size = sum(len(row.memory.title.encode()) + len(row.memory.body.encode()) for row in rows)
+    return usage.More(memories=len(rows), size=size)
 
 
 async def lock(session: Session, ids: Collection[UUID]) -> int:

@@ -1,13 +1,26 @@
-"""The verbs of API keys: make, list, revoke and rotate."""
+"""The verbs of API keys: make, list, limit, revoke and rotate."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from app.db.database import Database
 from app.errors import Forbidden, InvalidInput, NotFound
 from app.keys import store
-from app.keys.key import EVERYTHING, Key, MadeKey, NewKey, StoredKey, checked, digest_of, new_secret
+from app.keys.key import (
+    EVERYTHING,
+    SETTINGS_LIMITS,
+    Key,
+    KeyLimits,
+    MadeKey,
+    NewKey,
+    StoredKey,
+    checked,
+    checked_limits,
+    digest_of,
+    new_secret,
+)
 from app.memories.memory import new_id
 
 LONGEST_OVERLAP = timedelta(days=90)
@@ -16,15 +29,20 @@ LONGEST_OVERLAP = timedelta(days=90)
 async def make_key(database: Database, *, wanted: NewKey, by: Key = EVERYTHING) -> MadeKey:
     """Makes a key; its secret is shown this once.
 
-    `by` is the key of whoever asks; nobody makes a key of workspaces that their own does not serve.
+    `by` is the key of whoever asks; nobody makes a key of workspaces that their own does not serve. A key that a key of
+    some workspaces makes has the limits of its maker.
 
     Raises:
         InvalidInput: the name, a scope, a workspace or the date of expiry is not valid.
-        Forbidden: the key would serve a workspace that the caller's does not.
+        Forbidden: the key would serve a workspace that the caller's does not, or the caller may not limit keys.
     """
     checked(wanted)
     if not _covers(by, wanted.workspaces):
         raise Forbidden("this key may only make keys of its own workspaces")
+    if wanted.limits != SETTINGS_LIMITS:
+        _may_limit(by)
+    if by.workspaces is not None:
+        wanted = replace(wanted, limits=by.limits)
     secret = new_secret()
     async with database.across() as session:
         return MadeKey(key=await store.add(session, new_id(), digest_of(secret), wanted, replaces=None), secret=secret)
@@ -47,8 +65,23 @@ async def revoke_key(database: Database, *, key_id: UUID, by: Key = EVERYTHING) 
         return await store.revoke(session, key_id)
 
 
+async def limit_key(database: Database, *, key_id: UUID, limits: KeyLimits, by: Key = EVERYTHING) -> StoredKey:
+    """Gives a key these limits of its use. Other processes keep to them within `known.FRESH_SECONDS`.
+
+    Raises:
+        InvalidInput: a limit is out of range.
+        Forbidden: the caller may not limit keys.
+        NotFound: there is no such key.
+    """
+    checked_limits(limits)
+    _may_limit(by)
+    async with database.across() as session:
+        _managed(await store.locked(session, key_id), key_id, by)
+        return await store.limit(session, key_id, limits)
+
+
 async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by: Key = EVERYTHING) -> MadeKey:
-    """Makes a key of the same name, scopes and workspaces; the old one stays valid for `overlap`.
+    """Makes a key of the same name, scopes, workspaces and limits; the old one stays valid for `overlap`.
 
     The new key lives as long as the old one was made for.
 
@@ -69,6 +102,7 @@ async def rotate_key(database: Database, *, key_id: UUID, overlap: timedelta, by
             scopes=old.scopes,
             workspaces=old.workspaces,
             expires_at=None if life is None else now + life,
+            limits=old.limits,
         )
         made = await store.add(session, new_id(), digest_of(secret), wanted, replaces=key_id)
         await store.end(session, key_id, now + overlap)
@@ -80,6 +114,11 @@ def _covers(by: Key, workspaces: Sequence[str] | None) -> bool:
     if by.workspaces is None:
         return True
     return workspaces is not None and all(by.serves(name) for name in workspaces)
+
+
+def _may_limit(by: Key) -> None:
+    if by.workspaces is not None:
+        raise Forbidden("only a key of all workspaces sets limits: they protect the service that all share")
 
 
 def _managed(key: StoredKey | None, key_id: UUID, by: Key) -> StoredKey:

@@ -17,6 +17,7 @@ from app.retrieval.log import IMPORTED
 from app.retrieval.recall import HYBRID, LEXICAL
 from app.retrieval.search import vector_degradation
 from app.workspaces import store as workspaces
+from app.workspaces.usage import Use, limited_uses, nearly_used_of_all
 from app.workspaces.workspace import UNMADE, Workspace
 
 LATEST = 1_000
@@ -127,6 +128,8 @@ class Status:
     """Live memories of the working and the short-term tier; the others are long-term."""
     latencies: tuple[Latency, ...]
     replicas: tuple[ReplicaState, ...]
+    quotas: tuple[Use, ...]
+    """What it has of each quota, where there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,7 @@ async def workspace_status(
         counts = await session.one(COUNTS_OF_ONE, {"most": indexing.MOST_COUNTED})
         latencies = await _latencies(session)
         stored = await active_model(session)
+        quotas = await limited_uses(session)
     replicas = tuple(database.replicas())
     silent = _vector_silence(provider, stored, counts, model_loaded=model_loaded)
     reasons = [silent] if silent else []
@@ -197,6 +201,7 @@ async def workspace_status(
         **counts._asdict(),
         latencies=latencies,
         replicas=replicas,
+        quotas=quotas,
     )
 
 
@@ -279,6 +284,8 @@ class Gauges:
     move: Move | None
     """The change of model that is in progress or was interrupted."""
     replicas: Sequence[ReplicaState]
+    nearly_full: Mapping[str, int]
+    """Workspaces that have used 90 % of a quota or more, by quota."""
 
 
 async def gauges(database: Database) -> Gauges:
@@ -295,6 +302,7 @@ async def gauges(database: Database) -> Gauges:
             jobs=await _queue(session),
             move=(await move_state(session)).move,
             replicas=database.replicas(),
+            nearly_full=await nearly_used_of_all(session, database.quota),
         )
 
 
@@ -332,6 +340,8 @@ class WorkspaceStatistics:
     """Memories that the injection scan excludes from all answers."""
     refused: Mapping[str, int]
     """Memories that were not stored, by reason."""
+    quotas: tuple[Use, ...]
+    """What it has of each quota, where there is one."""
 
 
 async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
@@ -344,5 +354,11 @@ async def store_statistics(database: Database) -> list[WorkspaceStatistics]:
 async def _statistics_of(database: Database, workspace: Row) -> WorkspaceStatistics:
     async with database.session(workspace.workspace_id, reading=True) as session:
         row = await session.one(COUNTS, {"most": indexing.MOST_COUNTED})
-    live = sum(row.kinds.values())
-    return WorkspaceStatistics(name=workspace.name, language=workspace.language, live=live, **row._asdict())
+        quotas = await limited_uses(session)
+    return WorkspaceStatistics(
+        name=workspace.name,
+        language=workspace.language,
+        live=sum(row.kinds.values()),
+        quotas=quotas,
+        **row._asdict(),
+    )

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from msgspec import UNSET, UnsetType
 
-from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
+from priors_client.models import ActionTypeInput, ActionTypeView, ActivateInput, ActivationOutcomeInput, ActivationView, AppendInput, AppendedInput, AuditPage, BudgetInput, CandidateView, CaseSummaryView, CaseView, ChangedView, CompileInput, ContextInput, ContextSummaryView, ContextToolInput, ContextView, CueEdit, CueInput, CuePage, CueView, DecisionInput, DifferenceView, EmbeddingInput, FacetsView, FiltersInput, ForgottenUserView, ForgottenView, GraphView, HealthView, HistoryInput, HistoryView, Ids, ImpactView, IngestionView, ItemAnswersView, ItemBatchInput, ItemGetInput, ItemPutInput, ItemSearchInput, KeptView, KeyInput, KeyLimitsInput, KeyView, LinkDeletion, LinkInput, LinksGivenView, LinksInput, LinksView, LoggedActivationView, MadeKeyView, MadeSectionInput, MadeToolInput, MemoryInput, MemoryPage, MemoryUsesView, MemoryView, MergeInput, MessageInput, MessagesView, NamespaceSearchInput, NoveltyInput, NoveltyView, ObservationInput, ObservationState, OutcomeInput, OutcomeView, PartInput, PinInput, ProbeReportView, ProposalView, QuotaInput, QuotasView, RatedView, RatingInput, RatingView, ReadyView, RecallDayView, RecallSummaryView, RecallView, ReportInput, ReviewCountsView, RoleInput, RoleView, RotationInput, RunChange, RunInput, RunPage, RunPointView, RunStoryView, RunSummary, SavedRunView, SearchInput, SearchView, SectionInput, SessionDetailView, SessionInput, SessionPage, SessionView, SourceDetail, SourceInput, SourcePage, StateInput, StatusView, StoredView, StrategyInput, SupersededIds, TaggedIds, TakenInView, TemplateInput, TemplateView, TenantView, TendedView, UserPage, WalkInput, WalkView, WeightsInput, WhyView
 from priors_client.requests import Paging, Request, by_cursor, by_last, by_offset, segment
 
 T = TypeVar("T")
@@ -161,13 +161,17 @@ class AsyncOperations:
         """The keys that the caller's own may manage, the newest first, revoked and expired ones among them."""
         return await self._send(Request('GET', '/api/keys', list[KeyView], repeatable=True))
 
-    async def add_keys(self, *, expires_at: datetime | None | UnsetType = UNSET, name: str, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
+    async def add_keys(self, *, bytes_per_minute: int | None | UnsetType = UNSET, expires_at: datetime | None | UnsetType = UNSET, name: str, requests_per_minute: int | None | UnsetType = UNSET, scopes: Sequence[str], workspaces: Sequence[str] | None | UnsetType = UNSET) -> MadeKeyView:
         """Make a key. The answer has its secret, which is shown this once."""
-        return await self._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(expires_at=expires_at, name=name, scopes=scopes, workspaces=workspaces)))
+        return await self._send(Request('POST', '/api/keys', MadeKeyView, body=KeyInput(bytes_per_minute=bytes_per_minute, expires_at=expires_at, name=name, requests_per_minute=requests_per_minute, scopes=scopes, workspaces=workspaces)))
 
     async def delete_key(self, key_id: UUID) -> KeyView:
         """Revoke a key for good; a second time changes nothing."""
         return await self._send(Request('DELETE', f"/api/keys/{segment(key_id)}", KeyView, repeatable=True))
+
+    async def save_key_limits(self, key_id: UUID, *, bytes_per_minute: int | None, requests_per_minute: int | None) -> KeyView:
+        """Limit the use of a key. Only a key of all workspaces may do it."""
+        return await self._send(Request('PUT', f"/api/keys/{segment(key_id)}/limits", KeyView, body=KeyLimitsInput(bytes_per_minute=bytes_per_minute, requests_per_minute=requests_per_minute), repeatable=True))
 
     async def rotate_key(self, key_id: UUID, *, overlap_seconds: float | UnsetType = UNSET) -> MadeKeyView:
         """Make a key in place of another, which stays valid for the overlap."""
@@ -328,6 +332,10 @@ class AsyncOperations:
     async def undo_proposal(self, proposal_id: UUID) -> ProposalView:
         """Take back a decision: what an accepted proposal has changed is as before, a declined one is open again."""
         return await self._send(Request('POST', f"/api/proposals/{segment(proposal_id)}/undo", ProposalView))
+
+    async def save_quota(self, *, bytes: int | None, jobs: int | None, memories: int | None) -> QuotasView:
+        """Set the quota of the workspace; returns what it has of it. What it has beyond it stays."""
+        return await self._send(Request('PUT', '/api/quota', QuotasView, body=QuotaInput(bytes=bytes, jobs=jobs, memories=memories), repeatable=True))
 
     async def recalls(self, *, user: str | UnsetType = UNSET, text: str | UnsetType = UNSET, agent: str | UnsetType = UNSET, run_id: str | UnsetType = UNSET, mode: Literal['hybrid', 'lexical', 'vector'] | UnsetType = UNSET, purpose: str | UnsetType = UNSET, outcome: Literal['empty', 'degraded'] | UnsetType = UNSET, since: datetime | UnsetType = UNSET, until: datetime | UnsetType = UNSET, limit: int | UnsetType = UNSET, before: UUID | UnsetType = UNSET) -> list[RecallSummaryView]:
         """Logged recalls that meet every condition, the latest first."""

@@ -724,21 +724,30 @@ class KeptView(Struct, frozen=True, kw_only=True):
 
 
 class KeyInput(Struct, frozen=True, kw_only=True):
+    bytes_per_minute: int | None | UnsetType = UNSET
     expires_at: datetime | None | UnsetType = UNSET
     name: str
     """Tells it from other keys."""
+    requests_per_minute: int | None | UnsetType = UNSET
     scopes: Sequence[str]
     """Read, write, rate, admin."""
     workspaces: Sequence[str] | None | UnsetType = UNSET
 
 
+class KeyLimitsInput(Struct, frozen=True, kw_only=True):
+    bytes_per_minute: int | None
+    requests_per_minute: int | None
+
+
 class KeyView(Struct, frozen=True, kw_only=True):
+    bytes_per_minute: int | None
     created_at: datetime
     expires_at: datetime | None
     id: UUID
     last_used_at: datetime | None
     name: str
     replaces: UUID | None
+    requests_per_minute: int | None
     revoked_at: datetime | None
     scopes: list[str]
     workspaces: list[str] | None
@@ -873,7 +882,7 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
 
 
 class MemoryUsesView(Struct, frozen=True, kw_only=True):
-    given_to: list[UseView]
+    given_to: list[runs_UseView]
     id: UUID
     made_by: str | None
     made_by_stored: bool
@@ -1172,6 +1181,16 @@ class ProvenanceView(Struct, frozen=True, kw_only=True):
     recall_id: UUID | None
     session: str
     template: str
+
+
+class QuotaInput(Struct, frozen=True, kw_only=True):
+    bytes: int | None
+    jobs: int | None
+    memories: int | None
+
+
+class QuotasView(Struct, frozen=True, kw_only=True):
+    quotas: list[status_UseView]
 
 
 class RatedView(Struct, frozen=True, kw_only=True):
@@ -1627,6 +1646,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     pending_links: int
     pgvector: str
     postgres: str
+    quotas: list[status_UseView]
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
@@ -1786,20 +1806,6 @@ class UnsearchableItemView(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class UseView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    final_score: float | None
-    given_at: datetime
-    rank: int
-    recall_id: UUID
-    run_id: str
-    score: float
-    stored: bool
-    task: str | None
-    used: bool
-    verdict: str | None
-
-
 class UserPage(Struct, frozen=True, kw_only=True):
     next: str | None
     users: list[UserView]
@@ -1847,4 +1853,24 @@ class WhyView(Struct, frozen=True, kw_only=True):
     others: list[CueView]
     shaped_by: list[TouchView]
     threads: list[ThreadView]
+
+
+class runs_UseView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    final_score: float | None
+    given_at: datetime
+    rank: int
+    recall_id: UUID
+    run_id: str
+    score: float
+    stored: bool
+    task: str | None
+    used: bool
+    verdict: str | None
+
+
+class status_UseView(Struct, frozen=True, kw_only=True):
+    most: int
+    quota: str
+    used: int
 

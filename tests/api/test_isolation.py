@@ -165,6 +165,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
     ),
     ("DELETE", "/api/action-types/{name}"): lambda client, _: client.delete("/api/action-types/feeding"),
     ("GET", "/api/audit"): lambda client, _: client.get("/api/audit"),
+    ("PUT", "/api/quota"): lambda client, _: client.put("/api/quota", json={"memories": None, "bytes": 0, "jobs": 0}),
     ("GET", "/api/roles"): lambda client, _: client.get("/api/roles"),
     ("PUT", "/api/roles/{name}"): lambda client, _: client.put("/api/roles/ours", json={"parts": []}),
     ("DELETE", "/api/roles/{name}"): lambda client, _: client.delete("/api/roles/ours"),
@@ -176,7 +177,7 @@ ROUTES: dict[tuple[str, str], Asking] = {
 
 # What keys may see and do is tested in tests/keys.
 KEYS = {("GET", "/api/keys"), ("POST", "/api/keys"), ("DELETE", "/api/keys/{key_id}"),
-        ("POST", "/api/keys/{key_id}/rotate")}  # fmt: skip
+        ("POST", "/api/keys/{key_id}/rotate"), ("PUT", "/api/keys/{key_id}/limits")}  # fmt: skip
 WITHOUT_WORKSPACE = KEYS | {
     ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("GET", "/api/workspaces")
 }  # fmt: skip

@@ -18,7 +18,7 @@ from app.api.admission import JUDGEMENTS, MIXED, QUESTIONS, scope_of
 from app.api.serving.application import create_app, document, framed
 from app.errors import DatabaseUnavailable, Forbidden, InvalidInput, NotFound
 from app.keys import known
-from app.keys.key import ADMIN, RATE, READ, WRITE, Key, MadeKey, NewKey, checked, digest_of
+from app.keys.key import ADMIN, RATE, READ, WRITE, Key, KeyLimits, MadeKey, NewKey, checked, digest_of
 from app.keys.known import KnownKeys
 from app.operations.keys import list_keys, make_key, revoke_key, rotate_key
 from app.safety.secrets import mask
@@ -87,8 +87,9 @@ def test_a_route_demands_the_scope_of_what_it_does() -> None:
             ("POST", "/api/memories/{memory_id}/feedback"), ("DELETE", "/api/feedback/{feedback_id}"),
             ("GET", "/api/feedback/export"), ("GET", "/api/keys"), ("DELETE", "/api/users/{user}"),
             ("POST", "/api/keys/{key_id}/rotate"),
+            ("PUT", "/api/keys/{key_id}/limits"),
         )
-    ] == [READ, READ, WRITE, WRITE, RATE, RATE, READ, ADMIN, ADMIN, ADMIN]  # fmt: skip
+    ] == [READ, READ, WRITE, WRITE, RATE, RATE, READ, ADMIN, ADMIN, ADMIN, ADMIN]  # fmt: skip
 
 
 def test_the_tables_of_scopes_name_routes_that_exist() -> None:
@@ -269,6 +270,27 @@ async def test_nobody_manages_keys_beyond_their_own_workspaces(own_services: Ser
         await rotate_key(own_services.database, key_id=UUID(int=0), overlap=timedelta(0))
 
 
+async def test_only_a_key_of_all_workspaces_limits_keys_and_the_limit_counts_at_once(own_services: Services) -> None:
+    everywhere = await a_key(own_services, ADMIN)
+    limits = KeyLimits(requests_per_minute=50, bytes_per_minute=0)
+    papers = await a_key(own_services, ADMIN, workspaces=("papers",), limits=limits)
+    async with calling(own_services) as client:
+        wanted = {"name": "agent", "scopes": [READ], "workspaces": ["papers"]}
+        limited = await client.post("/api/keys", json=wanted | {"requests_per_minute": 9}, headers=bearer(papers))
+        assert limited.status_code == 403
+        made_key = (await client.post("/api/keys", json=wanted, headers=bearer(papers))).json()["key"]
+        assert (made_key["requests_per_minute"], made_key["bytes_per_minute"]) == (50, 0)
+        path, given = f"/api/keys/{papers.key.key_id}/limits", {"requests_per_minute": 1, "bytes_per_minute": None}
+        assert (await client.put(path, json=given, headers=bearer(papers))).status_code == 403
+        below = await client.put(path, json=given | {"requests_per_minute": -1}, headers=bearer(everywhere))
+        assert below.json()["errors"][0]["field"] == "requests_per_minute"
+        assert (await client.put(path, json=given, headers=bearer(everywhere))).json()["requests_per_minute"] == 1
+        answers = [await client.get("/api/memories", headers=bearer(papers)) for _ in range(2)]
+        assert answers[-1].status_code == 429
+    renewed = await rotate_key(own_services.database, key_id=papers.key.key_id, overlap=timedelta(0))
+    assert renewed.key.limits == KeyLimits(requests_per_minute=1)
+
+
 async def test_without_a_key_only_the_panel_makes_the_first(own_services: Services) -> None:
     async with calling(own_services) as client:
         wanted = {"name": "me", "scopes": [ADMIN]}
@@ -334,7 +356,7 @@ async def test_a_use_is_noted_once_a_minute(own_services: Services) -> None:
     assert [key.last_used_at for key in await list_keys(own_services.database)] == [used.last_used_at]
 
 
-def test_the_commands_make_list_rotate_and_revoke(own_database_url: str, tmp_path: Path) -> None:
+def test_the_commands_make_list_limit_rotate_and_revoke(own_database_url: str, tmp_path: Path) -> None:
     settings = {"PRIORS_DATABASE_URL": own_database_url, "PRIORS_DATA_DIR": str(tmp_path)}
 
     def call(*words: str) -> CompletedProcess[str]:
@@ -346,6 +368,8 @@ def test_the_commands_make_list_rotate_and_revoke(own_database_url: str, tmp_pat
     )
     key_id = json.loads(created.stdout)["key"]["id"]
     assert f"{key_id}  scout  rate+read  papers  expires " in call("list").stdout
+    told = call("limit", key_id, "--requests-per-minute", "600", "--bytes-per-minute", "0").stdout
+    assert "  600 requests a minute  no limit of bytes  " in told
     assert call("rotate", key_id, "--overlap", "2h").stdout.startswith("priors_")
     assert "  revoked " in call("revoke", key_id).stdout
     assert [line.count("revoked") for line in call("list").stdout.splitlines()] == [0, 1]

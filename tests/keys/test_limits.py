@@ -9,7 +9,7 @@ import pytest
 from app.api.serving.application import create_app, framed
 from app.errors import ConfigurationError
 from app.keys import limits
-from app.keys.key import EVERYTHING, READ, TOKEN, Key
+from app.keys.key import EVERYTHING, READ, TOKEN, Key, KeyLimits
 from app.keys.limits import Limits
 from app.settings import from_environment
 from app.wiring import Services
@@ -34,6 +34,20 @@ def test_bytes_beyond_the_limit_are_owed() -> None:
     assert [counted.wait(ONE, now) for now in (0.0, 29.0, 30.0)] == [30, 1, 0]
     counted.charge(OTHER, 9_999)
     assert counted.wait(OTHER, 0.0) == 0
+
+
+def test_a_keys_own_limits_go_before_the_settings() -> None:
+    counted = Limits(requests=1, bytes_=0)
+    more = replace(ONE, limits=KeyLimits(requests_per_minute=3))
+    assert [counted.wait(more, 0.0) for _ in range(4)] == [0, 0, 0, 20]
+    none = replace(OTHER, limits=KeyLimits(requests_per_minute=0))
+    assert {counted.wait(none, 0.0) for _ in range(9)} == {0}
+    heavy = replace(OTHER, limits=KeyLimits(requests_per_minute=0, bytes_per_minute=60))
+    assert counted.wait(heavy, 0.0) == 0
+    counted.charge(heavy, 90)
+    assert counted.wait(heavy, 0.0) == 30
+    # What was left under another limit does not exceed the new one.
+    assert [counted.wait(replace(more, limits=KeyLimits(requests_per_minute=1)), 10_000.0) for _ in range(2)] == [0, 60]
 
 
 def test_without_a_key_or_a_limit_nothing_is_counted() -> None:

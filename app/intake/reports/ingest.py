@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import structlog
 from watchfiles import Change, awatch
 
-from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput
+from app.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidInput, QuotaReached
 from app.index.backfill import embed_pending
 from app.index.indexing import refresh_statistics
 from app.intake.reports.apply import apply, move, rename, retire
@@ -61,6 +62,8 @@ from app.workspaces.workspace import check_language, configuration
 
 DEBOUNCE_MS = 400
 """Milliseconds in which a burst of saves is collected. A saved file should be retrievable after 2 s."""
+NO_ROOM_SECONDS = 60.0
+"""Time after which a watch tries files again for which the workspace had no room."""
 RETRY_SECONDS = 1.0
 """Time between two attempts while the database is unreachable."""
 
@@ -201,6 +204,8 @@ async def _changed(state: IngestionState, file: ReportFile) -> Prepared | None:
             return await _prepared(state, file, content)
     except (UnreadableFile, InvalidInput) as error:
         state.note(FileOutcome(path=str(file.shown), status=FAILED, reason=str(error)))
+    except QuotaReached as error:
+        state.note_no_room(str(file.shown), error)
     return None
 
 
@@ -304,7 +309,8 @@ async def _settle(state: IngestionState) -> None:
         state.retitled += await match_issues(database, provider, intake.counter, workspace=workspace, mask=intake.mask)
         if state.retitled:
             await embed_pending(database, provider, workspace=workspace, ids=state.retitled)
-    except EmbeddingUnavailable as error:
+    except (EmbeddingUnavailable, QuotaReached) as error:
+        # A worker does it later.
         state.degraded, state.pending = str(error), state.pending + len(state.retitled)
 
 
@@ -313,7 +319,7 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
 
     Setting `stop` also ends an ingestion in progress, as a cancellation does.
 
-    An unreachable database delays ingestions, but loses none.
+    An unreachable database and a full workspace delay ingestions, but lose none.
     """
     # Many editors replace a file instead of writing into it, so its folder is watched.
     watched = {path if path.is_dir() else path.parent for path in paths if path.exists()}
@@ -326,10 +332,18 @@ async def watch(intake: Intake, paths: Sequence[Path], *, stop: asyncio.Event) -
     pending = asyncio.ensure_future(anext(changes, None))
     if (ingestion := await _unless(stop, ingest(intake, paths))) is not None:
         yield ingestion
-    while await pending is not None:
-        pending = asyncio.ensure_future(anext(changes, None))
+    while await _changed_or_retried(pending, ingestion):
+        if pending.done():
+            pending = asyncio.ensure_future(anext(changes, None))
         if (ingestion := await _once_it_can(intake, paths, stop)) is not None:
             yield ingestion
+
+
+async def _changed_or_retried(pending: asyncio.Task[Any], latest: Ingestion | None) -> bool:
+    """Waits for changes, or for NO_ROOM_SECONDS after an ingestion that had no room; returns False at the end."""
+    retried = latest is not None and latest.no_room
+    await asyncio.wait({pending}, timeout=NO_ROOM_SECONDS if retried else None)
+    return not pending.done() or pending.result() is not None
 
 
 async def _once_it_can(intake: Intake, paths: Sequence[Path], stop: asyncio.Event) -> Ingestion | None:

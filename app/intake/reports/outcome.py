@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from app.db.database import Database
-from app.errors import InvalidInput
+from app.errors import InvalidInput, QuotaReached
 from app.intake.reports import store
 from app.memories.sources import KnownFile
 from app.models.protocols import EmbeddingProvider, TokenCounter
@@ -64,6 +64,8 @@ class Ingestion:
     """Chunks that were stored without a vector: a worker or `priors backfill` embeds them."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
+    no_room: bool = False
+    """True if the workspace had no room for a file: another ingestion tries it again."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -150,6 +152,13 @@ class IngestionState:
     """Number of chunks that have no vector yet."""
     degraded: str = ""
     """The reason why these chunks have no vector."""
+    no_room: bool = False
+    """True if the workspace had no room for a file."""
+
+    def note_no_room(self, path: str, error: QuotaReached) -> None:
+        """Adds the outcome of a file for which the workspace had no room."""
+        self.no_room = True
+        self.note(FileOutcome(path=path, status=FAILED, reason=str(error)))
 
     def note(self, outcome: FileOutcome) -> None:
         """Adds the outcome of a file, and reports the progress."""
@@ -181,6 +190,7 @@ async def log_ingestion(state: IngestionState) -> Ingestion:
         dry_run=intake.dry_run,
         pending=state.pending,
         degraded=state.degraded,
+        no_room=state.no_room,
     )
     told = [outcome for outcome in ingestion.outcomes if outcome.status != UNCHANGED]
     told.sort(key=lambda outcome: outcome.status != FAILED)

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import structlog
 
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, QuotaReached
 from app.index import passages
 from app.index.backfill import serving_model
 from app.index.models import StoredModel, is_served
@@ -19,6 +20,7 @@ from app.intake.reports.outcome import IngestionState
 from app.intake.reports.prepare import Prepared
 from app.memories.memory import MemoryRow
 from app.tracing import span
+from app.workspaces.quotas import check_room
 
 WINDOW = 512
 """Chunks that are embedded and written together: many enough that texts of similar length share a run."""
@@ -98,7 +100,20 @@ class Pipeline:
         await _ended(embedding.vectors, self._writing)
         self._embeddings.popleft()
         self._vectors = embedding.vectors.result()
-        self._writing = asyncio.create_task(apply(self._state, embedding.window, self._vectors))
+        self._writing = asyncio.create_task(_applied(self._state, embedding.window, self._vectors))
+
+
+async def _applied(state: IngestionState, window: Sequence[Prepared], vectors: Vectors) -> None:
+    """Writes a window. Where the workspace has no room for all of it, it writes the files that fit, one by one."""
+    try:
+        await apply(state, window, vectors)
+    except QuotaReached:
+        for prepared in window:
+            try:
+                await check_room(state.intake.database, state.intake.workspace)
+                await apply(state, [prepared], vectors)
+            except QuotaReached as error:
+                state.note_no_room(prepared.title, error)
 
 
 async def _ended(*tasks: asyncio.Task[Any] | None) -> None:
@@ -124,6 +139,16 @@ async def vectors_of(
     rows = {row.content_hash: row for prepared in window for row in prepared.rows}
     if state.intake.dry_run:
         return NO_VECTORS
+    with suppress(QuotaReached):
+        return await _made_vectors(state, rows, written, coming)
+    # Nothing is embedded that has no room; what still fits is embedded later.
+    return NO_VECTORS
+
+
+async def _made_vectors(
+    state: IngestionState, rows: Mapping[bytes, MemoryRow], written: Vectors, coming: _Embedding | None
+) -> Vectors:
+    await check_room(state.intake.database, state.intake.workspace)
     model = await serving_model(state.intake.database, state.intake.provider)
     speaker = None if model is None else pinned(state.intake.provider, model.name)
     if model is None or speaker is None or not rows:

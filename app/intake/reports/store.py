@@ -12,6 +12,7 @@ from app.memories import store as memories
 from app.memories.memory import MemoryRow, NewMemory, new_id
 from app.memories.parts import known_parts
 from app.runs.judgements import store as judgements
+from app.workspaces import usage
 
 LIVE_CHUNKS = """
 SELECT memory_id, title, body, language, tokens, metadata FROM memories
@@ -95,6 +96,7 @@ async def document(session: Session, source_id: UUID) -> list[Row]:
 
 async def read_for_decisions(session: Session, ids: Sequence[UUID], *, recording: Set[UUID] = frozenset()) -> None:
     """Asks for the decisions of these files: of those that look like `recording` one, and of those that had one."""
+    await usage.take_jobs(session, len(recording))
     learnt = set(await session.column(LEARNT_FROM, {"ids": list(ids)}))
     for source_id in sorted(recording | learnt):
         await session.enqueue(

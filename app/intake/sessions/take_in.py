@@ -24,6 +24,8 @@ from app.memories.parts import Matching, carry_out, known_parts, matched
 from app.memories.remember import Door
 from app.safety.secrets import mask
 from app.workspaces import store as workspaces
+from app.workspaces import usage
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, check_language, configuration
 
@@ -100,6 +102,7 @@ async def take_in(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
+        QuotaReached: nothing is stored; the workspace has no room for the turns, or too many unfinished jobs.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in transcript.turns):
@@ -121,6 +124,8 @@ async def take_in(
             return TakenIn(session_id=session_id, source_id=known.source_id, status=DELETED, turns=0)
         same = _same(known, digests)
         given = [turn for turn in turns if turn.ordinal not in same]
+        if given:
+            await check_room(door.database, workspace)
         change = _Change(
             session_id=session_id,
             transcript=replace(transcript, title=_title(transcript.title, masked=door.mask)),
@@ -158,6 +163,7 @@ async def append(
     Raises:
         InvalidInput: the id or the language is not valid, no turn says or does anything, or the session is another's.
         DatabaseUnavailable: nothing is stored.
+        QuotaReached: nothing is stored; the workspace has no room for the turns, or too many unfinished jobs.
     """
     check_language(language)
     if not any(body_of(turn).strip() for turn in turns):
@@ -173,6 +179,7 @@ async def append(
         new = _appended(turns, {} if known is None else known.digests, preparation)
         if known is not None and not new:
             return TakenIn(session_id=session_id, source_id=known.source_id, status=UNCHANGED, turns=count)
+        await check_room(door.database, workspace)
         rows = await asyncio.to_thread(prepared, [turn for turn, _ in new], preparation)
         digests = {turn.ordinal: digest for turn, digest in new}
         change = replace(
@@ -331,6 +338,7 @@ async def _written(door: Door, workspace: Workspace, change: _Change) -> TakenIn
             await workspaces.add_languages(session, workspace, {change.language})
             await queue_for_vectors(session, pending)
             await enqueue_statistics(session)
+            await usage.take_jobs(session, 1)
             await cue_making.ask_for_cues(session, change.session_id)
     return TakenIn(
         session_id=change.session_id,

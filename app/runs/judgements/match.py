@@ -26,6 +26,7 @@ from app.runs.judgements.cases import CaseHistory, assembled, numbered, statemen
 from app.runs.judgements.judgement import case_key
 from app.runs.judgements.store import CaseSummary, KnownCase
 from app.runs.judgements.told import issues_text, score_text
+from app.workspaces.quotas import check_room
 from app.workspaces.workspace import Workspace
 
 MOST_EMBEDDED = 4_000
@@ -76,6 +77,7 @@ async def _match(
     mask: bool,
 ) -> list[UUID] | None:
     """Matches a case; returns its changed notes, and None if its judgements have changed meanwhile."""
+    await check_room(database, workspace)
     async with database.session(workspace, transaction=False) as session:
         known = await store.case(session, name)
     numbers = await _numbers(provider, name, known)

@@ -36,6 +36,8 @@ from app.runs.record import check_run, counts, save_run
 from app.runs.run import NewRun, Recorded, Run
 from app.safety.scan import blocking, scan
 from app.safety.secrets import masked_values
+from app.workspaces import usage
+from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made
 from app.workspaces.workspace import Workspace, check_language
 
@@ -67,11 +69,13 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
     Raises:
         InvalidInput: a field is not valid, or there is no output and no stored run with one.
         Refused: the output is empty, boilerplate, or a stack trace without a message.
+        QuotaReached: the workspace has no room for another memory, or too many unfinished jobs.
     """
     _check(outcome)
     kept = await asyncio.to_thread(masked_values, outcome) if mask else outcome
     is_stored = not kept.output
     kept = await _of_stored_run(database, workspace, kept) if is_stored else kept
+    await check_room(database, workspace)
     reason = await asyncio.to_thread(worthless, kept.output)
     if reason is not None:
         async with database.session(await made(database, workspace)) as session:
@@ -82,6 +86,7 @@ async def request_observation(database: Database, *, workspace: Workspace, outco
     async def attempt() -> UUID:
         async with database.session(target) as session:
             run = await _its_run(session, kept, is_stored=is_stored)
+            await usage.take_jobs(session, 1)
             observation_id = await store.ask(session, kept)
             unnamed = f"observation {observation_id}"
             if run is None and (judgement := in_run(unnamed, kept)) is not None:

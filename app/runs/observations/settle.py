@@ -24,6 +24,7 @@ from app.runs.observations.request import Compressor, asked_for, get_observation
 from app.runs.observations.store import Asked
 from app.runs.run import Recorded
 from app.text.pieces import HEADING, paragraphs
+from app.workspaces.quotas import check_room
 from app.workspaces.workspace import Workspace
 
 ATTEMPTS = 3
@@ -74,6 +75,7 @@ async def compress_pending(
         NotFound: no observation was requested under this id in this workspace.
         BeingCompressed: another maker compresses it.
         Unavailable: the request changed during each of ATTEMPTS.
+        QuotaReached: the workspace has no room for another memory; the request stays.
     """
     async with leased(database, workspace, observation_id) as is_ours:
         if not is_ours:
@@ -82,6 +84,7 @@ async def compress_pending(
             asked = await _asked(database, workspace, observation_id)
             if asked.asked.recorded.outcome is not None:
                 return asked.asked.recorded
+            await check_room(database, workspace)
             made = await _made(database, workspace, asked, compressor)
             kept = await again_after_deadlock(lambda: _kept(database, workspace, asked, made))  # noqa: B023 - ends here
             if kept is not None:
