@@ -20,8 +20,11 @@ BASELINE = "0031"
 REVISIONS = [
     script.revision for script in ScriptDirectory.from_config(configuration()).iterate_revisions("head", BASELINE)
 ][::-1]
-HARMLESS = {"0037": {"gone: key embeddings btree (workspace_id, memory_id, model_id)"}}
-"""The changes that the version before was proved to bear: its ON CONFLICT names no columns."""
+HARMLESS = {
+    "0037": {"gone: key embeddings btree (workspace_id, memory_id, model_id)"},
+    "0044": {f"new: constraint api_keys.api_keys_{name}_per_minute_ck" for name in ("requests", "bytes")},
+}
+"""The changes that the version before bears: its ON CONFLICT names no columns, and it leaves the new ones NULL."""
 
 OURS = "relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')"
 OF_OURS = f"IN (SELECT oid FROM pg_class WHERE {OURS})"
