@@ -232,7 +232,6 @@ async def erase_entries_of(session: Session, workspace_id: int, user: str, names
     values = {"workspace": workspace_id, "user": user, "names": list(names)}
     for statement in FORGET_ENTRIES:
         await session.execute(statement, values)
-    session.note_erasure("user", user, workspace_id=workspace_id)
 
 
 async def is_empty(session: Session, workspace_id: int) -> bool:

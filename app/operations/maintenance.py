@@ -174,6 +174,8 @@ async def list_users(database: Database, *, workspace: Workspace, after: str = "
 async def forget_user(database: Database, *, workspace: Workspace, user: str) -> ForgottenUser:
     """Destroys everything that is a user's, at once and for good: there is no trash for it.
 
+    A call that was broken off is to be repeated; the second one finishes the work of the first.
+
     Raises:
         InvalidInput: nobody can have this name.
     """
@@ -181,6 +183,10 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
         raise InvalidInput("user", "is empty; what belongs to nobody is not deleted with a user")
     async with database.session(workspace.of(user)) as session:
         named = await whole.audited_keys(session)
+    # Before the rows: a later call could not find their names any more. The removal of the rows is logged in turn.
+    async with database.across() as session:
+        await whole.erase_entries_of(session, workspace.workspace_id, user, named)
+    async with database.session(workspace.of(user)) as session:
         ratings = await feedback.count_of_user(session, user)
         gone = await memories.forget_user(session, user)
         kinds, of_sources = Counter(gone.values()), Counter(await sources.forget_user(session, user))
@@ -202,6 +208,7 @@ async def forget_user(database: Database, *, workspace: Workspace, user: str) ->
         )
     async with database.across() as session:
         await whole.erase_entries_of(session, workspace.workspace_id, user, named)
+        session.note_erasure("user", user, workspace_id=workspace.workspace_id)
     return found
 
 

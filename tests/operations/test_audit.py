@@ -1,6 +1,7 @@
 """The audit log: each change has its entry in the same transaction, and nobody changes an entry."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -10,11 +11,13 @@ import httpx
 import psycopg
 import pytest
 
+from app.db import whole
 from app.db.actor import Actor, acting_as
 from app.db.audit import AUDITED, UNAUDITED, Write, written_by
 from app.db.database import Database
+from app.db.session import Session
 from app.db.tables import metadata
-from app.errors import NotFound
+from app.errors import DatabaseUnavailable, NotFound
 from app.memories.lifecycle import delete_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
@@ -180,6 +183,29 @@ async def test_an_erased_user_takes_nothing_out_of_the_log_of_another(database: 
     await forget_user(database, workspace=workspace, user="alice")
     left = await logged(database, workspace, object="item")
     assert [(entry.user, entry.ids) for entry in left] == [("bob", ("settings/theme",))]
+
+
+async def test_a_user_whose_erasure_was_broken_off_is_erased_by_the_next(
+    database: Database, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for writer in (workspace.of("alice"), workspace):
+        async with database.session(writer) as session:
+            await session.execute(ITEM, {"namespace": "settings", "key": "theme"})
+    erase = whole.erase_entries_of
+
+    async def broken_off(session: Session, workspace_id: int, user: str, names: Sequence[str]) -> None:
+        of_user = "SELECT count(*) FROM items WHERE workspace_id = %(workspace)s AND user_id = %(user)s"
+        if not await session.value(of_user, {"workspace": workspace_id, "user": user}):
+            raise DatabaseUnavailable("the process was killed")
+        await erase(session, workspace_id, user, names)
+
+    monkeypatch.setattr(whole, "erase_entries_of", broken_off)
+    with pytest.raises(DatabaseUnavailable):
+        await forget_user(database, workspace=workspace, user="alice")
+    monkeypatch.undo()
+    await forget_user(database, workspace=workspace, user="alice")
+    left = await logged(database, workspace, object="item")
+    assert [(entry.user, entry.ids) for entry in left] == [("", ())]
 
 
 async def spans(client: httpx.AsyncClient, headers: dict[str, str]) -> list[int]:
