@@ -104,6 +104,7 @@ FORGET = tuple(
     f"DELETE FROM {table} WHERE {THESE}"  # noqa: S608 - constants
     for table in ("lexical", "embeddings", "pending_links", "pending_embeddings")
 )
+INDEXED = "SELECT memory_id FROM lexical WHERE workspace_id = %(workspace_id)s"
 COUNT = "SELECT count(*) FROM lexical WHERE workspace_id = %(workspace_id)s"
 MEAN_LENGTH = "SELECT coalesce(avg(length), 0)::real FROM lexical WHERE workspace_id = %(workspace_id)s"
 
@@ -180,6 +181,18 @@ async def index_words(session: Session, ids: Sequence[UUID]) -> None:
     await session.execute(INDEX_WORDS, {"ids": list(ids), "k1": K1, "b": B})
     await session.execute(MERGE_PENDING)
     await queue_for_links(session, ids, step=WORDS)
+
+
+async def index_words_again(session: Session, workspace_id: int) -> None:
+    """Indexes a workspace's live memories by their words as this version reads them.
+
+    The session sees all workspaces.
+    """
+    given = {"workspace_id": workspace_id}
+    ids = await session.column(INDEXED, given)
+    for first in range(0, len(ids), BATCH):
+        await session.execute(INDEX_WORDS, {**given, "ids": ids[first : first + BATCH], "k1": K1, "b": B})
+    await session.execute(MERGE_PENDING)
 
 
 async def refresh_statistics(session: Session, *, stale: float = STALE) -> bool:

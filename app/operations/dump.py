@@ -17,6 +17,7 @@ from app.db.database import Database
 from app.db.migrations import current, known_revisions
 from app.db.session import EMBED, EMBED_CUES, INDEX, LINK, Session
 from app.errors import InvalidInput
+from app.index.indexing import index_words_again
 from app.index.models import active_model, register
 from app.settings import VERSION
 from app.workspaces.workspace import UNMADE, Workspace, checked_name
@@ -136,10 +137,10 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
     first = next(given, b"")
     header = _header(first, known_revisions())
     target = checked_name(name or str(header.workspace.get("name", "")))
-    counts = Counter[str]()
+    counts, is_older = Counter[str](), header.schema != await current(database)
     async with database.across() as session:
         with whole.storable("workspace"):
-            workspace_id = await _made(session, target, header)
+            workspace_id = await _made(session, target, header, is_older=is_older)
             model_id = await _served(session, header.model)
         session.log_in(workspace_id)
         values = {"workspace": workspace_id, "model": model_id or 0}
@@ -147,6 +148,8 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         for table, batch in _batches(_Checked(first, given), known):
             if table.table != EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
+        if is_older:
+            await index_words_again(session, workspace_id)
         for task in (EMBED, LINK, INDEX, EMBED_CUES):
             await session.enqueue(task)
     return Loaded(workspace=target, rows=dict(counts))
@@ -249,10 +252,13 @@ def _part(line: TableLine, known: Mapping[str, whole.Part]) -> whole.Part:
     return whole.Part(line.table, tuple(line.columns))
 
 
-async def _made(session: Session, name: str, header: Header) -> int:
+async def _made(session: Session, name: str, header: Header, *, is_older: bool) -> int:
     given = header.workspace
     if header.user is not None:
         given = {key: value for key, value in given.items() if key in OF_USERS}
+    if is_older:
+        # The counts are those of the words as that version read them.
+        given = {**given, "statistics_at": "-infinity"}
     workspace_id = await whole.make(session, name, given)
     if not await whole.is_empty(session, workspace_id):
         raise InvalidInput("workspace", f"{name} has something already: load into another (`--workspace`), or erase it")

@@ -20,11 +20,12 @@ from app.db.database import Database
 from app.db.migrations import configuration
 from app.db.tables import metadata
 from app.errors import InvalidInput, NotFound
-from app.index.backfill import embed_pending
+from app.index.backfill import embed_pending, refresh_workspace_statistics
 from app.index.models import register
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
 from app.models.protocols import TokenCounter
+from app.models.providers import NoopProvider
 from app.operations.audit import AuditQuestion, list_entries
 from app.operations.dump import dump, dumped, load
 from app.operations.maintenance import erase_workspace, forget_user, prepare_model
@@ -41,7 +42,7 @@ AUDIT = "0038"
 TEXTS = (
     "The ferry to the island leaves from pier four at nine in the morning.",
     "Zebras eat hay; the keeper feeds them at noon.",
-    "The kiosk at the harbour sells forty papers a day.",
+    "The kiosk at the harbour sells forty papers a day (киоск у парома).",
 )
 WAITS = """
 SELECT EXISTS (
@@ -161,7 +162,12 @@ async def test_a_dump_of_an_earlier_schema_is_loaded(
     lines = await lines_of(dumped(own_services.database, workspace=older, user=None))
     assert json.loads(lines[0])["schema"] == before
     await load(services.database, lines=lines)
-    assert await hits(services, await named(services.database, older.name)) == pytest.approx(wanted)
+    loaded = await named(services.database, older.name)
+    assert await hits(services, loaded) == pytest.approx(wanted)
+    # Words are read as this version reads them: before 0043, an English text kept its Russian words as they were.
+    found = await search(services.database, NoopProvider(), workspace=loaded, query=Query(text="паромы", k=1))
+    assert [hit.memory.body for hit in found.hits] == [TEXTS[-1]]
+    assert await refresh_workspace_statistics(services.database, loaded.workspace_id, across=services.database.across)
 
 
 async def test_a_dump_whose_vectors_are_of_another_model_lacks_them_all(
