@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,11 @@ VALUES (%(workspace_id)s, 'analyst', 'You are an analyst.', '', 'hierarchical', 
 ITEM = "INSERT INTO items (workspace_id, namespace, key, value) VALUES (%(workspace_id)s, 'users', 'ann', '{}')"
 LEARNING = "0003"
 """The migration that makes runs, observations and ratings."""
+WAITS = """
+SELECT EXISTS (
+    SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted
+)
+"""
 REVISIONS = [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()][::-1]
 
 
@@ -193,16 +200,36 @@ def test_texts_without_blanks_between_words_are_indexed_again(
     assert found == [{"内存泄漏", "tea"}, {"内存", "存泄", "泄漏", "tea"}]
 
 
-def test_words_of_other_scripts_are_indexed_again(own_database_url: str, counter: TokenCounter) -> None:
-    asyncio.run(fill(own_database_url, counter, "the reports of отчётов", "tea"))
+def test_words_of_other_scripts_are_indexed_again(undistributed_database_url: str, counter: TokenCounter) -> None:
+    asyncio.run(fill(undistributed_database_url, counter, "the reports of отчётов", "tea"))
     words = "SELECT unnest(terms)::text FROM lexical"
     found = []
     for move, revision in ((command.downgrade, REVISIONS[REVISIONS.index("0043") - 1]), (command.upgrade, "head")):
-        move(configuration(own_database_url), revision)
-        with connected(own_database_url) as connection:
+        move(configuration(undistributed_database_url), revision)
+        with connected(undistributed_database_url) as connection:
             found.append({word for word in connection.execute(text(words)).scalars() if "workspace" not in word})
     # Each word keeps its place in the text.
     assert found == [{word, "(report,{2},{D})", "(tea,{1},{D})"} for word in ("(отчетов,{4},{D})", "(отчет,{4},{D})")]
+
+
+def test_words_that_were_written_during_their_migration_are_indexed_again(
+    undistributed_database_url: str, counter: TokenCounter
+) -> None:
+    config = configuration(undistributed_database_url)
+    asyncio.run(fill(undistributed_database_url, counter, "отчётов"))
+    command.downgrade(config, REVISIONS[REVISIONS.index("0043") - 1])
+    url = libpq_url(undistributed_database_url)
+    with ThreadPoolExecutor() as pool, psycopg.connect(url) as writer, psycopg.connect(url, autocommit=True) as reader:
+        writer.execute("CREATE TEMPORARY TABLE written AS SELECT * FROM lexical")
+        writer.execute("DELETE FROM lexical")
+        writer.commit()
+        writer.execute("INSERT INTO lexical SELECT * FROM written")
+        migrating = pool.submit(command.upgrade, config, "head")
+        while not (migrating.done() or reader.execute(WAITS).fetchone() == (True,)):
+            time.sleep(0.01)
+        writer.commit()
+        migrating.result()
+        assert reader.execute("SELECT terms @@ 'отчет' FROM lexical").fetchall() == [(True,)]
 
 
 async def test_the_state_is_told(empty_database_url: str) -> None:
