@@ -23,6 +23,7 @@ class _Most(NamedTuple):
 class _Left:
     """A caller's remaining requests and bytes at a moment, in seconds; bytes may be owed."""
 
+    most: _Most
     requests: float
     bytes: float
     at: float
@@ -31,9 +32,9 @@ class _Left:
 class Limits:
     """Counts what each key uses; 0 stands for no limit.
 
-    A caller may use a minute's worth at once, and gets it back evenly over a minute. Bytes are those of bodies in both
-    directions. A request is admitted while any are left, and what it uses beyond them is owed: nobody knows before how
-    long an answer will be.
+    A caller may use a minute's worth at once, and gets it back evenly over a minute; under new limits it begins anew.
+    Bytes are those of bodies in both directions. A request is admitted while any are left, and what it uses beyond them
+    is owed: nobody knows before how long an answer will be.
     """
 
     def __init__(self, *, requests: int, bytes_: int) -> None:
@@ -70,10 +71,10 @@ class Limits:
     def _left(self, key: Key, most: _Most, now: float) -> _Left:
         caller = (key.key_id, key.who)
         left = self._callers.get(caller)
-        if left is None:
+        if left is None or left.most != most:
             while len(self._callers) >= MOST_COUNTED:
                 del self._callers[next(iter(self._callers))]
-            left = self._callers[caller] = _Left(float(most.requests), float(most.bytes), now)
+            left = self._callers[caller] = _Left(most, float(most.requests), float(most.bytes), now)
         share = max(0.0, now - left.at) / MINUTE
         left.requests = min(most.requests, left.requests + share * most.requests)
         left.bytes = min(most.bytes, left.bytes + share * most.bytes)

@@ -50,6 +50,16 @@ def test_a_keys_own_limits_go_before_the_settings() -> None:
     assert [counted.wait(replace(more, limits=KeyLimits(requests_per_minute=1)), 10_000.0) for _ in range(2)] == [0, 60]
 
 
+@pytest.mark.parametrize("unit", ["requests_per_minute", "bytes_per_minute"])
+def test_what_was_used_without_a_limit_is_not_owed_under_a_new_one(unit: str) -> None:
+    counted = Limits(requests=0, bytes_=0)
+    unlimited = KeyLimits(requests_per_minute=10**6, bytes_per_minute=10**6)
+    for _ in range(100):
+        assert counted.wait(replace(ONE, limits=replace(unlimited, **{unit: 0})), 0.0) == 0
+        counted.charge(ONE, 1_000)
+    assert counted.wait(replace(ONE, limits=replace(unlimited, **{unit: 60})), 0.0) == 0
+
+
 def test_without_a_key_or_a_limit_nothing_is_counted() -> None:
     assert {Limits(requests=1, bytes_=1).wait(EVERYTHING, 0.0) for _ in range(2)} == {0}
     none = Limits(requests=0, bytes_=0)
