@@ -1,10 +1,11 @@
 """Alembic's entry point, for `priors migrate` and for plain `alembic` alike."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from alembic import context
+from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.db.migrations import IS_UNSECURED, oldest_served
@@ -46,21 +47,30 @@ def _run(connection: Connection) -> None:
     connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT}'"))
     connection.commit()
     context.configure(
-        connection=connection, target_metadata=metadata, include_object=_ours, transaction_per_migration=True
+        connection=connection,
+        target_metadata=metadata,
+        include_object=_ours,
+        transaction_per_migration=True,
+        on_version_apply=_tell_oldest_served,
     )
     with context.begin_transaction():
         context.run_migrations()
     if context.get_context().opts.get("destination_rev") is not None:
         _secure_again(connection)
-        _tell_oldest_served(connection)
 
 
-def _tell_oldest_served(connection: Connection) -> None:
-    """Stores the oldest revision whose version can use the schema, for services that do not know this revision."""
-    revision = context.get_context().get_current_revision()
-    if isinstance(revision, str):
-        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{oldest_served(revision)}'"))
-        connection.commit()
+def _tell_oldest_served(
+    ctx: MigrationContext,
+    step: MigrationInfo,  # noqa: ARG001 - Alembic names it
+    heads: Collection[str],
+    run_args: Mapping[str, object],  # noqa: ARG001 - the same
+) -> None:
+    """Stores the oldest revision whose version can use the schema, for services that do not know this revision.
+
+    It is stored with the migration, in one transaction: no service sees one without the other.
+    """
+    for revision in heads:
+        ctx.execute(f"COMMENT ON TABLE alembic_version IS '{oldest_served(revision)}'")
 
 
 def _secure_again(connection: Connection) -> None:
@@ -85,7 +95,12 @@ def _secure_again(connection: Connection) -> None:
 
 
 def _print_sql() -> None:
-    context.configure(dialect_name="postgresql", literal_binds=True, target_metadata=metadata)
+    context.configure(
+        dialect_name="postgresql",
+        literal_binds=True,
+        target_metadata=metadata,
+        on_version_apply=_tell_oldest_served,
+    )
     with context.begin_transaction():
         context.run_migrations()
 

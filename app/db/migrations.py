@@ -1,5 +1,6 @@
 """Shows the state of the schema and brings it up to date, by Alembic. The `alembic` command does the same."""
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,16 +48,21 @@ def configuration(url: str = "") -> Config:
     return config
 
 
+@cache
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(configuration())
+
+
 def head() -> str:
     """Returns the revision that this version of Priors needs."""
-    revision = ScriptDirectory.from_config(configuration()).get_current_head()
+    revision = _scripts().get_current_head()
     assert revision is not None, "the project carries its migrations"  # noqa: S101
     return revision
 
 
 def known_revisions() -> list[str]:
     """Returns the revisions that this version knows, the newest first."""
-    return [script.revision for script in ScriptDirectory.from_config(configuration()).walk_revisions()]
+    return [script.revision for script in _scripts().walk_revisions()]
 
 
 def oldest_served(revision: str) -> str:
@@ -64,7 +70,7 @@ def oldest_served(revision: str) -> str:
 
     A migration that breaks the version before it has a `breaks`, which says how.
     """
-    scripts = list(ScriptDirectory.from_config(configuration()).iterate_revisions(revision, "base"))
+    scripts = list(_scripts().iterate_revisions(revision, "base"))
     return next((script.revision for script in scripts if getattr(script.module, "breaks", "")), scripts[-1].revision)
 
 
@@ -107,7 +113,7 @@ def lacking(revision: str | None) -> str:
     if revision == head():
         return ""
     try:
-        ScriptDirectory.from_config(configuration()).get_revision(revision or "base")
+        _scripts().get_revision(revision or "base")
     except CommandError:
         return f"the database is at {revision}, which this version of Priors does not know: upgrade Priors"
     return f"the database is at {revision or 'nothing'}, {head()} is needed: run `priors migrate`"

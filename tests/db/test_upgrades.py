@@ -10,6 +10,7 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
+from app.db import migrations
 from app.db.database import Database
 from app.db.migrations import configuration, head, oldest_served, state
 from app.db.pool import libpq_url
@@ -134,3 +135,17 @@ def test_migrating_stores_the_oldest_version_that_is_served(own_database_url: st
     with psycopg.connect(libpq_url(own_database_url)) as connection:
         told = connection.execute("SELECT obj_description('alembic_version'::regclass)").fetchone()
     assert told == (oldest_served(head()),)
+
+
+def test_a_migration_comes_with_its_note_or_not_at_all(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configuration(own_database_url)
+    command.downgrade(config, REVISIONS[-2])
+
+    def interrupted(revision: str) -> str:
+        raise KeyboardInterrupt(revision)
+
+    monkeypatch.setattr(migrations, "oldest_served", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        command.upgrade(config, "head")
+    with psycopg.connect(libpq_url(own_database_url)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == (REVISIONS[-2],)
