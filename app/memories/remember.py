@@ -25,6 +25,7 @@ from app.tracing import span
 from app.workspaces import store as workspaces
 from app.workspaces.quotas import check_room
 from app.workspaces.resolve import made
+from app.workspaces.usage import More
 from app.workspaces.workspace import Workspace, configuration
 
 BATCH = 2_000
@@ -128,7 +129,8 @@ async def _screened_batches(
 
 
 async def _screened_if_room(door: Door, batch: Sequence[NewMemory]) -> Sequence[Screened]:
-    await check_room(door.database, door.workspace)
+    size = sum(len(memory.title) + len(memory.body) for memory in batch)
+    await check_room(door.database, door.workspace, More(len(batch), size))
     return await asyncio.to_thread(_screened, door, batch)
 
 

@@ -20,6 +20,7 @@ from app.errors import InvalidInput
 from app.index.indexing import index_words_again
 from app.index.models import active_model, register
 from app.settings import VERSION
+from app.workspaces import usage
 from app.workspaces.workspace import UNMADE, Workspace, checked_name
 
 FORMAT = 1
@@ -148,6 +149,7 @@ async def load(database: Database, *, lines: Iterable[bytes], name: str | None =
         for table, batch in _batches(_Checked(first, given), known):
             if table.table != EMBEDDINGS or model_id is not None:
                 counts[table.table] += await whole.write(session, table, batch, values)
+        await usage.forget_count(session, workspace_id)
         if is_older:
             await index_words_again(session, workspace_id)
         for task in (EMBED, LINK, INDEX, EMBED_CUES):

@@ -11,8 +11,10 @@ HIGHEST = 10**15
 ONE = More(memories=1, size=1)
 
 
-async def check_room(database: Database, workspace: Workspace) -> None:
+async def check_room(database: Database, workspace: Workspace, wanted: More = ONE) -> None:
     """Checks that one more memory fits, before the work of making one is begun. What is written is checked again.
+
+    Where the `wanted` memories may not fit, what is live is counted here: a count that a refused write takes is lost.
 
     Raises:
         QuotaReached: the workspace is full.
@@ -23,7 +25,7 @@ async def check_room(database: Database, workspace: Workspace) -> None:
         found = await usage.read(session)
     if found is None:
         return
-    if found.lacks_a_count(ONE):
+    if found.lacks_a_count(wanted):
         async with database.session(workspace) as session:
             found = await usage.count(session)
     found.check(ONE)

@@ -39,6 +39,7 @@ ON CONFLICT (workspace_id) DO UPDATE SET memories = EXCLUDED.memories, bytes = E
     counted_at = NULL
 RETURNING {COLUMNS}
 """  # noqa: S608 - constants
+FORGET = "UPDATE quotas SET counted_at = NULL WHERE workspace_id = %(workspace)s"
 UNFINISHED = "SELECT priors_jobs(%(tasks)s::text[], %(most)s)"
 ASKED = [COMPRESS, EXTRACT, DECIDE]
 """The jobs that count: somebody asks for them, once for each run, session or record. The others are upkeep."""
@@ -188,7 +189,15 @@ async def limited_uses(session: Session) -> tuple[Use, ...]:
     """Returns what the workspace has of each quota that it has: memories, bytes and jobs."""
     row = await session.row(READ) or UNKNOWN
     found = _usage(row, session.quota)
+    if not found.counted and (found.memories.most or found.bytes.most):
+        live = await session.one(COUNT)
+        found = _usage(row._replace(used_memories=live.memories, used_bytes=live.bytes), session.quota)
     return tuple(use for use in (found.memories, found.bytes, await _jobs(session, row)) if use.most)
+
+
+async def forget_count(session: Session, workspace_id: int) -> None:
+    """Lets what is live be counted again, after rows were written that nobody counted."""
+    await session.execute(FORGET, {"workspace": workspace_id})
 
 
 async def set_quota(session: Session, quota: OwnQuota) -> None:

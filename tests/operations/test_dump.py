@@ -32,7 +32,9 @@ from app.operations.maintenance import erase_workspace, forget_user, prepare_mod
 from app.retrieval.recall import Query
 from app.retrieval.search import search
 from app.wiring import Services
+from app.workspaces.quotas import quota_of, set_quota
 from app.workspaces.resolve import resolve
+from app.workspaces.usage import OwnQuota, Use
 from app.workspaces.workspace import UNMADE, Workspace
 from tests.conftest import workspace_in
 from tests.db.test_row_security import FILL, A, B
@@ -98,9 +100,13 @@ async def test_a_loaded_dump_has_every_row_and_gives_the_same_answers(services: 
     assert set(before) == set(ALL)
     assert all(before.values())
     lines = await lines_of(dump(database, workspace=filled))
-    loaded = await load(database, lines=lines, name=f"{filled.name}-2")
+    target = await workspace_in(database, f"{filled.name}-2")
+    assert await set_quota(database, workspace=target, quota=OwnQuota(memories=99)) == (Use("memories", 0, 99),)
+    loaded = await load(database, lines=lines, name=target.name)
     assert {name: len(rows) for name, rows in before.items()} == loaded.rows
     again = await named(database, loaded.workspace)
+    _, (use,) = await quota_of(database, again)
+    assert use.used >= len(TEXTS)
     assert await contents(database, again) == before
     wanted = await hits(services, filled, mode="lexical")  # FILL has a memory that is pending for its vector
     assert next(iter(wanted)) == TEXTS[0]

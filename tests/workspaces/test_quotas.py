@@ -70,6 +70,17 @@ async def test_a_full_workspace_refuses_and_deletion_makes_room(door: Door, serv
     assert await live(services, door.workspace) == 3
 
 
+async def test_a_batch_that_does_not_fit_is_not_counted_each_time(door: Door) -> None:
+    await remember(door, [note(number) for number in range(3)])
+    await limited(door, memories=4)
+    async with door.database.session(door.workspace) as session:
+        await session.execute("UPDATE quotas SET counted_at = now() - interval '1 hour'")
+    with pytest.raises(QuotaReached):
+        await remember(door, [note(5), note(6)])
+    async with door.database.session(door.workspace) as session:
+        assert await session.value("SELECT counted_at > now() - interval '1 minute' FROM quotas")
+
+
 async def test_bytes_are_those_of_titles_and_texts(door: Door) -> None:
     (use,) = await limited(door, bytes=200)
     assert use == Use("bytes", 0, 200)
@@ -153,6 +164,7 @@ async def test_the_settings_quota_counts_until_a_workspace_has_its_own(own_servi
     door = Door(database, own_services.counter, workspace)
     await remember(door, [note(1), note(2)])
     database.quota = Quota(memories=2)
+    assert (await quota_of(database, workspace))[1] == (Use("memories", 2, 2),)
     with pytest.raises(QuotaReached):
         await check_room(database, workspace)
     with pytest.raises(QuotaReached):
