@@ -78,7 +78,7 @@ class FacetView(Struct, frozen=True):
 
 
 class FacetsView(Struct, frozen=True):
-    """The values to filter by, the most frequent first."""
+    """The values of the newest 100,000 live memories to filter by, the most frequent first."""
 
     kinds: Sequence[FacetView]
     task_types: Sequence[FacetView]
@@ -213,7 +213,7 @@ class MemoryViewsController(Controller):
 
     @get("/memories/facets", responses=PROBLEMS, dependencies=BY_USER)
     async def facets(self, call: ThisCall) -> FacetsView:
-        """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
+        """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
         found = await list_facets(call.database, workspace=await call.tenant())
         names = FacetsView.__struct_fields__
         return FacetsView(**{name: [FacetView(*counted) for counted in getattr(found, name)] for name in names})

@@ -206,7 +206,7 @@ class Operations:
         return self._each(Request('GET', '/api/memories/deleted', list[MemoryView], {"user": user, "limit": limit}, repeatable=True), by_offset)
 
     def memories_facets(self, *, user: str | UnsetType = UNSET) -> FacetsView:
-        """Kinds, task types, verdicts and tags to filter by, each with how many live memories have it."""
+        """Kinds, task types, verdicts and tags to filter by, each with its count among the newest 100,000."""
         return self._send(Request('GET', '/api/memories/facets', FacetsView, {"user": user}, repeatable=True))
 
     def memories_prune_candidates(self, *, user: str | UnsetType = UNSET, limit: int | UnsetType = UNSET, offset: int | UnsetType = UNSET) -> list[CandidateView]:

@@ -27,6 +27,9 @@ export function Overview() {
 /** The tag of the memories that the first start brings. */
 const EXAMPLE = "priors-example";
 
+/** The newest memories, whose kinds are counted. */
+const COUNTED = 100_000;
+
 function Stored() {
   const facets = useFacets().data;
   const kinds = facets?.kinds ?? [];
@@ -40,7 +43,7 @@ function Stored() {
         rate.
       </p>
       <section>
-        <h2>Stored</h2>
+        <h2>{status.live > COUNTED ? `Of the newest ${whole(COUNTED)} of ${whole(status.live)} memories` : "Stored"}</h2>
         <ul className="tiles">
           {kinds.map(({ value, count }) => (
             <Tile key={value} count={count} name={count === 1 ? value : `${value}s`} href={linkTo("/", { kind: value })} />
