@@ -42,7 +42,7 @@ class Database:
         self.admin_url = admin_url or url
         """The URL of a role that may migrate. The embedded Postgres has a separate role for this."""
         self.pool = Pool(url, size=pool_size, application_name=application_name)
-        self._replicas = Replicas(self.pool, replica_urls, size=pool_size, application_name=application_name)
+        self._replicas = Replicas(url, self.pool, replica_urls, size=pool_size, application_name=application_name)
 
     @asynccontextmanager
     async def session(

@@ -43,7 +43,7 @@ NODE_LOST = "failure on connection"
 WIRE = "wire"
 """The key under which the pool keeps a connection's Wire."""
 DATABASE_URL, REPLICA_URL = "PRIORS_DATABASE_URL", "PRIORS_REPLICA_URL"
-SEVERAL_HOSTS = re.compile(r"(\w+(?:\+\w+)?://(?:[^@/?]*@)?)([^@/?]*,[^@/?]*)([^?]*)\??(.*)")
+SEVERAL_HOSTS = re.compile(r"(\w+(?:\+\w+)?://(?:[^@/?]*@)?)([^@/?]*,[^@/?]*)((?:/[^?]*)?)(?:\?(.*))?")
 """A URL of several hosts: before them, the hosts, the database, the parameters."""
 
 

@@ -7,6 +7,7 @@ the primary had at the look before the last one, so that a write of any other pr
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -64,6 +65,8 @@ class _Replica:
 
     def __init__(self, url: str, *, size: int, application_name: str) -> None:
         self.pool = Pool(url, size=size, application_name=application_name, setting=REPLICA_URL)
+        self.looks = Pool(url, size=1, application_name=application_name, setting=REPLICA_URL)
+        """A connection beside those of readers, so that a busy replica does not count as a lost one."""
         known = sqlalchemy_url(url, REPLICA_URL)
         hosts, ports = known.host or known.query.get("host", ""), known.port or known.query.get("port", "5432")
         self.name = f"{hosts}:{ports}"
@@ -89,14 +92,19 @@ class _Replica:
             else:
                 logger.info("a replica serves", replica=self.name)
 
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self.looks.close()
+        await self.pool.close()
+
     async def look(self, primary: _Found, least: int) -> None:
         """Checks that it follows this primary and has replayed at least so much."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS), self.pool.wire() as wire:
+            async with asyncio.timeout(LOOK_SECONDS), self.looks.wire() as wire:
                 found = await _found(wire, REPLICA)
                 distributed = wire.distributed
         except (PriorsError, psycopg.Error, TimeoutError) as error:
-            return self.note(str(error) or f"it did not answer within {LOOK_SECONDS:g} s")
+            return self.note(_reason(error))
         self.behind = max(0, primary.position - found.position) if primary.position and found.position else 0
         if found.system != primary.system:
             return self.note("it is no replica of this primary")
@@ -110,14 +118,17 @@ class _Replica:
 class Replicas:
     """The replicas of one primary."""
 
-    def __init__(self, primary: Pool, urls: Sequence[str], *, size: int, application_name: str) -> None:
+    def __init__(self, url: str, primary: Pool, urls: Sequence[str], *, size: int, application_name: str) -> None:
+        """`url` is that of the primary, whose sessions use the pool `primary`."""
         self._primary = primary
+        self._looks = Pool(url, size=1, application_name=application_name)
+        """A connection beside those of sessions: a busy primary is not to get the readers of all replicas, too."""
         self._replicas = [_Replica(url, size=size, application_name=application_name) for url in urls]
         self._turns = count()
         self._marks: dict[int | None, int] = {}
         """The position after the latest write by workspace; None stands for a write across workspaces."""
         self._least = self._latest = 0
-        """The positions of the primary at the look before the last one, and at the last one."""
+        """The positions of the primary at the look before the last one, and at the last one; 0 if it did not answer."""
         self._watch: asyncio.Task[None] | None = None
 
     def __bool__(self) -> bool:
@@ -137,8 +148,9 @@ class Replicas:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        await self._looks.close()
         for replica in self._replicas:
-            await replica.pool.close()
+            await replica.close()
 
     @asynccontextmanager
     async def session(self, scope: Scope) -> AsyncIterator[Session]:
@@ -148,7 +160,8 @@ class Replicas:
             DatabaseUnavailable: the primary is needed and does not answer.
         """
         if self._watch is None:
-            self._watch = asyncio.create_task(self._look_for_ever())
+            # It outlives the request that begins it, whose id and user it must not name.
+            self._watch = asyncio.create_task(self._look_for_ever(), context=Context())
         async with AsyncExitStack() as stack:
 
             async def primary() -> Wire:
@@ -183,13 +196,16 @@ class Replicas:
 
     async def _look(self) -> None:
         try:
-            async with asyncio.timeout(LOOK_SECONDS), self._primary.wire() as wire:
+            async with asyncio.timeout(LOOK_SECONDS), self._looks.wire() as wire:
                 primary = await _found(wire, PRIMARY)
         except (PriorsError, psycopg.Error, TimeoutError) as error:
+            self._latest = 0
             for replica in self._replicas:
-                replica.note(f"the primary does not say what it must have: {error}")
+                replica.note(f"the primary does not say what it must have: {_reason(error)}")
             return
-        self._least, self._latest = self._latest, primary.position or 0
+        # At the first look after a silence, nobody knows how much was written before: a replica must have all of it.
+        position = primary.position or 0
+        self._least, self._latest = self._latest or position, position
         await asyncio.gather(*(replica.look(primary, self._least) for replica in self._replicas))
         # Every reader of a replica sees these writes by now.
         self._marks = {key: mark for key, mark in self._marks.items() if mark > self._least}
@@ -229,13 +245,21 @@ async def _caught_up(stack: AsyncExitStack, replica: _Replica, required: float) 
     once more.
     """
     try:
-        wire = await stack.enter_async_context(replica.pool.wire())
-        if wire.replayed < required:
-            wire.replayed = (await _found(wire, REPLICA)).position or 0
+        async with AsyncExitStack() as opened:
+            wire = await opened.enter_async_context(replica.pool.wire())
+            if wire.replayed < required:
+                wire.replayed = (await _found(wire, REPLICA)).position or 0
+            if wire.replayed < required:
+                return None
+            await stack.enter_async_context(opened.pop_all())
+            return wire
     except (PriorsError, psycopg.Error) as error:
         replica.note(str(error))
         return None
-    return wire if wire.replayed >= required else None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or f"it did not answer within {LOOK_SECONDS:g} s"
 
 
 async def _found(wire: Wire, command: Command) -> _Found:

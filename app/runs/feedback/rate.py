@@ -117,7 +117,7 @@ async def list_ratings(database: Database, *, workspace: Workspace, memory_id: U
     """
     async with database.session(workspace, reading=True) as session:
         found = await store.ratings_of(session, memory_id)
-        if not found and not await memories.lock(session, [memory_id]):
+        if not found and await memories.get(session, memory_id) is None:
             raise _unknown_memory(workspace, memory_id)
     return found
 
