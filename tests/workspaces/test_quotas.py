@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 import pytest_asyncio
 
 from app.cues.cue import NewCue
+from app.cues.extraction.extracting import extract_session
 from app.cues.keep import add_cues
 from app.errors import InvalidInput, QuotaReached
 from app.intake.reports.ingest import ingest, ingest_content
@@ -20,6 +22,7 @@ from app.items.item import Batch, Put
 from app.memories.lifecycle import delete_memories, restore_memories
 from app.memories.memory import NewMemory
 from app.memories.remember import Door, remember
+from app.models.chat import Chat
 from app.operations.status import gauges, store_statistics
 from app.runs.observations.observation import Outcome
 from app.runs.observations.request import request_observation
@@ -124,6 +127,13 @@ async def test_every_way_in_is_refused(door: Door, services: Services) -> None:
             await way
     # A value without a text is no memory.
     await run_batch(door, Batch(put=(replace(batch.put[0], text=""),)), provider=services.provider)
+
+
+async def test_no_language_model_is_asked_for_cues_without_room(door: Door) -> None:
+    await append(door, "talk", [Turn(ordinal=0, role="user", text=FERRY.format(6))], format="messages")
+    await limited(door, memories=1)
+    with pytest.raises(QuotaReached):
+        await extract_session(door, "talk", cast("Chat", object()))
 
 
 async def test_files_without_room_are_named_and_taken_by_the_next_ingestion(

@@ -27,6 +27,7 @@ from app.intake.sessions.transcript import Turn
 from app.memories.remember import Door
 from app.models.chat import Chat
 from app.models.protocols import EmbeddingProvider
+from app.workspaces.quotas import check_room
 
 RULES = 3
 """Version of the rules. It goes up when they find other cues, so that sessions are read once more."""
@@ -73,6 +74,7 @@ async def extract_session(door: Door, session_id: str, chat: Chat | None = None)
 
     Raises:
         DatabaseUnavailable: the session is read again by the next job.
+        QuotaReached: the same; the workspace has no room for cues.
     """
     async with door.database.session(door.workspace, transaction=False) as session:
         known = await sessions.known_session(session, session_id, revive=False)
@@ -116,6 +118,9 @@ async def _extracted(door: Door, session_id: str, chat: Chat | None) -> Extracti
 
 async def _kept(door: Door, session_id: str, reading: _Reading, chat: Chat | None) -> list[tuple[UUID, Evidence]]:
     """Stores the cues of a session; returns their ids, each with its evidence."""
+    if chat is not None and reading.messages:
+        # The job runs again and again while there is no room: each time would ask the language model.
+        await check_room(door.database, door.workspace)
     found = await _cues_in(reading.messages, door.provider, chat)
     turns = {message.ordinal: message for message in reading.messages}
     cues = [_new(cue, session_id, reading.source_id, turns[cue.ordinal]) for cue in found]
