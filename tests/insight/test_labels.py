@@ -5,7 +5,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.db.database import Database
 from app.insight.map.labels import CANDIDATES, TERMS, Counted, counted, distinctive, label, words_of
+from app.insight.map.store import lexemes
+from app.workspaces.workspace import Workspace
 
 words = st.lists(st.sampled_from(["actor", "harbour", "violin", "the", "Moon", "moon", "x"]), max_size=8)
 
@@ -68,3 +71,9 @@ def test_labels_are_words_of_their_members_in_whatever_order(
     random.shuffle(texts)
     again = distinctive(english(*(text for text, _ in texts)), [number for _, number in texts])
     assert again == found
+
+
+async def test_two_forms_of_a_word_in_another_script_have_one_lexeme(database: Database, workspace: Workspace) -> None:
+    async with database.session(workspace) as session:
+        found = await lexemes(session, [(word, "english") for word in ("отчёты", "отчётов", "reports", "они")])
+    assert found == ["отчет", "отчет", "report", ""]

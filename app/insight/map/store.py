@@ -102,7 +102,7 @@ async def lexemes(session: Session, words: Sequence[tuple[str, str]]) -> list[st
     """
     statement = """
         SELECT CASE WHEN to_tsvector('english', word) = '' OR to_tsvector('russian', word) = '' THEN ''
-            ELSE array_to_string(tsvector_to_array(to_tsvector(CAST(language AS regconfig), word)), ' ') END
+            ELSE array_to_string(tsvector_to_array(priors_terms(CAST(language AS regconfig), word)), ' ') END
         FROM unnest(%(words)s::text[], %(languages)s::text[]) WITH ORDINALITY AS g(word, language, place)
         ORDER BY place
         """
