@@ -103,8 +103,8 @@ def test_no_migration_breaks_the_version_before_without_a_note(own_database_url:
         ("ALTER TABLE runs DROP CONSTRAINT runs_pk CASCADE", {"gone: key runs btree (workspace_id, run_id)"}),
     ],
 )
-def test_what_breaks_the_version_before_is_found(database_url: str, change: str, found: set[str]) -> None:
-    with psycopg.connect(libpq_url(database_url)) as connection:
+def test_what_breaks_the_version_before_is_found(own_database_url: str, change: str, found: set[str]) -> None:
+    with psycopg.connect(libpq_url(own_database_url)) as connection:
         before = schema(connection)
         connection.execute(change)
         named = breaking(before, schema(connection))
