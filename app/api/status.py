@@ -56,7 +56,7 @@ class ReplicaView(Struct):
 
 
 @view_of(Use)
-class UseView(Struct):
+class QuotaUseView(Struct):
     """What a workspace has of one quota."""
 
 
@@ -94,7 +94,7 @@ class StatusView(Struct, frozen=True):
     """The latest 1,000 recalls, by purpose."""
     replicas: Sequence[ReplicaView]
     """The read replicas; a reader that none of them can serve goes to the primary."""
-    quotas: Sequence[UseView]
+    quotas: Sequence[QuotaUseView]
     """What the workspace has of each quota, where there is one."""
     maps: Stage
     """The work of the process that computes maps: none, or it compiles, starts or computes."""
@@ -103,7 +103,7 @@ class StatusView(Struct, frozen=True):
 class QuotasView(Struct, frozen=True):
     """What a workspace has of each quota that it has."""
 
-    quotas: Sequence[UseView]
+    quotas: Sequence[QuotaUseView]
 
 
 class QuotaInput(Struct, forbid_unknown_fields=True):
@@ -185,7 +185,7 @@ class StatusController(Controller):
             raise Forbidden("only a key of all workspaces sets quotas: they protect the service that all share")
         quota = OwnQuota(memories=data.memories, bytes=data.bytes, jobs=data.jobs)
         uses = await set_quota(call.database, workspace=await call.tenant(), quota=quota)
-        return QuotasView(quotas=converted(uses, list[UseView]))
+        return QuotasView(quotas=converted(uses, list[QuotaUseView]))
 
     @get("/workspaces", responses=PROBLEMS)
     async def workspaces(self, call: ThisCall) -> Sequence[TenantView]:

@@ -882,7 +882,7 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
 
 
 class MemoryUsesView(Struct, frozen=True, kw_only=True):
-    given_to: list[runs_UseView]
+    given_to: list[UseView]
     id: UUID
     made_by: str | None
     made_by_stored: bool
@@ -1189,8 +1189,14 @@ class QuotaInput(Struct, frozen=True, kw_only=True):
     memories: int | None
 
 
+class QuotaUseView(Struct, frozen=True, kw_only=True):
+    most: int
+    quota: str
+    used: int
+
+
 class QuotasView(Struct, frozen=True, kw_only=True):
-    quotas: list[status_UseView]
+    quotas: list[QuotaUseView]
 
 
 class RatedView(Struct, frozen=True, kw_only=True):
@@ -1646,7 +1652,7 @@ class StatusView(Struct, frozen=True, kw_only=True):
     pending_links: int
     pgvector: str
     postgres: str
-    quotas: list[status_UseView]
+    quotas: list[QuotaUseView]
     reasons: list[str]
     recalls: int
     refused: dict[str, int]
@@ -1806,6 +1812,20 @@ class UnsearchableItemView(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class UseView(Struct, frozen=True, kw_only=True):
+    agent: str | None
+    final_score: float | None
+    given_at: datetime
+    rank: int
+    recall_id: UUID
+    run_id: str
+    score: float
+    stored: bool
+    task: str | None
+    used: bool
+    verdict: str | None
+
+
 class UserPage(Struct, frozen=True, kw_only=True):
     next: str | None
     users: list[UserView]
@@ -1853,24 +1873,4 @@ class WhyView(Struct, frozen=True, kw_only=True):
     others: list[CueView]
     shaped_by: list[TouchView]
     threads: list[ThreadView]
-
-
-class runs_UseView(Struct, frozen=True, kw_only=True):
-    agent: str | None
-    final_score: float | None
-    given_at: datetime
-    rank: int
-    recall_id: UUID
-    run_id: str
-    score: float
-    stored: bool
-    task: str | None
-    used: bool
-    verdict: str | None
-
-
-class status_UseView(Struct, frozen=True, kw_only=True):
-    most: int
-    quota: str
-    used: int
 

@@ -94,7 +94,9 @@ def test_ingestion(tmp_path: Path) -> None:
         (tmp_path / f"{number}.md").write_text(f"# Report {number}\n\nFinding {number} of the judge.\n")
     figures = by_name(ingestion.main(["--folder", str(tmp_path), "--rounds", "1", "--unchanged", "20"]))
     assert figures["distinct chunk texts"] == 5
-    assert all(value > 0 for value in figures.values())
+    # The system counts processor time in steps of 10 ms, which few rounds may not reach.
+    counted = ("cores", "intake", "processor time")
+    assert all(value > 0 or any(word in name for word in counted) for name, value in figures.items())
     assert (tmp_path / "results" / "ingestion.json").exists()
 
 

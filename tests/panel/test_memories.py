@@ -312,7 +312,9 @@ async def test_texts_keep_their_lines_and_their_direction(open_panel: Open, api:
     await expect(page.locator(".markdown p")).to_have_count(2)
     directions = "(all) => all.map((one) => getComputedStyle(one).direction)"
     assert await page.locator(".markdown p").evaluate_all(directions) == ["rtl", "ltr"]
-    assert await page.locator(".row", has_text="Greeting").locator(".row-excerpt").evaluate_all(directions) == ["rtl"]
+    excerpt = page.locator(".row", has_text="Greeting").locator(".row-excerpt")
+    await expect(excerpt).to_have_count(1)
+    assert await excerpt.evaluate_all(directions) == ["rtl"]
 
 
 async def test_many_are_selected_and_changed(open_panel: Open, api: httpx.AsyncClient) -> None:
