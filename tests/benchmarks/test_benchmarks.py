@@ -94,9 +94,7 @@ def test_ingestion(tmp_path: Path) -> None:
         (tmp_path / f"{number}.md").write_text(f"# Report {number}\n\nFinding {number} of the judge.\n")
     figures = by_name(ingestion.main(["--folder", str(tmp_path), "--rounds", "1", "--unchanged", "20"]))
     assert figures["distinct chunk texts"] == 5
-    # The system counts processor time in steps of 10 ms, which few rounds may not reach.
-    counted = ("cores", "intake", "processor time")
-    assert all(value > 0 or any(word in name for word in counted) for name, value in figures.items())
+    assert all(value > 0 for value in figures.values())
     assert (tmp_path / "results" / "ingestion.json").exists()
 
 
@@ -357,5 +355,7 @@ def test_million(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("prepared")
 def test_costs() -> None:
     figures = by_name(costs.main(["--size", "60", "--rounds", "4"]))
-    assert all(value > 0 for value in figures.values())
+    # The system counts processor time in steps of 10 ms, which few rounds may not reach.
+    counted = ("cores", "intake", "processor time")
+    assert all(value > 0 or any(word in name for word in counted) for name, value in figures.items())
     assert figures["60 memories: cores of service for 1,000 recalls a second"] < 1_000
